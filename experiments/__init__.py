@@ -1,0 +1,1 @@
+"""Command-line experiments: flags in, a run directory out."""

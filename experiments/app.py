@@ -1,0 +1,37 @@
+"""What every experiment binary shares: one line for bad input, exit status 2, a quiet log."""
+
+import sys
+from collections.abc import Callable
+
+from absl import app, flags, logging
+
+from irtjax import InputError
+
+
+def run(main: Callable[[], None]) -> None:
+    """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2."""
+
+    def parse(arguments: list[str]) -> list[str]:
+        try:
+            rest = flags.FLAGS(arguments)
+        except flags.Error as error:
+            _stop(str(error).replace("\n", " "))
+        if len(rest) > 1:
+            _stop(f"unexpected argument {rest[1]!r}; flags start with --")
+        return rest
+
+    def guarded(_: list[str]) -> None:
+        try:
+            main()
+        except InputError as error:
+            _stop(str(error))
+        except KeyboardInterrupt:
+            sys.exit("interrupted; the same command goes on where it stopped")
+
+    logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
+    app.run(guarded, flags_parser=parse)
+
+
+def _stop(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)

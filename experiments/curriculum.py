@@ -1,0 +1,97 @@
+"""The curriculum stage: the same network under each strategy, on the difficulties of the crowd."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from experiments.progress import curriculum_bar
+from experiments.settings import Settings, make_trainer
+from irtjax.curriculum import History, full_share, linear_share, root_share, train_curriculum
+from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.plots import interval
+from irtjax.scoring import Population
+from irtjax.tasks import Task
+from irtjax.training import to_device
+
+BASELINE = "baseline"
+STRATEGIES = (BASELINE, "CB-linear", "CB-root", "DDaCLAE")
+
+
+def run(settings: Settings, task: Task, items: pd.DataFrame, subjects: pd.DataFrame, folder: Path) -> None:
+    """Writes `curriculum.csv`, a row a strategy, seed and epoch, and `summary.csv`, a row a strategy.
+
+    Args:
+        settings: of the run.
+        task: its training split is what the curricula choose from.
+        items: difficulties of the training items, in their order.
+        subjects: abilities of the crowd, the population of a MAP estimate.
+        folder: to write to.
+    """
+    trainer = make_trainer(settings, task, settings.curriculum_patience)
+    data = to_device(task)
+    seeds = np.arange(settings.seed, settings.seed + settings.curriculum_seeds)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    schedule = (settings.epochs, settings.curriculum_length, settings.initial_share)
+    shares = {
+        "baseline": full_share(settings.epochs),
+        "CB-linear": linear_share(*schedule),
+        "CB-root": root_share(*schedule),
+        "DDaCLAE": None,
+    }
+    population = None
+    if settings.ability == "map":
+        population = Population(float(subjects.ability.mean()), float(subjects.ability.std()))
+    tables = []
+    for strategy in STRATEGIES:
+        with curriculum_bar(strategy, settings.epochs) as on_epoch:
+            history = train_curriculum(
+                trainer,
+                keys,
+                data,
+                items.difficulty.to_numpy(),
+                shares[strategy],
+                population=population,
+                on_epoch=on_epoch,
+            )
+            jax.effects_barrier()
+        tables.append(_rows(strategy, seeds, history))
+    table = pd.concat(tables, ignore_index=True)
+    table.to_csv(folder / "curriculum.csv", index=False, float_format=FLOAT_FORMAT)
+    summarise(table).to_csv(folder / "summary.csv", index=False, float_format=FLOAT_FORMAT)
+
+
+def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:
+    """One row a seed and epoch that took place."""
+    columns = {name: np.asarray(values) for name, values in history._asdict().items()}
+    seed_index, epoch = np.nonzero(~np.isnan(columns["dev_accuracy"]))
+    rows = {name: values[seed_index, epoch] for name, values in columns.items()}
+    rows["examples_used"] = rows["examples_used"].astype(int)
+    return pd.DataFrame({"strategy": strategy, "seed": seeds[seed_index], "epoch": epoch, **rows})
+
+
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
+    """Per strategy, means over seeds with the half width of their 95% interval, at the best validation epoch.
+
+    Columns: `best_epoch`; `examples_used` up to and including that epoch; `test_accuracy` at it; and the change of
+    both against the baseline, in percent of its mean and in percentage points.
+    """
+    table = table.assign(total=table.groupby(["strategy", "seed"]).examples_used.cumsum())
+    best = table.loc[table.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()]
+    rows = []
+    for strategy, group in best.groupby("strategy", sort=False):
+        row = {"strategy": strategy, "seeds": len(group)}
+        for name, column in (
+            ("best_epoch", "epoch"),
+            ("examples_used", "total"),
+            ("test_accuracy", "test_accuracy"),
+        ):
+            row |= {name: group[column].mean(), f"{name}_ci": interval(group[column])}
+        rows.append(row)
+    summary = pd.DataFrame(rows)
+    baseline = summary[summary.strategy == BASELINE].iloc[0]
+    summary["examples_change_percent"] = 100 * (summary.examples_used / baseline.examples_used - 1)
+    summary["accuracy_change_points"] = 100 * (summary.test_accuracy - baseline.test_accuracy)
+    return summary

@@ -1,0 +1,41 @@
+"""The mislabelled stage: flip training labels before the crowd is built, and see whether difficulty finds them."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from experiments import crowd, difficulty
+from experiments.settings import Settings
+from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.tasks import Task, flip_labels
+
+
+def run(settings: Settings, task: Task, folder: Path) -> None:
+    """Writes `mislabelled.csv`, a row a training item, hardest first, and `detection.json`.
+
+    Everything downstream of the flip takes the wrong labels for gold: members train on them and their answers are
+    graded against them.
+    """
+    wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)
+    responses = crowd.train(settings, wrong).responses["train"]
+    fit = difficulty.fit(responses, settings.priors, settings.seed, settings.priors)
+    table = pd.DataFrame(
+        {
+            "item_id": task.train.ids,
+            "flipped": flipped.astype(int),
+            "gold_label": task.train.labels,
+            "shown_label": wrong.train.labels,
+            "difficulty": fit.difficulty,
+        }
+    ).sort_values("difficulty", ascending=False, kind="stable")
+    table.to_csv(folder / "mislabelled.csv", index=False, float_format=FLOAT_FORMAT)
+    num_flipped = int(flipped.sum())
+    detection = {
+        "auc": float(roc_auc_score(flipped, fit.difficulty)),
+        "num_flipped": num_flipped,
+        "num_items": len(flipped),
+        "flipped_among_as_many_hardest": int(table.flipped.head(num_flipped).sum()),
+    }
+    (folder / "detection.json").write_text(json.dumps(detection, indent=2) + "\n")

@@ -1,0 +1,180 @@
+"""The report of a pipeline run: pictures and `report.md`, made from the files of the stages."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments import curriculum, filtering
+from experiments.difficulty import load_items
+from experiments.settings import Settings
+from irtjax import plots
+from irtjax.files import whole_file
+from irtjax.plots import interval
+from irtjax.tasks import Task
+from irtjax.tasks.task import SPLITS
+
+
+def write(settings: Settings, task: Task, directory: Path) -> list[Path]:
+    """Writes the pictures and `report.md` into the run directory; returns the pictures."""
+    sections = [_overview(settings, task, directory), _difficulty(settings, task, directory)]
+    if settings.mislabelled > 0:
+        sections.append(_mislabelled(settings, directory))
+    sections += [_filtering(directory), _curriculum(settings, directory), _settings(settings, directory)]
+    with whole_file(directory / "report.md") as path:
+        path.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    return sorted(directory.glob("*.png"))
+
+
+def _overview(settings: Settings, task: Task, directory: Path) -> str:
+    members = pd.read_csv(directory / "crowd" / "members.csv")
+    quantiles = members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1])
+    spread = ", ".join(f"{100 * value:.1f}%" for value in quantiles)
+    sizes = ", ".join(f"{len(task.split(name).labels):,} {name}" for name in SPLITS)
+    return f"""# {task.name}: from a crowd to a curriculum
+
+{settings.num_models} networks (`{settings.network}`, {settings.width} hidden units) were trained on subsets of
+{members.subset_size.min():,} to {members.subset_size.max():,} training examples with up to
+{100 * members.corruption_rate.max():.0f}% corrupted labels, and answered all items ({sizes}). Their test accuracies
+(minimum, quartiles, maximum): {spread}."""
+
+
+def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
+    folder = directory / "difficulty"
+    items = pd.read_csv(folder / settings.priors / "items.csv")
+    subjects = pd.read_csv(folder / settings.priors / "subjects.csv")
+    fits = {priors: json.loads((folder / priors / "fit.json").read_text()) for priors in ("vague", "hierarchical")}
+    reliability = json.loads((folder / "reliability.json").read_text())
+    plots.save(
+        plots.densities(
+            {"ability of the networks": subjects.ability, "difficulty of the items": items.difficulty},
+            f"{task.name}: abilities and difficulties on one scale",
+        ),
+        directory / "densities.png",
+    )
+    every = {name: [getattr(task.split(split), name) for split in SPLITS] for name in ("inputs", "labels", "ids")}
+    ids = np.concatenate(every["ids"])
+    plots.save(
+        plots.contact_sheet(
+            np.concatenate(every["inputs"]),
+            np.concatenate(every["labels"]),
+            load_items(folder, settings.priors, ids).difficulty.to_numpy(),
+            f"{task.name}: the easiest and the hardest item of each class (difficulty in logits)",
+        ),
+        directory / "contact_sheet.png",
+    )
+    rows = [
+        [
+            priors,
+            f"{fit['elbo']:.1f}",
+            f"{fit['log_likelihood']:.1f}",
+            fit["iterations"],
+            "yes" if fit["converged"] else "**no**",
+        ]
+        for priors, fit in fits.items()
+    ]
+    return f"""## Difficulty
+
+![Abilities and difficulties](densities.png)
+
+![The easiest and the hardest item of each class](contact_sheet.png)
+
+{_table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
+
+The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
+{reliability["vague_against_hierarchical_spearman"]:.3f}. **Split-half reliability:** two disjoint halves of the crowd
+({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
+**{reliability["split_half_spearman"]:.3f}**."""
+
+
+def _mislabelled(settings: Settings, directory: Path) -> str:
+    folder = directory / "mislabelled"
+    detection = json.loads((folder / "detection.json").read_text())
+    table = pd.read_csv(folder / "mislabelled.csv")
+    plots.save(
+        plots.densities(
+            {
+                "right label": table.difficulty[table.flipped == 0].to_numpy(),
+                "flipped label": table.difficulty[table.flipped == 1].to_numpy(),
+            },
+            "Difficulty of training items with right and with flipped labels",
+            "difficulty (logits)",
+        ),
+        directory / "mislabelled.png",
+    )
+    return f"""## Mislabelled examples
+
+{100 * settings.mislabelled:g}% of the training labels ({detection["num_flipped"]:,} of {detection["num_items"]:,}) were
+flipped before a crowd of its own was built. Difficulty ranks them above the others with
+**AUC {detection["auc"]:.4f}**; of the {detection["num_flipped"]:,} hardest items
+{detection["flipped_among_as_many_hardest"]:,} are flipped ones.
+
+![Difficulty of right and flipped labels](mislabelled.png)"""
+
+
+def _filtering(directory: Path) -> str:
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    plots.save(plots.accuracy_against_share(table, filtering.STRATEGIES), directory / "filtering.png")
+    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(["mean", interval])
+    shares = sorted(table.share.unique())
+    rows = [
+        [strategy, *(_percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in filtering.STRATEGIES
+    ]
+    return f"""## Filtering
+
+Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps; mean of
+{table.seed.nunique()} seeds ± 95% interval.
+
+![Accuracy against data kept](filtering.png)
+
+{_table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
+
+
+def _curriculum(settings: Settings, directory: Path) -> str:
+    table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    plots.save(plots.curricula(table, curriculum.STRATEGIES), directory / "curriculum.png")
+    rows = [
+        [
+            row.strategy,
+            f"{row.best_epoch:.1f} ± {row.best_epoch_ci:.1f}",
+            f"{row.examples_used:,.0f} ± {row.examples_used_ci:,.0f}",
+            f"{row.examples_change_percent:+.1f}%",
+            _percent(row.test_accuracy, row.test_accuracy_ci),
+            f"{row.accuracy_change_points:+.2f}",
+        ]
+        for row in summary.itertuples()
+    ]
+    header = ["strategy", "best epoch", "examples used", "change", "test accuracy (%)", "change (points)"]
+    return f"""## Curriculum
+
+Up to and at the best validation epoch; mean of {settings.curriculum_seeds} seeds ± 95% interval; changes are against
+the fully supervised baseline. DDaCLAE scores the network's ability by {settings.ability.upper()}.
+
+![Accuracy and share of data against epoch](curriculum.png)
+
+{_table(header, rows)}"""
+
+
+def _settings(settings: Settings, directory: Path) -> str:
+    records = {path.parent.name: json.loads(path.read_text()) for path in sorted(directory.glob("*/stage.json"))}
+    versions = next(iter(records.values()))["versions"]
+    flags = "\n".join(f"    --{name}={value}" for name, value in dataclasses.asdict(settings).items())
+    return f"""## How it was made
+
+{flags}
+
+{_table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
+
+{", ".join(f"{name} {version}" for name, version in versions.items())}."""
+
+
+def _percent(mean: float, half_width: float) -> str:
+    return f"{100 * mean:.1f}" if np.isnan(half_width) else f"{100 * mean:.1f} ± {100 * half_width:.1f}"
+
+
+def _table(header: list[str], rows: list[list]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -1,0 +1,56 @@
+"""A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.settings import Settings
+from irtjax import InputError, versions
+from irtjax.files import whole_directory, whole_file, writable_directory
+
+
+def open_run(output_dir: str, settings: Settings) -> Path:
+    """Makes the directory, or accepts one that an earlier run with the same settings left.
+
+    Raises:
+        InputError: it cannot be written to, or holds results of other settings.
+    """
+    directory = writable_directory(output_dir)
+    config = directory / "config.json"
+    wanted = dataclasses.asdict(settings)
+    if config.exists():
+        try:
+            found = json.loads(config.read_text())
+        except ValueError as error:
+            raise InputError(f"{config}: not JSON ({error}); choose another --output_dir") from error
+        different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+        if different:
+            changes = ", ".join(f"--{name}={found.get(name)} (now {wanted.get(name)})" for name in different)
+            raise InputError(
+                f"{directory} holds a run with {changes}: give the same flags to go on, or choose another --output_dir"
+            )
+    else:
+        with whole_file(config) as path:
+            path.write_text(json.dumps(wanted, indent=2) + "\n")
+    return directory
+
+
+def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
+    """Runs one stage into the folder `name`, unless that folder is there already.
+
+    The work is done in a temporary folder that is renamed at the end, so an interrupted stage leaves no folder of
+    that name. `stage.json` in it keeps the seconds it took and the versions it ran on.
+    """
+    folder = directory / name
+    if folder.exists():
+        print(f"{title}: reused from {folder}", flush=True)
+        return folder
+    print(title, flush=True)
+    began = time.perf_counter()
+    with whole_directory(folder) as partial:
+        work(partial)
+        record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
+        (partial / "stage.json").write_text(json.dumps(record, indent=2) + "\n")
+    return folder

@@ -1,0 +1,25 @@
+"""Item Response Theory at machine-learning scale, in JAX."""
+
+import importlib.metadata
+
+from irtjax.errors import InputError
+from irtjax.inference import Fit, fit, write_fit
+from irtjax.responses import ResponseMatrix, grade, read_responses, write_responses
+
+__all__ = [
+    "Fit",
+    "InputError",
+    "ResponseMatrix",
+    "fit",
+    "grade",
+    "read_responses",
+    "versions",
+    "write_fit",
+    "write_responses",
+]
+__version__ = importlib.metadata.version("irtjax")
+
+
+def versions() -> dict[str, str]:
+    """Versions of irtjax and of what its numbers depend on."""
+    return {name: importlib.metadata.version(name) for name in ("irtjax", "jax", "jaxlib", "numpyro", "flax", "optax")}

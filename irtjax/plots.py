@@ -1,0 +1,151 @@
+"""Every picture. Each function returns a figure; `save` writes it whole."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde, t
+
+from irtjax.files import whole_file
+
+# Okabe and Ito (2008): told apart by colour-blind readers too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+
+
+def save(figure: Figure, path: str | Path, dpi: int = 130) -> None:
+    """Writes a figure as PNG."""
+    with whole_file(path) as partial:
+        FigureCanvasAgg(figure).print_figure(partial, dpi=dpi, bbox_inches="tight", metadata={"Software": None})
+
+
+def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits") -> Figure:
+    """Kernel densities of several samples on one axis, with a mark for each value below."""
+    figure = Figure(figsize=(7, 3.6))
+    axis = figure.subplots()
+    low = min(values.min() for values in samples.values())
+    high = max(values.max() for values in samples.values())
+    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 400)
+    tops = []
+    for (name, values), colour in zip(samples.items(), COLOURS, strict=False):
+        heights = gaussian_kde(values)(grid) if np.ptp(values) > 0 else np.zeros_like(grid)
+        tops.append(heights.max())
+        axis.plot(grid, heights, color=colour, label=f"{name} (n = {values.size:,})")
+        axis.fill_between(grid, heights, color=colour, alpha=0.15)
+    for row, ((_, values), colour) in enumerate(zip(samples.items(), COLOURS, strict=False)):
+        marks = np.full(values.size, -(row + 1) * 0.05 * max(tops))
+        axis.plot(values, marks, "|", color=colour, markersize=6, alpha=min(1.0, 60 / values.size + 0.05))
+    axis.set(title=title, xlabel=xlabel, ylabel="density", ylim=(-(len(samples) + 1) * 0.05 * max(tops), None))
+    axis.legend(frameon=False)
+    return _plain(figure)
+
+
+def contact_sheet(images: np.ndarray, labels: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
+    """The easiest and the hardest image of each class, with their difficulties.
+
+    Args:
+        images: (N, H, W, channels) integers; each image is stretched to its own range of brightness.
+        labels: (N,) gold labels.
+        difficulty: (N,) in logits.
+        title: of the figure.
+    """
+    classes = np.unique(labels)
+    figure = Figure(figsize=(1.05 * len(classes), 3.3))
+    axes = figure.subplots(2, len(classes), squeeze=False)
+    for column, label in enumerate(classes):
+        members = np.flatnonzero(labels == label)
+        ranked = members[np.argsort(difficulty[members], kind="stable")]
+        for axis, item in ((axes[0, column], ranked[0]), (axes[1, column], ranked[-1])):
+            axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
+            axis.set(xticks=[], yticks=[])
+            axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
+        axes[0, column].set_title(str(label))
+    axes[0, 0].set_ylabel("easiest")
+    axes[1, 0].set_ylabel("hardest")
+    figure.suptitle(title, y=1.02)
+    return figure
+
+
+def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+    """Test accuracy against the share of data kept, a line and a 95% band a strategy.
+
+    Args:
+        table: columns strategy, share, seed, test_accuracy.
+        strategies: in the order of the legend.
+    """
+    figure = Figure(figsize=(7, 4.2))
+    axis = figure.subplots()
+    for strategy, colour in zip(strategies, COLOURS, strict=False):
+        rows = table[table.strategy == strategy]
+        groups = rows.groupby("share").test_accuracy
+        _band(axis, groups, strategy, colour, dashed=strategy == "random", marker="o")
+    axis.set(
+        xscale="log",
+        xlabel="training data kept",
+        ylabel="test accuracy",
+        title="Which examples to train on? Accuracy against data kept",
+    )
+    shares = np.sort(table.share.unique())
+    axis.set_xticks(shares, [f"{100 * share:g}%" for share in shares], minor=False)
+    axis.minorticks_off()
+    axis.legend(frameon=False, title="mean of seeds, 95% interval", ncols=2)
+    return _plain(figure)
+
+
+def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+    """Test accuracy, share of data and ability against epoch, a line a strategy; the ticks below mark early stops.
+
+    Args:
+        table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
+        strategies: in the order of the legend.
+    """
+    figure = Figure(figsize=(11, 4))
+    accuracy_axis, share_axis = figure.subplots(1, 2)
+    for strategy, colour in zip(strategies, COLOURS, strict=False):
+        rows = table[table.strategy == strategy]
+        # a mean over the seeds that are left would jump where a seed stops: each keeps its last value
+        last = table.epoch.max()
+        for axis, column in ((accuracy_axis, "test_accuracy"), (share_axis, "share")):
+            wide = rows.pivot(index="epoch", columns="seed", values=column)
+            stops = wide.apply(lambda seed: seed.last_valid_index())
+            wide = wide.reindex(range(int(last) + 1)).ffill().loc[: int(stops.max())]
+            axis.plot(wide.index, wide.mean(axis=1), color=colour, label=strategy)
+            axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
+        best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
+        accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
+    floor = table[table.epoch >= 1].test_accuracy.quantile(0.02)
+    accuracy_axis.set(
+        xlabel="epoch",
+        ylabel="test accuracy",
+        title="Accuracy",
+        ylim=(max(0, floor - 0.05), None),
+        xlim=(0, None),
+    )
+    share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
+    share_axis.legend(frameon=False, title="mean and range of seeds")
+    accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")
+    return _plain(figure)
+
+
+def interval(values: pd.Series | np.ndarray) -> float:
+    """Half width of the 95% interval of a mean by Student's t; NaN for a single value."""
+    values = np.asarray(values)
+    if values.size < 2:
+        return float("nan")
+    return float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
+
+
+def _band(axis, groups, label, colour, *, dashed, marker):
+    mean, half = groups.mean(), groups.apply(interval).fillna(0)
+    axis.plot(mean.index, mean, "--" if dashed else "-", color=colour, label=label, marker=marker, markersize=4)
+    axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+
+
+def _plain(figure: Figure) -> Figure:
+    for axis in figure.axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+    figure.tight_layout()
+    return figure
