@@ -56,7 +56,7 @@ def main() -> None:
         )
     print(
         f"Done: {Path(directory, 'items.csv')}, subjects.csv and fit.json "
-        f"({responses.num_subjects:,} subjects × {responses.num_items:,} items)"
+        f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"
     )
 
 

@@ -27,8 +27,8 @@ settings.define_flags()
 def main() -> None:
     """Runs the stages that are not there yet, then the report."""
     chosen = settings.from_flags(_TASK.value)
-    directory = open_run(_OUTPUT_DIR.value, chosen)
     task = tasks.load(chosen.task, _DATA_DIR.value)
+    directory = open_run(_OUTPUT_DIR.value, chosen)
 
     stage(directory, "crowd", "1/5 crowd", lambda folder: crowd.run(chosen, task, folder))
 

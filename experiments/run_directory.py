@@ -10,6 +10,8 @@ from experiments.settings import Settings
 from irtjax import InputError, versions
 from irtjax.files import whole_directory, whole_file, writable_directory
 
+RECORD = "stage.json"  # in the folder of each finished stage
+
 
 def open_run(output_dir: str, settings: Settings) -> Path:
     """Makes the directory, or accepts one that an earlier run with the same settings left.
@@ -20,7 +22,8 @@ def open_run(output_dir: str, settings: Settings) -> Path:
     directory = writable_directory(output_dir)
     config = directory / "config.json"
     wanted = dataclasses.asdict(settings)
-    if config.exists():
+    # a run that finished no stage left nothing that other settings could be mixed up with
+    if config.exists() and list(directory.glob(f"*/{RECORD}")):
         try:
             found = json.loads(config.read_text())
         except ValueError as error:
@@ -52,5 +55,5 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
     with whole_directory(folder) as partial:
         work(partial)
         record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
-        (partial / "stage.json").write_text(json.dumps(record, indent=2) + "\n")
+        (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     return folder

@@ -1,4 +1,4 @@
-"""Data filtering: which training examples does item difficulty say to keep? (Lalor, Wu and Yu 2019, section 4.)"""
+"""Data filtering: which training examples to keep, by item difficulty (Lalor, Wu and Yu 2019, section 4)."""
 
 import jax
 import jax.numpy as jnp

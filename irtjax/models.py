@@ -3,8 +3,6 @@
 Notation: ability θ (theta), difficulty b, all in logits; `p` is the probability of a right answer.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde, t
 
 from irtjax.files import whole_file
@@ -115,16 +116,11 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
             axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
         accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
-    floor = table[table.epoch >= 1].test_accuracy.quantile(0.02)
-    accuracy_axis.set(
-        xlabel="epoch",
-        ylabel="test accuracy",
-        title="Accuracy",
-        ylim=(max(0, floor - 0.05), None),
-        xlim=(0, None),
-    )
+    accuracy_axis.set(xlabel="epoch", ylabel="test accuracy", title="Accuracy", ylim=(0, 1.02), xlim=(0, None))
     share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
     share_axis.legend(frameon=False, title="mean and range of seeds")
+    for axis in figure.axes:
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")
     return _plain(figure)
 

@@ -43,12 +43,12 @@ class ResponseMatrix:
                 raise InputError(f"responses have no {what}")
             unique, counts = np.unique(ids, return_counts=True)
             if unique.size < ids.size:
-                raise InputError(f"{what[:-1]} id {unique[counts > 1][0]!r} occurs more than once")
+                raise InputError(f"{what[:-1]} id '{unique[counts > 1][0]}' occurs more than once")
         wrong = (values != 0) & (values != 1) & (values != MISSING)
         if wrong.any():
             j, i = np.argwhere(wrong)[0]
             raise InputError(
-                f"subject {subjects[j]!r}, item {items[i]!r}: response {values[j, i]}, expected 0, 1 or -1 (missing)"
+                f"subject '{subjects[j]}', item '{items[i]}': response {values[j, i]}, expected 0, 1 or -1 (missing)"
             )
         object.__setattr__(self, "values", values.astype(np.int8, copy=False))
         object.__setattr__(self, "subject_ids", subjects)
@@ -87,7 +87,7 @@ def require_estimable(responses: ResponseMatrix) -> None:
         if (observed == 0).any():
             empty = ids[observed == 0]
             raise InputError(
-                f"{what} {empty[0]!r} has no responses ({empty.size} such {what}s): remove {'it' if empty.size == 1 else 'them'}"
+                f"{what} '{empty[0]}' has no responses (1 of {empty.size} such): remove every {what} without responses"
             )
 
 
@@ -125,6 +125,8 @@ def read_responses(path: str | Path) -> ResponseMatrix:
         return readers[path.suffix](path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -181,20 +181,22 @@ def _epoch(trainer, learner, plan, data, steps_per_epoch):
     return end_epoch(learner, accuracy(trainer.network, learner.parameters, data.validation))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _start_all(trainer, keys):
-    return jax.vmap(functools.partial(start, trainer))(keys)
+# Both programs pin the placement of what they return: left to the compiler, leaves that start as constants would be
+# copied to every device, and the second epoch would be compiled anew for another placement than the first.
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _start_all(trainer, spread, keys):
+    return jax.lax.with_sharding_constraint(jax.vmap(functools.partial(start, trainer))(keys), spread)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)
-def _advance_all(trainer, learners, plans, data, steps_per_epoch):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
+def _advance_all(trainer, spread, steps_per_epoch, learners, plans, data):
     """One epoch of every network that is still training; the others stay as they are."""
 
     def advance(learner, plan):
         new = _epoch(trainer, learner, plan, data, steps_per_epoch)
         return tree_where(is_training(trainer, learner), new, learner)
 
-    learners = jax.vmap(advance)(learners, plans)
+    learners = jax.lax.with_sharding_constraint(jax.vmap(advance)(learners, plans), spread)
     return learners, is_training(trainer, learners)
 
 
@@ -233,9 +235,9 @@ def train_networks(
     plans = jax.device_put(jax.tree.map(lambda leaf: leaf[indices], plans) if padding else plans, spread)
     data = jax.device_put(data, jax.NamedSharding(mesh, jax.P()))
 
-    learners, training, epoch = _start_all(trainer, plans.key), True, 0
+    learners, training, epoch = _start_all(trainer, spread, plans.key), True, 0
     while np.any(training):
-        learners, training = _advance_all(trainer, learners, plans, data, steps_per_epoch)
+        learners, training = _advance_all(trainer, spread, steps_per_epoch, learners, plans, data)
         epoch += 1
         if on_epoch is not None:
             on_epoch(epoch, int(training[:num_networks].sum()), np.asarray(learners.best_accuracy)[:num_networks])

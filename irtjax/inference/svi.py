@@ -187,10 +187,12 @@ def fit_1pl(
         abilities and difficulties are correlated in the posterior: most on short tests.
 
     Raises:
-        InputError: unknown priors, or a subject or an item without responses.
+        InputError: unknown priors, no steps, or a subject or an item without responses.
     """
     if priors not in PRIORS:
         raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}")
+    if max_steps < 1:
+        raise InputError(f"max_steps {max_steps}, expected at least one step")
     require_estimable(responses)
     began = time.perf_counter()
     start = starting_point(responses.values, priors)

@@ -41,17 +41,11 @@ def _read(split: str, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     import tensorflow_datasets as tfds  # takes a second to import, which the other tasks need not wait for
 
     try:
-        source = tfds.data_source("mnist", split=split, data_dir=data_dir)
-    except (
-        FileNotFoundError,
-        ValueError,
-        AssertionError,
-        NotImplementedError,
-        tfds.core.DatasetNotFoundError,
-    ) as error:
+        source = tfds.data_source("mnist", split=split, data_dir=data_dir, download=False)
+    except (AssertionError, FileNotFoundError, NotImplementedError, ValueError) as error:
         raise InputError(
-            f"mnist: no prepared copy in {data_dir or 'the default folder of TensorFlow Datasets'}; where TensorFlow "
-            "is installed, tfds.data_source('mnist', download=True, data_dir=...) makes one"
+            f"mnist: no prepared copy in {data_dir or 'the default folder of TensorFlow Datasets'}; with TensorFlow, "
+            "tfds.builder('mnist', file_format='array_record', data_dir=...).download_and_prepare() makes one"
         ) from error
     records = source.__getitems__(range(len(source)))  # one batched read: record by record takes five times as long
     return (

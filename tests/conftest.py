@@ -1,0 +1,60 @@
+"""Four host devices for every test, no silent rank promotion, and the paths of data that a bare clone lacks."""
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# before jax is imported anywhere: the tests of sharding need several devices
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+
+# compiled programs are kept between runs of the tests, and shared with the processes that they start
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(REPOSITORY / ".jax_cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+
+import jax
+import numpy as np
+import pytest
+
+from irtjax import ResponseMatrix
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+SHARED = REPOSITORY.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the data folder ../shared, which is not here")
+    return SHARED
+
+
+@pytest.fixture
+def one_device() -> jax.sharding.Mesh:
+    return mesh_of(1)
+
+
+def mesh_of(num_devices: int) -> jax.sharding.Mesh:
+    return jax.make_mesh(
+        (num_devices,),
+        ("network",),
+        axis_types=(jax.sharding.AxisType.Auto,),
+        devices=jax.devices()[:num_devices],
+    )
+
+
+def simulate(num_subjects: int, num_items: int, seed: int = 0, missing: float = 0.0):
+    """Responses drawn from the 1PL, with the abilities and difficulties they were drawn from."""
+    rng = np.random.default_rng(seed)
+    theta, b = rng.normal(0, 1.5, num_subjects), rng.normal(-0.5, 1.2, num_items)
+    p = 1 / (1 + np.exp(-(theta[:, None] - b[None, :])))
+    values = (rng.uniform(size=p.shape) < p).astype(np.int8)
+    values[rng.uniform(size=p.shape) < missing] = -1
+    return matrix(values), theta, b
+
+
+def matrix(values: np.ndarray) -> ResponseMatrix:
+    num_subjects, num_items = values.shape
+    return ResponseMatrix(
+        values, np.array([f"s{j}" for j in range(num_subjects)]), np.array([f"i{i}" for i in range(num_items)])
+    )

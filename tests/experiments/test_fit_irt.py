@@ -1,0 +1,58 @@
+"""`experiments.fit_irt` as a user runs it."""
+
+import json
+
+import pandas as pd
+import pytest
+from conftest import simulate
+from test_pipeline import assert_one_line, run
+
+import irtjax
+
+MODULE = "experiments.fit_irt"
+
+
+def test_fits_a_csv_file(tmp_path):
+    responses, _, _ = simulate(60, 30, missing=0.2)
+    irtjax.write_responses(responses, tmp_path / "responses.csv")
+    result = run(f"--responses={tmp_path / 'responses.csv'}", f"--output_dir={tmp_path / 'fit'}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    items = pd.read_csv(tmp_path / "fit" / "items.csv")
+    fit = irtjax.fit(responses)
+    assert list(items.item_id) == list(responses.item_ids)
+    assert items.difficulty.to_numpy() == pytest.approx(fit.difficulty, abs=1e-4)
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True
+
+
+def test_says_when_it_has_not_converged(tmp_path):
+    responses, _, _ = simulate(60, 30)
+    irtjax.write_responses(responses, tmp_path / "responses.npz")
+    result = run(
+        f"--responses={tmp_path / 'responses.npz'}", f"--output_dir={tmp_path / 'fit'}", "--max_steps=50", module=MODULE
+    )
+    assert result.returncode == 0
+    assert "still improving after 50 steps: raise --max_steps" in result.stderr
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,a,b\nx,1,0\ny,2,1\n", "line 3 (subject 'y'), column 2 (item 'a'): '2' is not a response"),
+        ("id\nx\ny\n", "responses have no items"),
+        ("id,a,b\nx,1,0\ny,,\n", "subject 'y' has no responses"),
+        ("id,a,b\nx,1,\ny,0,\n", "item 'b' has no responses"),
+    ],
+)
+def test_bad_responses_get_one_line_and_leave_nothing(tmp_path, text, message):
+    (tmp_path / "bad.csv").write_text(text)
+    result = run(f"--responses={tmp_path / 'bad.csv'}", f"--output_dir={tmp_path / 'fit'}", module=MODULE)
+    assert_one_line(result, message)
+    assert str(tmp_path / "bad.csv") in result.stderr
+    assert not (tmp_path / "fit").exists()
+
+
+def test_missing_flags_and_unknown_models_get_one_line(tmp_path):
+    assert_one_line(run(f"--output_dir={tmp_path}", module=MODULE), "responses")
+    result = run("--responses=r.csv", f"--output_dir={tmp_path}", "--model=9pl", module=MODULE)
+    assert_one_line(result, "--model=9pl")

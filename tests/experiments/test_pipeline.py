@@ -1,0 +1,187 @@
+"""The pipeline as a user runs it: end to end, twice the same, interrupted, and given bad input."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+from conftest import REPOSITORY
+from matplotlib.image import imread
+
+SMALL = [
+    "--task=digits",
+    "--num_models=16",
+    "--epochs=4",
+    "--width=8",
+    "--steps_per_epoch=10",
+    "--filtering_seeds=2",
+    "--curriculum_seeds=2",
+    "--curriculum_length=2",
+]
+PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.png", "curriculum.png"}
+
+
+def command(*arguments, module="experiments.pipeline"):
+    return [sys.executable, "-m", module, *map(str, arguments)]
+
+
+def run(*arguments, module="experiments.pipeline"):
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    return subprocess.run(
+        command(*arguments, module=module), cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def csv_files(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*.csv"))}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("pipeline") / "run"
+    result = run(*SMALL, f"--output_dir={directory}")
+    assert result.returncode == 0, result.stderr
+    return directory, result
+
+
+def test_a_run_leaves_the_promised_files(finished):
+    directory, result = finished
+    last = result.stdout.strip().splitlines()[-1]
+    assert str(directory) in last
+    assert all(picture in last for picture in PICTURES)
+    for picture in PICTURES:
+        assert imread(directory / picture).std() > 0.01
+    report = (directory / "report.md").read_text()
+    assert all(f"]({picture})" in report for picture in PICTURES)
+    members = pd.read_csv(directory / "crowd" / "members.csv")
+    columns = "seed subset_size corruption_rate network epochs accuracy_train accuracy_validation accuracy_test"
+    assert set(columns.split()) <= set(members)
+    assert len(members) == 16
+    for split, size in (("train", 1197), ("validation", 300), ("test", 300)):
+        responses = pd.read_csv(directory / "crowd" / f"responses_{split}.csv", index_col=0)
+        assert responses.shape == (16, size)
+        assert (directory / "crowd" / f"responses_{split}.npz").exists()
+    for priors in ("vague", "hierarchical"):
+        assert len(pd.read_csv(directory / "difficulty" / priors / "items.csv")) == 1797
+        assert json.loads((directory / "difficulty" / priors / "fit.json").read_text())["priors"] == priors
+    assert len(pd.read_csv(directory / "filtering" / "filtering.csv")) == 7 * 7 * 2
+    curriculum = pd.read_csv(directory / "curriculum" / "curriculum.csv")
+    assert list(curriculum) == [
+        "strategy", "seed", "epoch", "share", "ability", "examples_used", "dev_accuracy", "test_accuracy",
+    ]  # fmt: skip
+    assert set(curriculum.strategy) == {"baseline", "CB-linear", "CB-root", "DDaCLAE"}
+    assert (curriculum[curriculum.strategy == "baseline"].share == 1).all()
+    assert curriculum[curriculum.strategy == "DDaCLAE"].ability.notna().all()
+    assert len(pd.read_csv(directory / "curriculum" / "summary.csv")) == 4
+
+
+def test_the_figures_of_the_report_are_those_of_the_files(finished):
+    directory, _ = finished
+    report = (directory / "report.md").read_text()
+    reliability = json.loads((directory / "difficulty" / "reliability.json").read_text())
+    detection = json.loads((directory / "mislabelled" / "detection.json").read_text())
+    assert f"**{reliability['split_half_spearman']:.3f}**" in report
+    assert f"**AUC {detection['auc']:.4f}**" in report
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_path):
+    complete, _ = finished
+    directory = tmp_path / "run"
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    arguments = command(*SMALL, f"--output_dir={directory}")
+    with subprocess.Popen(
+        arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        # killed within the difficulty stage, which has begun when its temporary folder is there
+        while process.poll() is None and not list(directory.glob(".partial-difficulty-*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert (directory / "crowd").exists()
+    assert not (directory / "difficulty").exists()
+    again = run(*SMALL, f"--output_dir={directory}")
+    assert again.returncode == 0, again.stderr
+    assert "1/5 crowd: reused" in again.stdout
+    assert "2/5 difficulty: reused" not in again.stdout
+    assert not list(directory.glob(".partial-*"))
+    # two processes, one seed: the same files byte for byte
+    assert csv_files(directory) == csv_files(complete)
+
+
+def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
+    directory, _ = finished
+    again = run(*SMALL, f"--output_dir={directory}")
+    assert again.returncode == 0
+    assert again.stdout.count("reused from") == 5
+    other = run(*SMALL, "--seed=1", f"--output_dir={directory}")
+    assert_one_line(other, "holds a run with --seed=0 (now 1)")
+
+
+def test_a_directory_without_a_finished_stage_takes_other_settings(tmp_path):
+    directory = tmp_path / "run"
+    assert_one_line(run("--min_subset=5000", f"--output_dir={directory}"), "smallest subset 5000")
+    assert_one_line(run("--min_subset=6000", f"--output_dir={directory}"), "smallest subset 6000")
+
+
+def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
+    complete, _ = finished
+    directory = tmp_path / "run"
+    directory.mkdir()
+    arguments = [*SMALL, "--ability=map", "--mislabelled=0"]
+    config = json.loads((complete / "config.json").read_text()) | {"ability": "map", "mislabelled": 0.0}
+    (directory / "config.json").write_text(json.dumps(config))
+    for stage in ("crowd", "difficulty", "filtering"):
+        shutil.copytree(complete / stage, directory / stage)
+    result = run(*arguments, f"--output_dir={directory}")
+    assert result.returncode == 0, result.stderr
+    assert not (directory / "mislabelled").exists()
+    assert "Mislabelled" not in (directory / "report.md").read_text()
+
+
+def assert_one_line(result, message):
+    assert result.returncode == 2
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    assert message in lines[0]
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist"),
+        (["--task=mnist", "--data_dir={tmp}"], "mnist: no prepared copy in {tmp}"),
+        (["--num_models=2"], "--num_models=2: expected at least 4"),
+        (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
+        (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
+        (["--priors=flat"], "--priors=flat: expected one of vague, hierarchical"),
+        (["--epochs=many"], "flag --epochs=many"),
+        (["--min_subset=5000"], "smallest subset 5000, expected 1 to 1197"),
+        (["stray"], "unexpected argument 'stray'"),
+        (["--no_such_flag=1"], "no_such_flag"),
+    ],
+)
+def test_bad_flags_get_one_line_and_leave_nothing(tmp_path, arguments, message):
+    place = str(tmp_path)
+    result = run(*(argument.format(tmp=place) for argument in arguments), f"--output_dir={tmp_path / 'run'}")
+    assert_one_line(result, message.format(tmp=place))
+    if (tmp_path / "run").exists():
+        assert {path.name for path in (tmp_path / "run").iterdir()} <= {"config.json"}
+
+
+def test_an_unwritable_directory_gets_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert_one_line(run(f"--output_dir={tmp_path / 'file' / 'run'}"), "cannot write there")
+
+
+def test_help_names_every_setting():
+    result = run("--help")
+    assert result.returncode in (0, 1)  # absl's own choice
+    assert "From a task to a curriculum in one command" in result.stdout
+    assert "--num_models: networks in the artificial crowd (default 384; mnist: 256)" in result.stdout

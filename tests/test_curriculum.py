@@ -1,0 +1,174 @@
+"""Curricula: schedules by formula, DDaCLAE by what it must select, and the cases where selection degenerates."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from irtjax import networks, tasks
+from irtjax.curriculum import full_share, linear_share, root_share, train_curriculum
+from irtjax.networks import Network
+from irtjax.scoring import Population
+from irtjax.training import Data, Examples, Trainer, to_device
+
+TASK = tasks.load("digits")
+KEYS = jax.vmap(jax.random.key)(jnp.arange(2, dtype=jnp.uint32))
+
+
+def test_schedules_by_hand():
+    np.testing.assert_array_equal(full_share(3), [1, 1, 1])
+    np.testing.assert_allclose(linear_share(6, length=4, c0=0.2), [0.2, 0.4, 0.6, 0.8, 1, 1])
+    np.testing.assert_allclose(
+        root_share(6, length=4, c0=0.2), [0.2, np.sqrt(0.28), np.sqrt(0.52), np.sqrt(0.76), 1, 1]
+    )
+
+
+def constant_network(parameter_start, step):
+    """Answers class 0 where its one parameter exceeds the input, else class 1; each minibatch moves it by `step`.
+
+    With gold label 0 everywhere and inputs 0, 1, 2, …, the number right is what the parameter says it is.
+    """
+    network = Network(
+        init=lambda key: jnp.float32(parameter_start),
+        logits=lambda parameter, inputs: jnp.stack([jnp.full(inputs.shape[0], parameter), inputs[:, 0]], axis=1),
+    )
+    optimizer = optax.GradientTransformation(
+        init=lambda parameters: (), update=lambda gradient, state, parameters=None: (jnp.float32(step), state)
+    )
+    return Trainer(network, optimizer, batch_size=4, patience=100, max_epochs=6)
+
+
+def ladder(num_examples=64):
+    examples = Examples(jnp.arange(num_examples, dtype=jnp.float32)[:, None], jnp.zeros(num_examples, jnp.int32))
+    return Data(examples, examples, examples)
+
+
+def expected_ability(num_right, difficulty):
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    return brentq(lambda theta: num_right - expit(theta - difficulty).sum(), -50, 50)
+
+
+def test_ddaclae_selects_what_the_ability_is_ready_for():
+    difficulty = np.linspace(-3, 3, 64)
+    trainer = constant_network(20.5, step=0.0)  # 21 of 64 right, whatever happens
+    history = train_curriculum(trainer, KEYS, ladder(), difficulty, None)
+    theta = expected_ability(21, difficulty)
+    eligible = (difficulty <= theta).sum()
+    assert 4 < eligible < 64
+    np.testing.assert_allclose(history.ability, theta, atol=1e-4)
+    np.testing.assert_allclose(history.share, eligible / 64)
+    np.testing.assert_array_equal(history.examples_used, eligible // 4 * 4)
+    np.testing.assert_allclose(history.dev_accuracy, 21 / 64)
+
+
+def test_ddaclae_by_map_is_drawn_to_the_population():
+    difficulty = np.linspace(-3, 3, 64)
+    trainer = constant_network(20.5, step=0.0)
+    ml = train_curriculum(trainer, KEYS, ladder(), difficulty, None).ability[0, 0]
+    drawn = train_curriculum(trainer, KEYS, ladder(), difficulty, None, population=Population(2.0, 0.1)).ability[0, 0]
+    assert ml < -0.5
+    assert drawn > 1
+
+
+def test_a_network_that_knows_everything_gets_everything():
+    history = train_curriculum(constant_network(100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    assert (history.ability == np.inf).all()
+    assert (history.share == 1).all()
+    assert (history.examples_used == 64).all()
+
+
+def test_a_network_that_knows_nothing_still_gets_on():
+    history = train_curriculum(constant_network(-100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    assert (history.ability == -np.inf).all()
+    np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])  # doubling, from one minibatch
+
+
+def test_the_share_falls_with_the_ability():
+    difficulty = np.linspace(-3, 3, 64)
+    history = train_curriculum(constant_network(50.5, step=-0.7), KEYS, ladder(), difficulty, None)
+    assert (np.diff(history.ability) < 0).all()
+    assert (np.diff(history.share) < 0).all()
+
+
+def test_equal_difficulties_are_all_or_nothing():
+    trainer = constant_network(40.5, step=0.0)  # 41 of 64 right: above the common difficulty
+    history = train_curriculum(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    assert (history.share == 1).all()
+    trainer = constant_network(20.5, step=0.0)
+    history = train_curriculum(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
+
+
+def test_fewer_examples_than_a_minibatch():
+    history = train_curriculum(constant_network(1.5, step=0.0), KEYS, ladder(3), np.zeros(3), None)
+    assert (history.share == 1).all()
+    assert (history.examples_used == 4).all()  # one minibatch, filled by reading the three again
+
+
+def test_a_schedule_selects_its_share_of_the_easiest():
+    shares = linear_share(6, length=4, c0=0.25)
+    history = train_curriculum(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
+    np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
+    assert np.isnan(history.ability).all()
+
+
+def test_only_the_selected_examples_are_trained_on():
+    # the parameters count the examples seen; difficulty falls along the inputs, so the easiest are the last
+    network = Network(
+        init=lambda key: jnp.zeros(64),
+        logits=lambda parameters, inputs: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
+    )
+    trainer = Trainer(network, optax.sgd(1.0), batch_size=4, patience=100, max_epochs=1)
+    examples = Examples(jnp.eye(64), jnp.zeros(64, jnp.int32))
+    history = train_curriculum(
+        trainer, KEYS, Data(examples, examples, examples), np.linspace(3, -3, 64), jnp.array([0.25])
+    )
+    assert (history.examples_used == 16).all()
+    # class 0 wins ties, so the accuracy says nothing here; ask again with labels that only training can get right
+    wrong = Examples(jnp.eye(64), jnp.ones(64, jnp.int32))
+    history = train_curriculum(trainer, KEYS, Data(wrong, wrong, wrong), np.linspace(3, -3, 64), jnp.array([0.25]))
+    np.testing.assert_allclose(history.test_accuracy, 0.25)
+
+
+@pytest.fixture(scope="module")
+def digits_runs():
+    trainer = Trainer(networks.build("mlp", TASK, 16), optax.adam(5e-3), batch_size=32, patience=4, max_epochs=25)
+    difficulty = np.random.default_rng(0).normal(size=1197)
+    keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
+    return trainer, difficulty, keys, train_curriculum(trainer, keys, to_device(TASK), difficulty, None)
+
+
+def test_seeds_run_together_are_what_they_are_alone(digits_runs):
+    trainer, difficulty, keys, together = digits_runs
+    alone = train_curriculum(trainer, keys[1:2], to_device(TASK), difficulty, None)
+    np.testing.assert_allclose(alone.ability[0][:8], together.ability[1][:8], atol=1e-3)
+    np.testing.assert_allclose(alone.share[0][:8], together.share[1][:8], atol=2e-3)
+    np.testing.assert_allclose(alone.test_accuracy[0][:8], together.test_accuracy[1][:8], atol=0.011)
+
+
+def test_rows_end_where_a_seed_stops_early(digits_runs):
+    trainer, _, _, history = digits_runs
+    for dev in np.asarray(history.dev_accuracy):
+        made = int((~np.isnan(dev)).sum())
+        assert not np.isnan(dev[:made]).any()
+        best = int(dev[:made].argmax())
+        assert made == min(best + 1 + trainer.patience, trainer.max_epochs)
+    assert np.array_equal(np.isnan(history.share), np.isnan(history.dev_accuracy))
+
+
+def test_progress_is_reported_from_within_the_program():
+    trainer = constant_network(20.5, step=0.0)
+    seen = []
+    train_curriculum(
+        trainer,
+        KEYS,
+        ladder(),
+        np.zeros(64),
+        full_share(6),
+        on_epoch=lambda epochs, best: seen.append(int(epochs.max())),
+    )
+    jax.effects_barrier()
+    assert sorted(seen) == [1, 2, 3, 4, 5, 6]
