@@ -1,11 +1,13 @@
 """What every experiment binary shares: one line for bad input, exit status 2, a quiet log."""
 
+import contextlib
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 
 from absl import app, flags, logging
 
-from irtjax import InputError
+from irtjax import FitWarning, InputError
 
 
 def run(main: Callable[[], None]) -> None:
@@ -28,8 +30,23 @@ def run(main: Callable[[], None]) -> None:
         except KeyboardInterrupt:
             sys.exit("interrupted; the same command goes on where it stopped")
 
+    def show(message, category, *_, **__) -> None:
+        print(f"warning: {message}", file=sys.stderr)
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", FitWarning)
+    warnings.showwarning = show
     logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
     app.run(guarded, flags_parser=parse)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Puts the file that is being read or fitted in front of what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _stop(message: str) -> None:

@@ -47,11 +47,11 @@ def curriculum_bar(description: str, max_epochs: int) -> Iterator[Callable[[np.n
 
 @contextlib.contextmanager
 def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar over steps of variational inference."""
+    """A bar over steps of an estimator, with its objective."""
     with _bar(description, max_steps, "steps") as bar:
 
-        def on_chunk(steps: int, elbo: float) -> None:
+        def on_step(steps: int, objective: float) -> None:
             bar.n = steps
-            bar.set_postfix_str(f"ELBO {elbo:.1f}")
+            bar.set_postfix_str(f"objective {objective:.1f}")
 
-        yield on_chunk
+        yield on_step

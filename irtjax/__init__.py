@@ -3,15 +3,18 @@
 import importlib.metadata
 
 from irtjax.errors import InputError
-from irtjax.inference import Fit, fit, write_fit
+from irtjax.inference import Fit, FitWarning, fit, likelihood_ratio_test, read_items, write_fit
 from irtjax.responses import ResponseMatrix, grade, read_responses, write_responses
 
 __all__ = [
     "Fit",
+    "FitWarning",
     "InputError",
     "ResponseMatrix",
     "fit",
     "grade",
+    "likelihood_ratio_test",
+    "read_items",
     "read_responses",
     "versions",
     "write_fit",

@@ -100,11 +100,11 @@ def test_halves_of_the_default_crowd_agree_on_difficulty():
     responses = concatenate_items(list(trained.responses.values()))
     one, two = halves(responses)
     assert not set(one.subject_ids) & set(two.subject_ids)
-    agreement = spearmanr(irtjax.fit(one).difficulty, irtjax.fit(two).difficulty).statistic
+    agreement = spearmanr(irtjax.fit(one, "1pl", "svi").difficulty, irtjax.fit(two, "1pl", "svi").difficulty).statistic
     assert agreement >= 0.88
 
 
 def test_difficulty_finds_flipped_labels():
     wrong, flipped = tasks.flip_labels(TASK, 0.05, seed=0)
-    fit = irtjax.fit(default_crowd(wrong).responses["train"])
+    fit = irtjax.fit(default_crowd(wrong).responses["train"], "1pl", "svi")
     assert roc_auc_score(flipped, fit.difficulty) >= 0.98

@@ -1,32 +1,46 @@
 """Estimation of item parameters and abilities from a response matrix."""
 
+from collections.abc import Sequence
+
 from irtjax.errors import InputError
-from irtjax.inference import svi
-from irtjax.inference.result import Fit, write_fit
+from irtjax.inference import diagnosis, svi
+from irtjax.inference.diagnosis import FitWarning
+from irtjax.inference.mml import fit_mml
+from irtjax.inference.result import Fit, likelihood_ratio_test, read_items, write_fit
+from irtjax.inference.specification import TYPES
 from irtjax.responses import ResponseMatrix
 
-MODELS = ("1pl",)
-ESTIMATORS = ("svi",)
-__all__ = ["ESTIMATORS", "MODELS", "Fit", "fit", "write_fit"]
+MODELS = TYPES
+ESTIMATORS = ("mml", "svi")
+__all__ = ["ESTIMATORS", "MODELS", "Fit", "FitWarning", "fit", "likelihood_ratio_test", "read_items", "write_fit"]
 
 
-def fit(responses: ResponseMatrix, model: str = "1pl", estimator: str = "svi", **options) -> Fit:
+def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options) -> Fit:
     """Fits an item response model to a response matrix.
 
     Args:
         responses: subjects × items, see `irtjax.read_responses`.
-        model: "1pl".
-        estimator: "svi", stochastic variational inference; `options` are those of `irtjax.inference.svi.fit_1pl`.
-        **options: passed to the estimator, such as `priors`, `seed` and `max_steps`.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of one of them an item.
+        estimator: "mml", marginal maximum likelihood (`irtjax.inference.mml.fit_mml`), or "svi", stochastic
+            variational inference of the 1PL (`irtjax.inference.svi.fit_1pl`).
+        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI).
 
     Returns:
         A `Fit`; `irtjax.write_fit` saves it.
 
     Raises:
         InputError: an unknown model or estimator, or responses that cannot be fitted.
+
+    Warns:
+        FitWarning: no convergence, or many items that speak against a single dimension of "more right answers".
     """
-    if model not in MODELS:
-        raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}")
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
-    return svi.fit_1pl(responses, **options)
+    if estimator == "mml":
+        result = fit_mml(responses, model, **options)
+    elif model == "1pl":
+        result = svi.fit_1pl(responses, **options)
+    else:
+        raise InputError(f"estimator svi fits the 1pl, not {model!r}: use estimator mml")
+    diagnosis.warn(result)
+    return result

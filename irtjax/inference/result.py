@@ -4,11 +4,16 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
+from scipy.stats import chi2
 
+from irtjax.errors import InputError
 from irtjax.files import whole_file, writable_directory
+from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, counts, percent_correct
 
 FLOAT_FORMAT = "%.6g"
@@ -16,66 +21,72 @@ FLOAT_FORMAT = "%.6g"
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Item parameters and abilities on one logit scale, whose origin is the mean ability of the subjects.
+    """Item parameters and abilities on one logit scale.
+
+    The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
+    population, but where the model has a slope of 1 (then it is the logit) or anchor items (then it is theirs).
 
     Attributes:
         responses: what was fitted; gives the order of items and subjects.
-        model: "1pl".
-        estimator: "svi".
-        priors: "vague" or "hierarchical".
-        difficulty: (I,) estimates in logits (posterior means for SVI), and `difficulty_se`, their standard
-            errors (posterior standard deviations for SVI).
-        ability: (J,) in logits, and `ability_se`, likewise.
-        log_likelihood: in nats; for SVI conditional on the posterior means of abilities and difficulties.
-        elbo: evidence lower bound in nats, the mean over the last steps.
-        elbo_trace: mean ELBO of each chunk of steps.
-        num_parameters: free parameters of the likelihood; for SVI one an item and one a subject.
-        iterations: optimisation steps.
-        converged: whether the ELBO had stopped improving when the fit ended.
+        model: such as "2pl", or "mixed".
+        estimator: "mml" or "svi".
+        parameters: in slope-intercept form.
+        item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
+        ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
+        ability_se: posterior standard deviations, of the same shape.
+        log_likelihood: in nats; marginal for MML, conditional on the posterior means for SVI.
+        num_parameters: free parameters of that likelihood.
+        iterations: of the optimisation.
+        converged: whether it ended by its own criterion.
         seconds: wall time, compilation included.
-        seed: of the random draws.
+        details: what else the estimator has to say, for `fit.json`.
     """
 
     responses: ResponseMatrix
     model: str
     estimator: str
-    priors: str
-    difficulty: np.ndarray
-    difficulty_se: np.ndarray
+    parameters: ItemParameters
+    item_columns: dict[str, np.ndarray]
     ability: np.ndarray
     ability_se: np.ndarray
     log_likelihood: float
-    elbo: float
-    elbo_trace: tuple[float, ...]
     num_parameters: int
     iterations: int
     converged: bool
     seconds: float
-    seed: int
+    details: dict[str, Any]
+
+    @property
+    def difficulty(self) -> np.ndarray:
+        """(I,) difficulties; models of one dimension only."""
+        return self.item_columns["difficulty"]
+
+    @property
+    def difficulty_se(self) -> np.ndarray:
+        """(I,) standard errors of the difficulties."""
+        return self.item_columns["difficulty_se"]
 
     def items(self) -> pd.DataFrame:
         """One row an item, the columns of `items.csv`."""
         return pd.DataFrame(
-            {
-                "item_id": self.responses.item_ids,
-                "difficulty": self.difficulty,
-                "difficulty_se": self.difficulty_se,
-                "num_responses": counts(self.responses.values, axis=0)[1],
-                "percent_correct": percent_correct(self.responses.values, axis=0),
-            }
+            {"item_id": self.responses.item_ids, **self.item_columns, **_totals(self.responses.values, axis=0)}
         )
 
     def subjects(self) -> pd.DataFrame:
         """One row a subject, the columns of `subjects.csv`."""
-        return pd.DataFrame(
-            {
-                "subject_id": self.responses.subject_ids,
-                "ability": self.ability,
-                "ability_se": self.ability_se,
-                "num_responses": counts(self.responses.values, axis=1)[1],
-                "percent_correct": percent_correct(self.responses.values, axis=1),
+        if self.ability.ndim == 1:
+            columns = {"ability": self.ability, "ability_se": self.ability_se}
+        else:
+            pairs = [(f"ability_{k}", (self.ability[:, k - 1], self.ability_se[:, k - 1])) for k in self._dimensions()]
+            columns = {
+                name + ending: array for name, two in pairs for ending, array in zip(("", "_se"), two, strict=True)
             }
+        return pd.DataFrame(
+            {"subject_id": self.responses.subject_ids, **columns, **_totals(self.responses.values, axis=1)}
         )
+
+    def _dimensions(self) -> range:
+        return range(1, self.parameters.slope.shape[1] + 1)
 
     def information_criteria(self) -> dict[str, float]:
         """AIC, BIC and sample-size adjusted BIC (Sclove 1987), the sample being the J subjects.
@@ -89,28 +100,83 @@ class Fit:
             "sabic": k * math.log((sample + 2) / 24) + deviance,
         }
 
-    def summary(self) -> dict:
+    def summary(self) -> dict[str, Any]:
         """The contents of `fit.json`."""
-        # imported here: the package's __init__ imports this module
-        from irtjax import versions
+        from irtjax import versions  # the package's __init__ imports this module
 
         return {
             "model": self.model,
             "estimator": self.estimator,
-            "priors": self.priors,
             "num_subjects": self.responses.num_subjects,
             "num_items": self.responses.num_items,
             "log_likelihood": self.log_likelihood,
-            "elbo": self.elbo,
             "num_parameters": self.num_parameters,
             **self.information_criteria(),
             "iterations": self.iterations,
             "converged": self.converged,
-            "elbo_trace": self.elbo_trace,
+            **self.details,
             "seconds": self.seconds,
             "versions": versions(),
-            "seed": self.seed,
         }
+
+
+def item_columns(parameters: ItemParameters, covariances: np.ndarray) -> dict[str, np.ndarray]:
+    """Estimates and standard errors in the terms of `items.csv`.
+
+    Args:
+        parameters: of I items in D dimensions.
+        covariances: (I, D + 3, D + 3) of slopes, intercept, lower and upper. Standard errors of b = -intercept/slope,
+            c and d follow by the delta method; a parameter that was held has the standard error 0.
+    """
+    slope, intercept, lower, upper = (np.asarray(leaf) for leaf in parameters)
+    dims = slope.shape[1]
+    variance = np.einsum("ikk->ik", covariances)
+    columns = {}
+    if dims == 1:
+        a, b = slope[:, 0], -intercept / slope[:, 0]
+        of_b = variance[:, 1] + b**2 * variance[:, 0] + 2 * b * covariances[:, 0, 1]
+        columns |= {"difficulty": b, "difficulty_se": np.sqrt(of_b) / np.abs(a)}
+        columns |= {"discrimination": a, "discrimination_se": np.sqrt(variance[:, 0])}
+    else:
+        for k in range(dims):
+            columns |= {f"discrimination_{k + 1}": slope[:, k], f"discrimination_{k + 1}_se": np.sqrt(variance[:, k])}
+        columns |= {"intercept": intercept, "intercept_se": np.sqrt(variance[:, dims])}
+    for name, logit, column in (("guessing", lower, dims + 1), ("upper", upper, dims + 2)):
+        if np.isfinite(logit).any():
+            value = expit(logit)
+            columns |= {name: value, f"{name}_se": value * (1 - value) * np.sqrt(variance[:, column])}
+    return columns
+
+
+class LikelihoodRatio(NamedTuple):
+    """Twice the difference of log-likelihoods, its degrees of freedom, and the p-value by χ²."""
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+
+def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
+    """Tests a model against a wider one that contains it, both fitted by MML to the same responses.
+
+    The χ² distribution does not hold where the restriction lies on a boundary, as c = 0 does: the p-value for 2PL
+    against 3PL is then too large.
+
+    Raises:
+        InputError: fits that cannot be compared.
+    """
+    if restricted.estimator != "mml" or full.estimator != "mml":
+        raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
+    if not np.array_equal(restricted.responses.values, full.responses.values):
+        raise InputError("a likelihood-ratio test needs two fits of the same responses")
+    degrees = full.num_parameters - restricted.num_parameters
+    if degrees <= 0:
+        raise InputError(
+            f"the full model has {full.num_parameters} parameters, the restricted one {restricted.num_parameters}: "
+            "give the restricted model first"
+        )
+    statistic = 2 * (full.log_likelihood - restricted.log_likelihood)
+    return LikelihoodRatio(statistic, degrees, float(chi2.sf(statistic, degrees)))
 
 
 def write_fit(fit: Fit, directory: str | Path) -> None:
@@ -125,3 +191,22 @@ def write_fit(fit: Fit, directory: str | Path) -> None:
             table.to_csv(path, index=False, float_format=FLOAT_FORMAT)
     with whole_file(directory / "fit.json") as path:
         path.write_text(json.dumps(fit.summary(), indent=2) + "\n")
+
+
+def read_items(path: str | Path) -> pd.DataFrame:
+    """Reads an `items.csv`, one row an item; `irtjax.models.from_table` makes parameters of it.
+
+    Raises:
+        InputError: it cannot be read or has no item ids.
+    """
+    try:
+        table = pd.read_csv(path, dtype={"item_id": str})
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    if "item_id" not in table:
+        raise InputError(f"{path}: no column item_id")
+    return table
+
+
+def _totals(values: np.ndarray, axis: int) -> dict[str, np.ndarray]:
+    return {"num_responses": counts(values, axis)[1], "percent_correct": percent_correct(values, axis)}

@@ -16,7 +16,7 @@ from numpyro.infer import SVI, Trace_ELBO
 
 from irtjax.errors import InputError
 from irtjax.inference.result import Fit
-from irtjax.models import log_likelihood_1pl
+from irtjax.models import ItemParameters, log_likelihood_1pl
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 PRIORS = ("vague", "hierarchical")
@@ -223,21 +223,25 @@ def fit_1pl(
     )
     log_likelihood = float(log_likelihood_1pl(posteriors["ability"].loc, posteriors["difficulty"].loc, values))
     origin = ability.loc.mean()
+    num_items = responses.num_items
+    b = difficulty.loc - origin
     return Fit(
         responses=responses,
         model="1pl",
         estimator="svi",
-        priors=priors,
-        difficulty=difficulty.loc - origin,
-        difficulty_se=difficulty.scale,
+        parameters=ItemParameters(
+            slope=np.ones((num_items, 1)),
+            intercept=-b,
+            lower=np.full(num_items, -np.inf),
+            upper=np.full(num_items, np.inf),
+        ),
+        item_columns={"difficulty": b, "difficulty_se": difficulty.scale},
         ability=ability.loc - origin,
         ability_se=ability.scale,
         log_likelihood=log_likelihood,
-        elbo=trace[-1],
-        elbo_trace=tuple(trace),
-        num_parameters=responses.num_subjects + responses.num_items,
+        num_parameters=responses.num_subjects + num_items,
         iterations=steps,
         converged=converged,
         seconds=time.perf_counter() - began,
-        seed=seed,
+        details={"priors": priors, "elbo": trace[-1], "elbo_trace": trace, "seed": seed},
     )

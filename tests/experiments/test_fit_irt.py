@@ -18,7 +18,7 @@ def test_fits_a_csv_file(tmp_path):
     result = run(f"--responses={tmp_path / 'responses.csv'}", f"--output_dir={tmp_path / 'fit'}", module=MODULE)
     assert result.returncode == 0, result.stderr
     items = pd.read_csv(tmp_path / "fit" / "items.csv")
-    fit = irtjax.fit(responses)
+    fit = irtjax.fit(responses, "1pl", "svi")
     assert list(items.item_id) == list(responses.item_ids)
     assert items.difficulty.to_numpy() == pytest.approx(fit.difficulty, abs=1e-4)
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True

@@ -1,0 +1,89 @@
+r"""Scores subjects on items of known parameters.
+
+Reads items.csv as experiments.fit_irt writes it, and a file of responses to some or all of its items; writes
+subjects.csv with ability, standard error and percentile.
+
+  python -m experiments.score --items=runs/fit/items.csv --responses=new.csv --method=eap --output_dir=runs/score
+
+On 2 CPU cores, a few seconds.
+"""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from absl import flags
+
+import irtjax
+from experiments import app
+from irtjax import InputError
+from irtjax.files import whole_file, writable_directory
+from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.models import ItemParameters, from_table
+from irtjax.responses import counts, percent_correct
+from irtjax.scoring import Ability, Population, ability_eap, ability_mode, percentile
+
+_ITEMS = flags.DEFINE_string("items", None, "items.csv with known parameters", required=True)
+_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
+_METHOD = flags.DEFINE_enum("method", "eap", ["ml", "map", "eap"], "maximum likelihood, posterior mode or mean")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for subjects.csv; made where missing", required=True)
+_MEAN = flags.DEFINE_float("population_mean", 0.0, "of the population that map, eap and the percentile refer to")
+_SD = flags.DEFINE_float("population_sd", 1.0, "its standard deviation", lower_bound=1e-6)
+
+
+def main() -> None:
+    """Reads, scores, writes."""
+    responses = irtjax.read_responses(_RESPONSES.value)
+    table = irtjax.read_items(_ITEMS.value).set_index("item_id")
+    unknown = [item for item in responses.item_ids if item not in table.index]
+    if unknown:
+        raise InputError(
+            f"{_RESPONSES.value}: item '{unknown[0]}' (1 of {len(unknown)} such) is not in {_ITEMS.value}: "
+            "remove its column, or give the items.csv that has it"
+        )
+    with app.naming(_ITEMS.value):
+        items = from_table(table.loc[responses.item_ids])
+    directory = writable_directory(_OUTPUT_DIR.value)
+    population = Population(_MEAN.value, _SD.value)
+    scores = score(responses.values, items, _METHOD.value, population)
+    one = scores.ability.ndim == 1
+    names = ["ability"] if one else [f"ability_{k + 1}" for k in range(scores.ability.shape[1])]
+    columns = {}
+    for name, ability, error in zip(
+        names, np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True
+    ):
+        columns |= {
+            name: ability,
+            f"{name}_se": error,
+            name.replace("ability", "percentile"): percentile(ability, population),
+        }
+    result = pd.DataFrame(
+        {
+            "subject_id": responses.subject_ids,
+            **columns,
+            "num_responses": counts(responses.values, axis=1)[1],
+            "percent_correct": percent_correct(responses.values, axis=1),
+        }
+    )
+    with whole_file(directory / "subjects.csv") as path:
+        result.to_csv(path, index=False, float_format=FLOAT_FORMAT)
+    print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def score(values: np.ndarray, items: ItemParameters, method: str, population: Population) -> Ability:
+    """Abilities (J,) or (J, D) of all rows of a response matrix, in float64."""
+    methods = {
+        "ml": lambda row, items: ability_mode(row, items),
+        "map": lambda row, items: ability_mode(row, items, population),
+        "eap": lambda row, items: ability_eap(row, items, population),
+    }
+    with jax.enable_x64(True):
+        every = jax.jit(lambda rows, items: jax.lax.map(lambda row: methods[method](row, items), rows, batch_size=64))
+        scores = every(jnp.asarray(values), jax.tree.map(jnp.asarray, items))
+        return Ability(*map(np.asarray, scores))
+
+
+if __name__ == "__main__":
+    app.run(main)
