@@ -1,6 +1,7 @@
 """What every experiment binary shares: one line for bad input, exit status 2, a quiet log."""
 
 import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,7 +29,9 @@ def run(main: Callable[[], None]) -> None:
         except InputError as error:
             _stop(str(error))
         except KeyboardInterrupt:
-            sys.exit("interrupted; the same command goes on where it stopped")
+            print("interrupted; the same command goes on where it stopped", file=sys.stderr, flush=True)
+            # leaving by the front door would tear the interpreter down under a computation that still runs
+            os._exit(130)
 
     def show(message, category, *_, **__) -> None:
         print(f"warning: {message}", file=sys.stderr)

@@ -6,7 +6,7 @@ from experiments.progress import training_bar
 from experiments.settings import Settings, make_trainer
 from irtjax import ResponseMatrix, write_responses
 from irtjax.crowd import Crowd, sample_members, train_crowd
-from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.files import write_csv
 from irtjax.responses import concatenate_items, read_responses
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
@@ -29,9 +29,7 @@ def train(settings: Settings, task: Task, description: str = "crowd") -> Crowd:
 def run(settings: Settings, task: Task, folder: Path) -> None:
     """Writes `members.csv`, and `responses_<split>` as NPZ and CSV."""
     crowd = train(settings, task)
-    crowd.members.assign(network=settings.network).to_csv(
-        folder / "members.csv", index=False, float_format=FLOAT_FORMAT
-    )
+    write_csv(crowd.members.assign(network=settings.network), folder / "members.csv")
     for split, responses in crowd.responses.items():
         for ending in (".npz", ".csv"):
             write_responses(responses, folder / f"responses_{split}{ending}")

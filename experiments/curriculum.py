@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from experiments.progress import curriculum_bar
+from experiments.progress import CurriculumProgress
 from experiments.settings import Settings, make_trainer
 from irtjax.curriculum import History, full_share, linear_share, root_share, train_curriculum
-from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.files import write_csv
 from irtjax.plots import interval
 from irtjax.scoring import Population
 from irtjax.tasks import Task
@@ -45,8 +45,9 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, subjects: pd.DataFr
     if settings.ability == "map":
         population = Population(float(subjects.ability.mean()), float(subjects.ability.std()))
     tables = []
+    progress = CurriculumProgress(settings.epochs)
     for strategy in STRATEGIES:
-        with curriculum_bar(strategy, settings.epochs) as on_epoch:
+        with progress.strategy(strategy):
             history = train_curriculum(
                 trainer,
                 keys,
@@ -54,13 +55,13 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, subjects: pd.DataFr
                 items.difficulty.to_numpy(),
                 shares[strategy],
                 population=population,
-                on_epoch=on_epoch,
+                on_epoch=progress.on_epoch,
             )
             jax.effects_barrier()
         tables.append(_rows(strategy, seeds, history))
     table = pd.concat(tables, ignore_index=True)
-    table.to_csv(folder / "curriculum.csv", index=False, float_format=FLOAT_FORMAT)
-    summarise(table).to_csv(folder / "summary.csv", index=False, float_format=FLOAT_FORMAT)
+    write_csv(table, folder / "curriculum.csv")
+    write_csv(summarise(table), folder / "summary.csv")
 
 
 def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:
@@ -75,16 +76,17 @@ def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """Per strategy, means over seeds with the half width of their 95% interval, at the best validation epoch.
 
-    Columns: `best_epoch`; `examples_used` up to and including that epoch; `test_accuracy` at it; and the change of
-    both against the baseline, in percent of its mean and in percentage points.
+    Columns: `best_epoch`, counted from 1; `examples_used` up to and including that epoch; `test_accuracy` at it; the
+    change of both against the baseline, in percent of its mean and in percentage points.
     """
-    table = table.assign(total=table.groupby(["strategy", "seed"]).examples_used.cumsum())
+    total = table.groupby(["strategy", "seed"]).examples_used.cumsum()
+    table = table.assign(total=total, epochs=table.epoch + 1)
     best = table.loc[table.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()]
     rows = []
     for strategy, group in best.groupby("strategy", sort=False):
         row = {"strategy": strategy, "seeds": len(group)}
         for name, column in (
-            ("best_epoch", "epoch"),
+            ("best_epoch", "epochs"),
             ("examples_used", "total"),
             ("test_accuracy", "test_accuracy"),
         ):

@@ -8,8 +8,8 @@ import pandas as pd
 
 from experiments.progress import training_bar
 from experiments.settings import Settings, make_trainer
+from irtjax.files import write_csv
 from irtjax.filtering import STRATEGIES, plan_subsets, ranking
-from irtjax.inference.result import FLOAT_FORMAT
 from irtjax.tasks import Task
 from irtjax.training import predict_all, to_device, train_networks
 
@@ -47,4 +47,4 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, folder: Path) -> No
     table["dev_accuracy"] = np.asarray(learners.best_accuracy)
     predictions = predict_all(trainer.network, learners.best_parameters, data.test.inputs)
     table["test_accuracy"] = (np.asarray(predictions) == task.test.labels).mean(axis=1)
-    table.to_csv(folder / "filtering.csv", index=False, float_format=FLOAT_FORMAT)
+    write_csv(table, folder / "filtering.csv")

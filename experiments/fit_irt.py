@@ -35,8 +35,13 @@ _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parame
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "refuse", ["refuse", "keep"], "items that everyone or no one answered right (mml)"
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of every random draw (svi)", lower_bound=0)
-_MAX_ITERATIONS = flags.DEFINE_integer("max_iterations", 4000, "most EM steps or optimisation steps", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 0, "of every random draw (svi)", lower_bound=0, upper_bound=2**31 - 1)
+_MAX_ITERATIONS = flags.DEFINE_integer(
+    "max_iterations",
+    4000,
+    "most EM steps, in rounds of 3 (mml), or optimisation steps, in rounds of 50 (svi)",
+    lower_bound=1,
+)
 
 
 def main() -> None:

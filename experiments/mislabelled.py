@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from experiments import crowd, difficulty
 from experiments.settings import Settings
-from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.files import write_csv
 from irtjax.tasks import Task, flip_labels
 
 
@@ -30,7 +30,7 @@ def run(settings: Settings, task: Task, folder: Path) -> None:
             "difficulty": fit.difficulty,
         }
     ).sort_values("difficulty", ascending=False, kind="stable")
-    table.to_csv(folder / "mislabelled.csv", index=False, float_format=FLOAT_FORMAT)
+    write_csv(table, folder / "mislabelled.csv")
     num_flipped = int(flipped.sum())
     detection = {
         "auc": float(roc_auc_score(flipped, fit.difficulty)),

@@ -5,7 +5,7 @@ with report.md and its pictures in the run directory. The same command goes on w
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
-On 2 CPU cores: digits about 1 minute, mnist about 20 minutes.
+On 2 CPU cores: digits about 1 minute, mnist about 10 minutes.
 """
 
 from absl import flags
@@ -28,6 +28,7 @@ def main() -> None:
     """Runs the stages that are not there yet, then the report."""
     chosen = settings.from_flags(_TASK.value)
     task = tasks.load(chosen.task, _DATA_DIR.value)
+    settings.check_task(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 
     stage(directory, "crowd", "1/5 crowd", lambda folder: crowd.run(chosen, task, folder))

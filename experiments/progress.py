@@ -33,16 +33,26 @@ def training_bar(
         yield on_epoch
 
 
-@contextlib.contextmanager
-def curriculum_bar(description: str, max_epochs: int) -> Iterator[Callable[[np.ndarray, np.ndarray], None]]:
-    """A bar over the epochs of the slowest seed."""
-    with _bar(description, max_epochs, "epochs") as bar:
+class CurriculumProgress:
+    """A bar a strategy over the epochs of its slowest seed.
 
-        def on_epoch(epochs: np.ndarray, accuracies: np.ndarray) -> None:
-            bar.n = max(bar.n, int(epochs.max()))
-            bar.set_postfix_str(f"accuracy {np.mean(accuracies):.3f}")
+    One object serves all strategies: the callback is compiled into the program, and another one would be compiled anew.
+    """
 
-        yield on_epoch
+    def __init__(self, max_epochs: int):
+        self._max_epochs = max_epochs
+        self._bar: tqdm | None = None
+
+    @contextlib.contextmanager
+    def strategy(self, name: str) -> Iterator[None]:
+        """The bar of one strategy."""
+        with _bar(name, self._max_epochs, "epochs") as self._bar:
+            yield
+
+    def on_epoch(self, epochs: np.ndarray, accuracies: np.ndarray) -> None:
+        """Moves the bar on."""
+        self._bar.n = max(self._bar.n, int(epochs.max()))
+        self._bar.set_postfix_str(f"accuracy {np.mean(accuracies):.3f}")
 
 
 @contextlib.contextmanager

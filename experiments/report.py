@@ -9,6 +9,7 @@ import pandas as pd
 
 from experiments import curriculum, filtering
 from experiments.difficulty import load_items
+from experiments.run_directory import RECORD
 from experiments.settings import Settings
 from irtjax import plots
 from irtjax.files import whole_file
@@ -77,6 +78,9 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
     ]
     return f"""## Difficulty
 
+A network of ability θ answers an item of difficulty b right with probability σ(θ - b): at equal values half the time,
+one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
+
 ![Abilities and difficulties](densities.png)
 
 ![The easiest and the hardest item of each class](contact_sheet.png)
@@ -84,7 +88,7 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
 {_table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
 
 The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
-{reliability["vague_against_hierarchical_spearman"]:.3f}. **Split-half reliability:** two disjoint halves of the crowd
+{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
 ({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
 **{reliability["split_half_spearman"]:.3f}**."""
 
@@ -124,8 +128,9 @@ def _filtering(directory: Path) -> str:
     ]
     return f"""## Filtering
 
-Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps; mean of
-{table.seed.nunique()} seeds ± 95% interval.
+Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
+difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
+answered right (pc < d), PCLB those that most did (pc > d). Mean of {_seeds(table.seed.nunique())}.
 
 ![Accuracy against data kept](filtering.png)
 
@@ -139,8 +144,8 @@ def _curriculum(settings: Settings, directory: Path) -> str:
     rows = [
         [
             row.strategy,
-            f"{row.best_epoch:.1f} ± {row.best_epoch_ci:.1f}",
-            f"{row.examples_used:,.0f} ± {row.examples_used_ci:,.0f}",
+            _with_interval(row.best_epoch, row.best_epoch_ci, ".1f"),
+            _with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
             f"{row.examples_change_percent:+.1f}%",
             _percent(row.test_accuracy, row.test_accuracy_ci),
             f"{row.accuracy_change_points:+.2f}",
@@ -150,8 +155,8 @@ def _curriculum(settings: Settings, directory: Path) -> str:
     header = ["strategy", "best epoch", "examples used", "change", "test accuracy (%)", "change (points)"]
     return f"""## Curriculum
 
-Up to and at the best validation epoch; mean of {settings.curriculum_seeds} seeds ± 95% interval; changes are against
-the fully supervised baseline. DDaCLAE scores the network's ability by {settings.ability.upper()}.
+Up to and at the best validation epoch; mean of {_seeds(settings.curriculum_seeds)}; changes are against the fully
+supervised baseline. DDaCLAE scores the network's ability by {settings.ability.upper()}.
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
@@ -159,7 +164,10 @@ the fully supervised baseline. DDaCLAE scores the network's ability by {settings
 
 
 def _settings(settings: Settings, directory: Path) -> str:
-    records = {path.parent.name: json.loads(path.read_text()) for path in sorted(directory.glob("*/stage.json"))}
+    folders = [directory / name for name in ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")]
+    records = {
+        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
+    }
     versions = next(iter(records.values()))["versions"]
     flags = "\n".join(f"    --{name}={value}" for name, value in dataclasses.asdict(settings).items())
     return f"""## How it was made
@@ -172,7 +180,15 @@ def _settings(settings: Settings, directory: Path) -> str:
 
 
 def _percent(mean: float, half_width: float) -> str:
-    return f"{100 * mean:.1f}" if np.isnan(half_width) else f"{100 * mean:.1f} ± {100 * half_width:.1f}"
+    return _with_interval(100 * mean, 100 * half_width, ".1f")
+
+
+def _with_interval(mean: float, half_width: float, form: str) -> str:
+    return f"{mean:{form}}" if np.isnan(half_width) else f"{mean:{form}} ± {half_width:{form}}"
+
+
+def _seeds(number: int) -> str:
+    return "1 seed" if number == 1 else f"{number} seeds ± 95% interval"
 
 
 def _table(header: list[str], rows: list[list]) -> str:

@@ -1,7 +1,9 @@
 """A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
 
 import dataclasses
+import fcntl
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,14 +22,16 @@ def open_run(output_dir: str, settings: Settings) -> Path:
         InputError: it cannot be written to, or holds results of other settings.
     """
     directory = writable_directory(output_dir)
+    _lock(directory)
     config = directory / "config.json"
     wanted = dataclasses.asdict(settings)
     # a run that finished no stage left nothing that other settings could be mixed up with
     if config.exists() and list(directory.glob(f"*/{RECORD}")):
         try:
             found = json.loads(config.read_text())
-        except ValueError as error:
-            raise InputError(f"{config}: not JSON ({error}); choose another --output_dir") from error
+            found = dict(found)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
         if different:
             changes = ", ".join(f"--{name}={found.get(name)} (now {wanted.get(name)})" for name in different)
@@ -40,6 +44,15 @@ def open_run(output_dir: str, settings: Settings) -> Path:
     return directory
 
 
+def _lock(directory: Path) -> None:
+    """Keeps other processes out of the directory for as long as this one lives."""
+    handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise InputError(f"{directory}: another run is writing there; wait for it, or choose another one") from error
+
+
 def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
     """Runs one stage into the folder `name`, unless that folder is there already.
 
@@ -48,7 +61,12 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
     """
     folder = directory / name
     if folder.exists():
-        print(f"{title}: reused from {folder}", flush=True)
+        try:
+            made_with = json.loads((folder / RECORD).read_text())["versions"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
+        other = "" if made_with == versions() else ", made with other package versions"
+        print(f"{title}: reused from {folder}{other}", flush=True)
         return folder
     print(title, flush=True)
     began = time.perf_counter()

@@ -19,8 +19,7 @@ from absl import flags
 import irtjax
 from experiments import app
 from irtjax import InputError
-from irtjax.files import whole_file, writable_directory
-from irtjax.inference.result import FLOAT_FORMAT
+from irtjax.files import writable_directory, write_csv
 from irtjax.models import ItemParameters, from_table
 from irtjax.responses import counts, percent_correct
 from irtjax.scoring import Ability, Population, ability_eap, ability_mode, percentile
@@ -67,8 +66,7 @@ def main() -> None:
             "percent_correct": percent_correct(responses.values, axis=1),
         }
     )
-    with whole_file(directory / "subjects.csv") as path:
-        result.to_csv(path, index=False, float_format=FLOAT_FORMAT)
+    write_csv(result, directory / "subjects.csv")
     print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
 
 

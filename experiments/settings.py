@@ -1,6 +1,7 @@
 """Settings of a run: defaults per task, each replaceable by a flag of the same name."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import optax
@@ -113,7 +114,7 @@ def _check(settings: Settings) -> None:
         "curriculum_patience curriculum_length"
     )
     bounds = dict.fromkeys(at_least_one.split(), (1, None)) | {
-        "seed": (0, None),
+        "seed": (0, 2**31 - 1),
         "num_models": (4, None),  # two halves of at least two
         "max_corruption": (0, 1),
         "mislabelled": (0, 0.5),
@@ -121,19 +122,41 @@ def _check(settings: Settings) -> None:
     }
     for name, (low, high) in bounds.items():
         value = getattr(settings, name)
-        if value < low or (high is not None and value > high):
+        # asked this way round, NaN is out of range too
+        if not (value >= low and (high is None or value <= high)):
             limit = f"at least {low}" if high is None else f"{low} to {high}"
             raise InputError(f"--{name}={value}: expected {limit}")
-    if settings.learning_rate <= 0:
+    if not 0 < settings.learning_rate < float("inf"):
         raise InputError(f"--learning_rate={settings.learning_rate}: expected a positive number")
+
+
+def check_task(settings: Settings, task: tasks.Task) -> None:
+    """Refuses settings that the task is too small for.
+
+    Raises:
+        InputError: names the flag.
+    """
+    num_examples = len(task.train.labels)
+    if settings.min_subset > num_examples:
+        raise InputError(f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples")
+    if settings.mislabelled > 0 and round(settings.mislabelled * num_examples) < 1:
+        raise InputError(
+            f"--mislabelled={settings.mislabelled}: not one of {num_examples} training labels; 0 leaves the stage out"
+        )
 
 
 def make_trainer(settings: Settings, task: tasks.Task, patience: int) -> Trainer:
     """The trainer that all stages share, but for their patience."""
     return Trainer(
         network=networks.build(settings.network, task, settings.width),
-        optimizer=optax.adam(settings.learning_rate),
+        optimizer=_adam(settings.learning_rate),
         batch_size=settings.batch_size,
         patience=patience,
         max_epochs=settings.epochs,
     )
+
+
+@functools.cache
+def _adam(learning_rate: float) -> optax.GradientTransformation:
+    """One optimizer a rate: two of them would be different static arguments, and compiled for twice."""
+    return optax.adam(learning_rate)

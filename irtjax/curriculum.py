@@ -30,7 +30,7 @@ class History(NamedTuple):
     Attributes:
         share: of the training data that was selected, 0 to 1.
         ability: of the network before the epoch, in logits; NaN where the strategy does not ask for it.
-        examples_used: examples trained on in the epoch.
+        examples_used: examples trained on in the epoch, minibatches times their size.
         dev_accuracy: validation accuracy after the epoch.
         test_accuracy: likewise.
     """
@@ -78,7 +78,8 @@ def train_curriculum(
     """Trains one network a key under one strategy; all epochs of all seeds are one jitted program.
 
     An epoch is one pass over the selected examples, the easiest first to be selected: as many whole minibatches
-    as they fill, drawn without replacement. A fixed schedule selects `shares[t]` of the data at epoch t. DDaCLAE
+    as they fill, drawn without replacement, and at least one, filled by reading them again where they are fewer. A
+    fixed schedule selects `shares[t]` of the data at epoch t, rounded up. DDaCLAE
     (Lalor and Yu 2020, algorithm 1) grades the network's own answers to the training examples, estimates its
     ability θ from them and selects the examples with difficulty b ≤ θ.
 
@@ -121,9 +122,11 @@ def _train(trainer, on_epoch, keys, data, difficulty, shares, population):
     def epoch(learner: Learner, fallback: jax.Array):
         active = is_training(trainer, learner)
         count, ability = eligible(learner)
-        too_few = count < trainer.batch_size
-        size = jnp.minimum(jnp.where(too_few, fallback, count), num_examples)
-        fallback = jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
+        if shares is None:
+            too_few = count < trainer.batch_size
+            count = jnp.where(too_few, fallback, count)
+            fallback = jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
+        size = jnp.clip(count, 1, num_examples)
         num_steps = jnp.where(active, jnp.maximum(size // trainer.batch_size, 1), 0)
         plan = Plan(learner.key, order, size, data.train.labels)
         new = train_epoch(trainer, learner, data.train.inputs, plan, num_steps)

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
+
 from irtjax.errors import InputError
 
 PARTIAL = ".partial-"
@@ -23,6 +25,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         InputError: the folder cannot be written to.
     """
     path = Path(path)
+    _remove_leftovers(path.parent, f"{PARTIAL}{path.stem}-*{path.suffix}")
     try:
         handle, name = tempfile.mkstemp(prefix=f"{PARTIAL}{path.stem}-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
@@ -44,8 +47,7 @@ def whole_directory(path: str | Path) -> Iterator[Path]:
     `path` must not exist yet; leftovers of an interrupted attempt at the same folder are removed first.
     """
     path = Path(path)
-    for leftover in path.parent.glob(f"{PARTIAL}{path.name}-*"):
-        shutil.rmtree(leftover)
+    _remove_leftovers(path.parent, f"{PARTIAL}{path.name}-*")
     partial = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}{path.name}-", dir=path.parent))
     try:
         yield partial
@@ -69,6 +71,21 @@ def writable_directory(path: str | Path) -> Path:
     except OSError as error:
         raise InputError(f"{path}: cannot write there ({error.strerror})") from error
     return path
+
+
+def write_csv(table: pd.DataFrame, path: str | Path) -> None:
+    """Writes a table without its index, numbers to six significant digits, so that equal results are equal bytes."""
+    with whole_file(path) as partial:
+        table.to_csv(partial, index=False, float_format="%.6g")
+
+
+def _remove_leftovers(folder: Path, pattern: str) -> None:
+    """Removes what a killed attempt left behind."""
+    for leftover in folder.glob(pattern):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
 
 
 def _umask() -> int:

@@ -13,6 +13,8 @@ from scipy.stats import gaussian_kde, t
 from irtjax.files import whole_file
 
 # Okabe and Ito (2008): told apart by colour-blind readers too.
+ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
+ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 
 
@@ -39,6 +41,7 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
         marks = np.full(values.size, -(row + 1) * 0.05 * max(tops))
         axis.plot(values, marks, "|", color=colour, markersize=6, alpha=min(1.0, 60 / values.size + 0.05))
     axis.set(title=title, xlabel=xlabel, ylabel="density", ylim=(-(len(samples) + 1) * 0.05 * max(tops), None))
+    axis.set_yticks([tick for tick in axis.get_yticks() if tick >= 0])
     axis.legend(frameon=False)
     return _plain(figure)
 
@@ -81,7 +84,9 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     for strategy, colour in zip(strategies, COLOURS, strict=False):
         rows = table[table.strategy == strategy]
         groups = rows.groupby("share").test_accuracy
-        _band(axis, groups, strategy, colour, dashed=strategy == "random", marker="o")
+        # strategies by percent correct all but hide those by difficulty: leave gaps in their lines
+        style = {"random": "--", "PCUB": ":", "PCLB": ":"}.get(strategy, "-")
+        _band(axis, groups, strategy, colour, style)
     axis.set(
         xscale="log",
         xlabel="training data kept",
@@ -96,7 +101,9 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracy, share of data and ability against epoch, a line a strategy; the ticks below mark early stops.
+    """Test accuracy and share of data against epoch, a line a strategy; triangles mark best validation epochs.
+
+    Accuracies are drawn on a logit axis, which shows both the climb from chance and the last percent.
 
     Args:
         table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
@@ -112,11 +119,15 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
             wide = rows.pivot(index="epoch", columns="seed", values=column)
             stops = wide.apply(lambda seed: seed.last_valid_index())
             wide = wide.reindex(range(int(last) + 1)).ffill().loc[: int(stops.max())]
+            if axis is accuracy_axis:
+                wide = wide.clip(*ACCURACY_LIMITS)
             axis.plot(wide.index, wide.mean(axis=1), color=colour, label=strategy)
             axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
         accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
-    accuracy_axis.set(xlabel="epoch", ylabel="test accuracy", title="Accuracy", ylim=(0, 1.02), xlim=(0, None))
+    accuracy_axis.set(xlabel="epoch", ylabel="test accuracy", title="Accuracy", yscale="logit", xlim=(0, None))
+    accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
+    accuracy_axis.minorticks_off()
     share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
     share_axis.legend(frameon=False, title="mean and range of seeds")
     for axis in figure.axes:
@@ -133,9 +144,9 @@ def interval(values: pd.Series | np.ndarray) -> float:
     return float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
 
 
-def _band(axis, groups, label, colour, *, dashed, marker):
+def _band(axis, groups, label, colour, style):
     mean, half = groups.mean(), groups.apply(interval).fillna(0)
-    axis.plot(mean.index, mean, "--" if dashed else "-", color=colour, label=label, marker=marker, markersize=4)
+    axis.plot(mean.index, mean, style, color=colour, label=label, marker="o", markersize=4)
     axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
 
 

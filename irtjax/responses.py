@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,11 @@ class ResponseMatrix:
 
     def __post_init__(self):
         values = np.asarray(self.values)
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"responses of type {values.dtype}, expected integers")
         subjects, items = np.asarray(self.subject_ids, dtype=str), np.asarray(self.item_ids, dtype=str)
+        if subjects.ndim != 1 or items.ndim != 1:
+            raise InputError(f"ids have shapes {subjects.shape} and {items.shape}, expected one dimension each")
         if values.shape != (subjects.size, items.size):
             raise InputError(
                 f"responses have shape {values.shape}, expected ({subjects.size}, {items.size}) from the ids"
@@ -43,12 +48,13 @@ class ResponseMatrix:
                 raise InputError(f"responses have no {what}")
             unique, counts = np.unique(ids, return_counts=True)
             if unique.size < ids.size:
-                raise InputError(f"{what[:-1]} id '{unique[counts > 1][0]}' occurs more than once")
+                raise InputError(f"{what[:-1]} id {str(unique[counts > 1][0])!r} occurs more than once")
         wrong = (values != 0) & (values != 1) & (values != MISSING)
         if wrong.any():
             j, i = np.argwhere(wrong)[0]
             raise InputError(
-                f"subject '{subjects[j]}', item '{items[i]}': response {values[j, i]}, expected 0, 1 or -1 (missing)"
+                f"subject {str(subjects[j])!r}, item {str(items[i])!r}: response {values[j, i]}, "
+                "expected 0, 1 or -1 (missing)"
             )
         object.__setattr__(self, "values", values.astype(np.int8, copy=False))
         object.__setattr__(self, "subject_ids", subjects)
@@ -87,7 +93,8 @@ def require_estimable(responses: ResponseMatrix) -> None:
         if (observed == 0).any():
             empty = ids[observed == 0]
             raise InputError(
-                f"{what} '{empty[0]}' has no responses (1 of {empty.size} such): remove every {what} without responses"
+                f"{what} {str(empty[0])!r} has no responses (1 of {empty.size} such): "
+                f"remove every {what} without responses"
             )
 
 
@@ -125,6 +132,8 @@ def read_responses(path: str | Path) -> ResponseMatrix:
         return readers[path.suffix](path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except csv.Error as error:
+        raise InputError(f"{path}: not a CSV file ({error})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
     except InputError as error:
@@ -149,7 +158,10 @@ def _read_csv(path: Path) -> ResponseMatrix:
     subject_ids, rows = [], []
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
-        item_ids = next(reader, [""])[1:]
+        header = next(reader, [""])
+        item_ids = header[1:]
+        if not item_ids and (";" in header[0] or "\t" in header[0]):
+            raise InputError("the header has no comma: separate the cells by commas")
         for row in reader:
             if not row:
                 continue
@@ -191,7 +203,7 @@ def _read_npz(path: Path) -> ResponseMatrix:
             return ResponseMatrix(arrays["responses"], arrays["subject_ids"], arrays["item_ids"])
     except KeyError as error:
         raise InputError(f"{error.args[0]}; expected responses, subject_ids and item_ids") from error
-    except (zipfile.BadZipFile, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"not an NPZ file of plain arrays ({error})") from error

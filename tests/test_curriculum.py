@@ -115,6 +115,13 @@ def test_a_schedule_selects_its_share_of_the_easiest():
     assert np.isnan(history.ability).all()
 
 
+def test_a_schedule_below_one_minibatch_is_followed_too():
+    shares = np.array([0.02, 0.02, 0.05, 0.02, 0.5, 1.0])
+    history = train_curriculum(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
+    np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
+    np.testing.assert_array_equal(history.examples_used[0], [4, 4, 4, 4, 32, 64])  # one minibatch at the least
+
+
 def test_only_the_selected_examples_are_trained_on():
     # the parameters count the examples seen; difficulty falls along the inputs, so the easiest are the last
     network = Network(

@@ -44,6 +44,16 @@ def test_leftovers_of_a_killed_attempt_are_removed(tmp_path):
     assert (tmp_path / "stage" / "a").read_text() == "whole"
 
 
+def test_a_leftover_file_does_not_stop_a_folder_of_its_name(tmp_path):
+    (tmp_path / ".partial-stage-killed.png").write_text("half")
+    with whole_directory(tmp_path / "stage"):
+        pass
+    (tmp_path / ".partial-picture-killed.png").write_text("half")
+    with whole_file(tmp_path / "picture.png") as partial:
+        partial.write_text("whole")
+    assert {path.name for path in tmp_path.iterdir()} == {"stage", "picture.png"}
+
+
 def test_unwritable_places_are_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write there"):

@@ -72,6 +72,43 @@ def test_other_bad_files(tmp_path):
         read_responses(tmp_path / "latin.csv")
 
 
+@pytest.mark.parametrize("kind", ["empty", "npy", "damaged", "ids", "strings"])
+def test_damaged_npz_files(tmp_path, kind):
+    path = tmp_path / "r.npz"
+    good = {"responses": VALUES, "subject_ids": np.array(["s", "t"]), "item_ids": np.array(["a", "b", "c"])}
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "npy":
+        np.save(tmp_path / "r.npy", VALUES)
+        (tmp_path / "r.npy").rename(path)
+    elif kind == "damaged":
+        np.savez_compressed(path, **good | {"responses": np.tile(VALUES, (1, 500))[:, :3]})
+        data = bytearray(path.read_bytes())
+        data[60:70] = b"0123456789"
+        path.write_bytes(data)
+    elif kind == "ids":
+        np.savez(path, **good | {"item_ids": np.array([["a", "b", "c"]])})
+    else:
+        np.savez(path, **good | {"responses": VALUES.astype(str)})
+    with pytest.raises(InputError) as error:
+        read_responses(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_other_bad_csv_files(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("id;a;b\nx;1;0\n")
+    with pytest.raises(InputError, match="no comma"):
+        read_responses(path)
+    path.write_text('id,a\n"x,' + "1" * 200_000)
+    with pytest.raises(InputError, match="not a CSV file"):
+        read_responses(path)
+    path.write_text('id,"a\nb","a\nb"\nx,1,0\n')
+    with pytest.raises(InputError) as error:
+        read_responses(path)
+    assert "\n" not in str(error.value)
+
+
 def test_pickles_are_not_opened(tmp_path):
     ids = np.array(["a", {"b"}, 3], dtype=object)
     np.savez(tmp_path / "r.npz", responses=VALUES, subject_ids=np.array(["s", "t"]), item_ids=ids)

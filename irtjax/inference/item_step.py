@@ -63,7 +63,12 @@ def scoring_step(
         common = rest / curvature
         step = (step - common * response).at[:, 0].add(weight * common)
 
-    return jnp.where(free, jnp.clip(step, -MAX_CHANGE, MAX_CHANGE), 0.0)
+    step = jnp.where(free, step, 0.0)
+    # a long step is shortened as a whole: cut parameter by parameter it might no longer lead uphill
+    factor = jnp.minimum(1.0, MAX_CHANGE / jnp.maximum(jnp.abs(step).max(axis=1), MAX_CHANGE))
+    if specification.has_shared:
+        factor = jnp.where(shared, jnp.where(shared, factor, 1.0).min(), factor)
+    return factor[:, None] * step
 
 
 def best_step(
@@ -119,6 +124,8 @@ def fold_population(
         intercept = jnp.where(expand, intercept + slope @ mean, intercept)
         mean = jnp.zeros_like(mean)
     if specification.fold_sd:
-        slope = jnp.where(expand, slope * sd[None, :], slope)
+        # a slope that is held must not wander off with the unit, fold by fold
+        free = jnp.asarray(specification.free)[:, : slope.shape[1]]
+        slope = jnp.where(expand & free, slope * sd[None, :], slope)
         sd = jnp.ones_like(sd)
     return items._replace(slope=slope, intercept=intercept), mean, sd

@@ -27,6 +27,7 @@ from irtjax.models import ItemParameters, from_table
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
+EXPANDED = 150  # most EM steps with an expanded population
 SMALLEST_GAIN = 1e-8  # nats in three EM steps
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 15}
 
@@ -102,18 +103,19 @@ def fit_mml(
         state = State(jax.tree.map(jnp.asarray, items), jnp.zeros(dims), jnp.ones(dims))
         answers = Answers(jnp.asarray(responses.values == 1, float), jnp.asarray(responses.values == 0, float))
         iterations = 0
-        for expand in (True, False):  # near the maximum first, then exactly to that of the nodes
+        # expanded to come near the maximum fast, then plainly to that of the nodes and priors exactly
+        for expand, limit, small in ((True, min(EXPANDED, max_iterations), 1e-4), (False, max_iterations, tolerance)):
             step = functools.partial(
                 _em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
             )
             last, stalled = -np.inf, 0
             converged = False
-            while iterations < max_iterations and not converged:
+            while iterations < limit and not converged:
                 state, change, objective = squarem.cycle(step, state)
                 iterations += 3
                 stalled = stalled + 1 if objective - last < SMALLEST_GAIN else 0
                 last = objective
-                converged = bool(change < tolerance) or stalled == 3
+                converged = bool(change < small) or stalled == 3
                 if on_iteration is not None:
                     on_iteration(iterations, float(objective))
         nodes, weights, marginal = map(np.asarray, _posterior(state, answers, quadrature))

@@ -12,11 +12,9 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from irtjax.errors import InputError
-from irtjax.files import whole_file, writable_directory
+from irtjax.files import whole_file, writable_directory, write_csv
 from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, counts, percent_correct
-
-FLOAT_FORMAT = "%.6g"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,9 +184,8 @@ def write_fit(fit: Fit, directory: str | Path) -> None:
         InputError: the directory cannot be written to.
     """
     directory = writable_directory(directory)
-    for name, table in (("items.csv", fit.items()), ("subjects.csv", fit.subjects())):
-        with whole_file(directory / name) as path:
-            table.to_csv(path, index=False, float_format=FLOAT_FORMAT)
+    write_csv(fit.items(), directory / "items.csv")
+    write_csv(fit.subjects(), directory / "subjects.csv")
     with whole_file(directory / "fit.json") as path:
         path.write_text(json.dumps(fit.summary(), indent=2) + "\n")
 

@@ -21,11 +21,8 @@ from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 PRIORS = ("vague", "hierarchical")
 CHUNK = 50  # steps between looks at the ELBO
-STEP_SIZES = (
-    0.1,
-    0.03,
-    0.01,
-)  # in posterior standard deviations; each is left when it improves the ELBO no more
+# In posterior standard deviations; each is left when it improves the ELBO no more.
+STEP_SIZES = (0.1, 0.03, 0.01, 0.003)
 
 
 class Normal(NamedTuple):
@@ -171,7 +168,7 @@ def fit_1pl(
     """Fits the 1PL by stochastic variational inference (see `model` and `guide`).
 
     Adam runs in chunks of 50 steps. When a chunk's mean ELBO is no better than that of the chunk before by
-    more than the standard error of the difference, the step size falls to the next of (0.1, 0.03, 0.01); when
+    more than the standard error of the difference, the step size falls to the next of (0.1, 0.03, 0.01, 0.003); when
     that happens at the last one, the fit has converged. The likelihood knows only θ - b, so the origin is fixed
     afterwards: the mean ability of the subjects is 0.
 
@@ -239,7 +236,7 @@ def fit_1pl(
         ability=ability.loc - origin,
         ability_se=ability.scale,
         log_likelihood=log_likelihood,
-        num_parameters=responses.num_subjects + num_items,
+        num_parameters=responses.num_subjects + num_items - 1,  # the origin is not one
         iterations=steps,
         converged=converged,
         seconds=time.perf_counter() - began,

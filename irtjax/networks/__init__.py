@@ -1,5 +1,6 @@
 """The networks, as pure functions of their parameters."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -41,10 +42,15 @@ def build(name: str, task: Task, width: int) -> Network:
         raise InputError(f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}")
     if width < 1:
         raise InputError(f"network width {width}, expected at least 1")
-    num_inputs = task.train.inputs[0].size
+    return _mlp(task.train.inputs[0].size, width, task.num_classes, task.input_scale)
+
+
+@functools.cache
+def _mlp(num_inputs: int, width: int, num_classes: int, input_scale: float) -> Network:
+    """One network a size: its functions are static arguments of jit, and two of them would be compiled for twice."""
 
     def make(rngs: nnx.Rngs) -> nnx.Module:
-        return Mlp(num_inputs, width, task.num_classes, task.input_scale, rngs=rngs)
+        return Mlp(num_inputs, width, num_classes, input_scale, rngs=rngs)
 
     graph = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))))[0]
     return Network(

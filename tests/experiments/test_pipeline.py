@@ -13,6 +13,10 @@ import pytest
 from conftest import REPOSITORY
 from matplotlib.image import imread
 
+from experiments.run_directory import open_run, stage
+from experiments.settings import TASK_DEFAULTS, Settings
+from irtjax import InputError
+
 SMALL = [
     "--task=digits",
     "--num_models=16",
@@ -24,6 +28,10 @@ SMALL = [
     "--curriculum_length=2",
 ]
 PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.png", "curriculum.png"}
+
+
+def from_defaults(task):
+    return Settings(task=task, **TASK_DEFAULTS[task])
 
 
 def command(*arguments, module="experiments.pipeline"):
@@ -122,10 +130,45 @@ def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
     assert_one_line(other, "holds a run with --seed=0 (now 1)")
 
 
+def test_directories_that_are_not_runs(tmp_path):
+    settings = from_defaults("digits")
+    (tmp_path / "run" / "crowd").mkdir(parents=True)
+    with pytest.raises(InputError, match="crowd is not a finished stage"):
+        stage(tmp_path / "run", "crowd", "1/5 crowd", lambda folder: None)
+    (tmp_path / "run" / "crowd" / "stage.json").write_text("{}")
+    (tmp_path / "run" / "config.json").write_text("[1]")
+    with pytest.raises(InputError, match="not the settings of a run"):
+        open_run(str(tmp_path / "run"), settings)
+
+
 def test_a_directory_without_a_finished_stage_takes_other_settings(tmp_path):
-    directory = tmp_path / "run"
-    assert_one_line(run("--min_subset=5000", f"--output_dir={directory}"), "smallest subset 5000")
-    assert_one_line(run("--min_subset=6000", f"--output_dir={directory}"), "smallest subset 6000")
+    first, second = from_defaults("digits"), from_defaults("mnist")
+    open_run(str(tmp_path / "run"), first)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "digits"
+    (tmp_path / "run" / ".lock").unlink()  # this process holds it still
+    open_run(str(tmp_path / "run"), second)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "mnist"
+
+
+def test_two_runs_do_not_share_a_directory(tmp_path):
+    open_run(str(tmp_path / "run"), from_defaults("digits"))
+    assert_one_line(run(*SMALL, f"--output_dir={tmp_path / 'run'}"), "another run is writing there")
+
+
+def test_an_interrupt_ends_in_one_line(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    arguments = command(*SMALL, f"--output_dir={tmp_path / 'run'}")
+    with subprocess.Popen(
+        arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not list((tmp_path / "run").glob(".partial-crowd-*")):
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "interrupted; the same command goes on where it stopped"
+    assert not list((tmp_path / "run").glob(".partial-*"))
 
 
 def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
@@ -135,8 +178,8 @@ def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
     arguments = [*SMALL, "--ability=map", "--mislabelled=0"]
     config = json.loads((complete / "config.json").read_text()) | {"ability": "map", "mislabelled": 0.0}
     (directory / "config.json").write_text(json.dumps(config))
-    for stage in ("crowd", "difficulty", "filtering"):
-        shutil.copytree(complete / stage, directory / stage)
+    for name in ("crowd", "difficulty", "filtering"):
+        shutil.copytree(complete / name, directory / name)
     result = run(*arguments, f"--output_dir={directory}")
     assert result.returncode == 0, result.stderr
     assert not (directory / "mislabelled").exists()
@@ -162,7 +205,11 @@ def assert_one_line(result, message):
         (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
         (["--priors=flat"], "--priors=flat: expected one of vague, hierarchical"),
         (["--epochs=many"], "flag --epochs=many"),
-        (["--min_subset=5000"], "smallest subset 5000, expected 1 to 1197"),
+        (["--min_subset=5000"], "--min_subset=5000: digits has 1197 training examples"),
+        (["--mislabelled=0.0001"], "--mislabelled=0.0001: not one of 1197 training labels"),
+        (["--initial_share=nan"], "--initial_share=nan: expected 0 to 1"),
+        (["--learning_rate=nan"], "--learning_rate=nan: expected a positive number"),
+        (["--seed=99999999999999999999"], "--seed=99999999999999999999: expected 0 to 2147483647"),
         (["stray"], "unexpected argument 'stray'"),
         (["--no_such_flag=1"], "no_such_flag"),
     ],
@@ -171,8 +218,7 @@ def test_bad_flags_get_one_line_and_leave_nothing(tmp_path, arguments, message):
     place = str(tmp_path)
     result = run(*(argument.format(tmp=place) for argument in arguments), f"--output_dir={tmp_path / 'run'}")
     assert_one_line(result, message.format(tmp=place))
-    if (tmp_path / "run").exists():
-        assert {path.name for path in (tmp_path / "run").iterdir()} <= {"config.json"}
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_unwritable_directory_gets_one_line(tmp_path):

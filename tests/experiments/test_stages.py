@@ -1,0 +1,109 @@
+"""The stages on real digits: the figures that they must reach, recomputed from what they wrote."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import rankdata
+
+from experiments import crowd, curriculum, difficulty, filtering, mislabelled
+from experiments.settings import Settings, make_trainer
+from irtjax import tasks, training
+from irtjax.filtering import plan_subsets, ranking
+
+TASK = tasks.load("digits")
+DEFAULTS = Settings(task="digits")
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory):
+    """The crowd and difficulty stages at their default settings."""
+    folder = tmp_path_factory.mktemp("stages")
+    for name in ("crowd", "difficulty", "mislabelled"):
+        (folder / name).mkdir()
+    crowd.run(DEFAULTS, TASK, folder / "crowd")
+    difficulty.run(DEFAULTS, crowd.load_responses(folder / "crowd"), folder / "difficulty")
+    mislabelled.run(DEFAULTS, TASK, folder / "mislabelled")
+    return folder
+
+
+def spearman(x, y):
+    return np.corrcoef(rankdata(x), rankdata(y))[0, 1]
+
+
+def test_halves_of_the_default_crowd_agree_on_difficulty(stages):
+    members = pd.read_csv(stages / "crowd" / "members.csv")
+    assert members.accuracy_test.min() < 0.25
+    assert members.accuracy_test.max() > 0.95
+    printed = json.loads((stages / "difficulty" / "reliability.json").read_text())["split_half_spearman"]
+    responses = crowd.load_responses(stages / "crowd")
+    one, two = difficulty.halves(responses)
+    assert set(one.subject_ids).isdisjoint(two.subject_ids)
+    # percent correct says almost the same as the 1PL when all answer everything, and needs no fit
+    by_percent = spearman(-one.values.mean(axis=0), -two.values.mean(axis=0))
+    assert printed == pytest.approx(by_percent, abs=0.02)
+    assert printed >= 0.88
+
+
+def test_difficulty_finds_flipped_labels(stages):
+    table = pd.read_csv(stages / "mislabelled" / "mislabelled.csv")
+    printed = json.loads((stages / "mislabelled" / "detection.json").read_text())
+    flipped = table.flipped == 1
+    np.testing.assert_array_equal(table.gold_label != table.shown_label, flipped)
+    # the probability that a flipped item is harder than another, by the Mann-Whitney statistic
+    ranks = rankdata(table.difficulty)[flipped]
+    auc = (ranks.sum() - flipped.sum() * (flipped.sum() + 1) / 2) / (flipped.sum() * (~flipped).sum())
+    assert printed["auc"] == pytest.approx(auc, abs=1e-4)
+    assert printed["auc"] >= 0.98
+    hardest = table.sort_values("difficulty", ascending=False).head(60)
+    assert printed["flipped_among_as_many_hardest"] == (hardest.flipped == 1).sum()
+
+
+def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
+    settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1)
+    items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "percent_correct": np.linspace(0.9, 0.1, 1197)})
+    filtering.run(settings, TASK, items, tmp_path)
+    table = pd.read_csv(tmp_path / "filtering.csv")
+    trainer, data = make_trainer(settings, TASK, settings.patience), training.to_device(TASK)
+    seen_early_stop = False
+    for row in table.iloc[:: len(table) // 6].itertuples():
+        order = ranking(row.strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), row.seed)
+        assert row.examples == max(round(row.share * 1197), 1)
+        plans = plan_subsets(order[None], np.array([row.examples]), np.array([row.seed]), TASK.train.labels)
+        alone = training.train_one(trainer, jax.tree.map(lambda leaf: leaf[0], plans), data, settings.steps_per_epoch)
+        seen_early_stop |= int(alone.best_epoch) < int(alone.epoch)
+        expected = training.accuracy(trainer.network, alone.best_parameters, data.test)
+        assert row.test_accuracy == pytest.approx(float(expected), abs=0.0101)
+        assert row.dev_accuracy == pytest.approx(float(alone.best_accuracy), abs=0.0101)
+    assert seen_early_stop
+
+
+def test_summary_by_hand():
+    rows = [
+        ("baseline", 0, 0, 100, 0.5, 0.4), ("baseline", 0, 1, 100, 0.9, 0.8), ("baseline", 0, 2, 100, 0.7, 0.9),
+        ("baseline", 1, 0, 100, 0.9, 0.6), ("baseline", 1, 1, 100, 0.8, 0.7),
+        ("DDaCLAE", 0, 0, 20, 0.2, 0.1), ("DDaCLAE", 0, 1, 40, 0.8, 0.9),
+        ("DDaCLAE", 1, 0, 30, 0.7, 0.7), ("DDaCLAE", 1, 1, 50, 0.6, 0.8),
+    ]  # fmt: skip
+    columns = ["strategy", "seed", "epoch", "examples_used", "dev_accuracy", "test_accuracy"]
+    summary = curriculum.summarise(pd.DataFrame(rows, columns=columns)).set_index("strategy")
+    assert summary.best_epoch.to_dict() == {"baseline": 1.5, "DDaCLAE": 1.5}
+    assert summary.examples_used.to_dict() == {"baseline": 150, "DDaCLAE": 45}
+    assert summary.test_accuracy["baseline"] == pytest.approx(0.7)
+    assert summary.test_accuracy["DDaCLAE"] == pytest.approx(0.8)
+    assert summary.examples_change_percent["DDaCLAE"] == pytest.approx(-70)
+    assert summary.accuracy_change_points["DDaCLAE"] == pytest.approx(10)
+    assert summary.examples_used_ci["DDaCLAE"] == pytest.approx(
+        12.7062 * np.std([60, 30], ddof=1) / np.sqrt(2), rel=1e-4
+    )
+
+
+def test_items_are_matched_by_id(stages):
+    ids = TASK.test.ids[::-1]
+    items = difficulty.load_items(stages / "difficulty", "vague", ids)
+    assert list(items.index) == list(ids)
+    responses = crowd.load_responses(stages / "crowd")
+    at = pd.Index(responses.item_ids).get_indexer(ids)
+    np.testing.assert_allclose(items.percent_correct, responses.values.mean(axis=0)[at], rtol=1e-5)
