@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,14 +29,17 @@ def run(main: Callable[[], None]) -> None:
             main()
         except InputError as error:
             _stop(str(error))
-        except KeyboardInterrupt:
-            print("interrupted; the same command goes on where it stopped", file=sys.stderr, flush=True)
-            # leaving by the front door would tear the interpreter down under a computation that still runs
-            os._exit(130)
+
+    def interrupt(*_) -> None:
+        # not by KeyboardInterrupt: raised within a callback of the running program it would be lost, and leaving by the
+        # front door would tear the interpreter down under that program
+        print("\ninterrupted; the same command goes on where it stopped", file=sys.stderr, flush=True)
+        os._exit(130)
 
     def show(message, category, *_, **__) -> None:
         print(f"warning: {message}", file=sys.stderr)
 
+    signal.signal(signal.SIGINT, interrupt)
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", FitWarning)
     warnings.showwarning = show

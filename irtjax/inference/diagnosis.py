@@ -51,8 +51,11 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     if fit.parameters.slope.shape[1] > 1:
         return
     num_items = fit.responses.num_items
-    negative_rest = int((item_rest_correlations(fit.responses.values) < 0).sum())
-    negative_slope = int((np.asarray(fit.parameters.slope) < 0).sum())
+    # negative beyond two standard errors: small samples have negative correlations by chance
+    noise = 2 / np.sqrt(fit.responses.num_subjects)
+    negative_rest = int((item_rest_correlations(fit.responses.values) < -noise).sum())
+    slope_se = fit.item_columns.get("discrimination_se", np.zeros(num_items))
+    negative_slope = int((np.asarray(fit.parameters.slope)[:, 0] < -2 * slope_se).sum())
     if max(negative_rest, negative_slope) > MANY * num_items:
         warnings.warn(
             f"of {num_items} items {negative_rest} correlate negatively with the rest and {negative_slope} have a "

@@ -22,6 +22,7 @@ from irtjax.inference.specification import (
     item_types,
     specify,
     start_items,
+    without_asymptotes,
 )
 from irtjax.models import ItemParameters, from_table
 from irtjax.responses import ResponseMatrix, counts, require_estimable
@@ -102,22 +103,16 @@ def fit_mml(
     with jax.enable_x64(True):
         state = State(jax.tree.map(jnp.asarray, items), jnp.zeros(dims), jnp.ones(dims))
         answers = Answers(jnp.asarray(responses.values == 1, float), jnp.asarray(responses.values == 0, float))
-        iterations = 0
+        iterations, soon = 0, min(EXPANDED, max_iterations)
+        climb = functools.partial(_climb, answers=answers, quadrature=quadrature, on_iteration=on_iteration)
+        if np.asarray(specification.free)[:, dims + 1 :].any():
+            # the likelihood of asymptotes has several maxima: they are let go where a fit without them has ended
+            bare, bare_specification = without_asymptotes(state.items, specification)
+            reached, iterations, _ = climb(state._replace(items=bare), bare_specification, True, iterations, soon, 1e-3)
+            state = reached._replace(items=reached.items._replace(lower=state.items.lower, upper=state.items.upper))
         # expanded to come near the maximum fast, then plainly to that of the nodes and priors exactly
-        for expand, limit, small in ((True, min(EXPANDED, max_iterations), 1e-4), (False, max_iterations, tolerance)):
-            step = functools.partial(
-                _em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
-            )
-            last, stalled = -np.inf, 0
-            converged = False
-            while iterations < limit and not converged:
-                state, change, objective = squarem.cycle(step, state)
-                iterations += 3
-                stalled = stalled + 1 if objective - last < SMALLEST_GAIN else 0
-                last = objective
-                converged = bool(change < small) or stalled == 3
-                if on_iteration is not None:
-                    on_iteration(iterations, float(objective))
+        state, iterations, _ = climb(state, specification, True, iterations, iterations + soon, 1e-4)
+        state, iterations, converged = climb(state, specification, False, iterations, max_iterations, tolerance)
         nodes, weights, marginal = map(np.asarray, _posterior(state, answers, quadrature))
         covariances = item_covariances(state, answers, quadrature, specification)
         state = jax.tree.map(np.asarray, state)
@@ -141,6 +136,27 @@ def fit_mml(
 
 
 _em_step, _posterior = jax.jit(em_step), jax.jit(posterior)
+
+
+def _climb(state, specification, expand, iterations, limit, tolerance, *, answers, quadrature, on_iteration):
+    """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
+
+    Returns:
+        The state, the EM steps made so far, and whether it has converged.
+    """
+    step = functools.partial(
+        _em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
+    )
+    last, stalled, converged = -np.inf, 0, False
+    while iterations < limit and not converged:
+        state, change, objective = squarem.cycle(step, state)
+        iterations += 3
+        stalled = stalled + 1 if objective - last < SMALLEST_GAIN else 0
+        last = objective
+        converged = bool(change < tolerance) or stalled == 3
+        if on_iteration is not None:
+            on_iteration(iterations, float(objective))
+    return state, iterations, converged
 
 
 def _check_extremes(responses: ResponseMatrix, extreme: np.ndarray, choice: str) -> None:

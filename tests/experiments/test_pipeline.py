@@ -168,7 +168,8 @@ def test_an_interrupt_ends_in_one_line(tmp_path):
         _, errors = process.communicate()
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "interrupted; the same command goes on where it stopped"
-    assert not list((tmp_path / "run").glob(".partial-*"))
+    assert "Traceback" not in errors
+    assert not (tmp_path / "run" / "crowd").exists()
 
 
 def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
