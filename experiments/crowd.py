@@ -7,7 +7,8 @@ from experiments.settings import Settings, make_trainer
 from irtjax import ResponseMatrix, write_responses
 from irtjax.crowd import Crowd, sample_members, train_crowd
 from irtjax.files import write_csv
-from irtjax.responses import concatenate_items, read_responses
+from irtjax.response_files import read_responses
+from irtjax.responses import concatenate_items
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 

@@ -4,7 +4,8 @@ import importlib.metadata
 
 from irtjax.errors import InputError
 from irtjax.inference import Fit, FitWarning, fit, likelihood_ratio_test, read_items, write_fit
-from irtjax.responses import ResponseMatrix, grade, read_responses, write_responses
+from irtjax.response_files import read_responses, write_responses
+from irtjax.responses import ResponseMatrix, grade
 
 __all__ = [
     "Fit",

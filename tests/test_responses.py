@@ -1,119 +1,13 @@
-"""Response matrices: what is read is what was written, and bad input is named."""
+"""Response matrices: grading, counting, and what is refused."""
 
 import numpy as np
 import pytest
 from conftest import matrix
 
-from irtjax import InputError, ResponseMatrix, grade, read_responses, write_responses
+from irtjax import InputError, ResponseMatrix, grade
 from irtjax.responses import concatenate_items, percent_correct, require_estimable
 
 VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
-
-
-@pytest.mark.parametrize("ending", [".csv", ".npz"])
-def test_round_trip(tmp_path, ending):
-    ids = np.array(["plain", 'a "quoted", id', "日本"])
-    written = ResponseMatrix(VALUES, np.array(["s 1", "s,2"]), ids)
-    write_responses(written, tmp_path / f"r{ending}")
-    read = read_responses(tmp_path / f"r{ending}")
-    np.testing.assert_array_equal(read.values, VALUES)
-    assert read.values.dtype == np.int8
-    assert list(read.item_ids) == list(ids)
-    assert list(read.subject_ids) == ["s 1", "s,2"]
-
-
-def test_csv_is_the_documented_text(tmp_path):
-    write_responses(matrix(VALUES), tmp_path / "r.csv")
-    assert (tmp_path / "r.csv").read_bytes() == b"subject_id,i0,i1,i2\ns0,1,0,\ns1,0,,1\n"
-
-
-def test_csv_as_spreadsheets_and_pandas_write_it(tmp_path):
-    (tmp_path / "r.csv").write_bytes("\ufeffid,a,b\r\nx,1.0, 0\r\n\r\ny,,0.0\r\n".encode())
-    read = read_responses(tmp_path / "r.csv")
-    np.testing.assert_array_equal(read.values, [[1, 0], [-1, 0]])
-    assert list(read.subject_ids) == ["x", "y"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,a,b\nx,1,0\ny,2,0\n", r"line 3 \(subject 'y'\), column 2 \(item 'a'\): '2' is not a response"),
-        ("id,a,b\nx,1,NA\n", r"line 2 \(subject 'x'\), column 3 \(item 'b'\): 'NA' is not a response"),
-        ("id,a,b\nx,1\n", r"line 2 \(subject 'x'\) has 1 responses, the header names 2 items"),
-        ("id\nx\n", "no items"),
-        ("", "no items"),
-        ("id,a\n", "no subjects"),
-        ("id,a,a\nx,1,0\n", "item id 'a' occurs more than once"),
-        ("id,a\nx,1\nx,0\n", "subject id 'x' occurs more than once"),
-    ],
-)
-def test_bad_csv_names_file_row_and_column(tmp_path, text, message):
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message) as error:
-        read_responses(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-
-
-def test_other_bad_files(tmp_path):
-    with pytest.raises(InputError, match=r"unknown ending '.txt'"):
-        read_responses(tmp_path / "r.txt")
-    with pytest.raises(InputError, match="No such file"):
-        read_responses(tmp_path / "absent.csv")
-    (tmp_path / "text.npz").write_text("not a zip file")
-    with pytest.raises(InputError, match="not an NPZ file"):
-        read_responses(tmp_path / "text.npz")
-    np.savez(tmp_path / "other.npz", x=VALUES)
-    with pytest.raises(InputError, match="expected responses, subject_ids and item_ids"):
-        read_responses(tmp_path / "other.npz")
-    (tmp_path / "latin.csv").write_bytes("id,é\nx,1\n".encode("latin-1"))
-    with pytest.raises(InputError, match="not UTF-8"):
-        read_responses(tmp_path / "latin.csv")
-
-
-@pytest.mark.parametrize("kind", ["empty", "npy", "damaged", "ids", "strings"])
-def test_damaged_npz_files(tmp_path, kind):
-    path = tmp_path / "r.npz"
-    good = {"responses": VALUES, "subject_ids": np.array(["s", "t"]), "item_ids": np.array(["a", "b", "c"])}
-    if kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "npy":
-        np.save(tmp_path / "r.npy", VALUES)
-        (tmp_path / "r.npy").rename(path)
-    elif kind == "damaged":
-        np.savez_compressed(path, **good | {"responses": np.tile(VALUES, (1, 500))[:, :3]})
-        data = bytearray(path.read_bytes())
-        data[60:70] = b"0123456789"
-        path.write_bytes(data)
-    elif kind == "ids":
-        np.savez(path, **good | {"item_ids": np.array([["a", "b", "c"]])})
-    else:
-        np.savez(path, **good | {"responses": VALUES.astype(str)})
-    with pytest.raises(InputError) as error:
-        read_responses(path)
-    assert str(error.value).startswith(str(path))
-
-
-def test_other_bad_csv_files(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text("id;a;b\nx;1;0\n")
-    with pytest.raises(InputError, match="no comma"):
-        read_responses(path)
-    path.write_text('id,a\n"x,' + "1" * 200_000)
-    with pytest.raises(InputError, match="not a CSV file"):
-        read_responses(path)
-    path.write_text('id,"a\nb","a\nb"\nx,1,0\n')
-    with pytest.raises(InputError) as error:
-        read_responses(path)
-    assert "\n" not in str(error.value)
-
-
-def test_pickles_are_not_opened(tmp_path):
-    ids = np.array(["a", {"b"}, 3], dtype=object)
-    np.savez(tmp_path / "r.npz", responses=VALUES, subject_ids=np.array(["s", "t"]), item_ids=ids)
-    with pytest.raises(InputError, match="allow_pickle"):
-        read_responses(tmp_path / "r.npz")
 
 
 def test_bad_matrices_are_refused():

@@ -1,0 +1,179 @@
+"""Response files: what is read is what was written, and bad input is named."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import matrix
+
+from irtjax import InputError, ResponseMatrix, read_responses, write_responses
+
+VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz"])
+def test_round_trip(tmp_path, ending):
+    ids = np.array(["plain", 'a "quoted", id', "日本"])
+    written = ResponseMatrix(VALUES, np.array(["s 1", "s,2"]), ids)
+    write_responses(written, tmp_path / f"r{ending}")
+    read = read_responses(tmp_path / f"r{ending}")
+    np.testing.assert_array_equal(read.values, VALUES)
+    assert read.values.dtype == np.int8
+    assert list(read.item_ids) == list(ids)
+    assert list(read.subject_ids) == ["s 1", "s,2"]
+
+
+def test_csv_is_the_documented_text(tmp_path):
+    write_responses(matrix(VALUES), tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_bytes() == b"subject_id,i0,i1,i2\ns0,1,0,\ns1,0,,1\n"
+
+
+def test_csv_as_spreadsheets_and_pandas_write_it(tmp_path):
+    (tmp_path / "r.csv").write_bytes("\ufeffid,a,b\r\nx,1.0, 0\r\n\r\ny,,0.0\r\n".encode())
+    read = read_responses(tmp_path / "r.csv")
+    np.testing.assert_array_equal(read.values, [[1, 0], [-1, 0]])
+    assert list(read.subject_ids) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,a,b\nx,1,0\ny,2,0\n", r"line 3 \(subject 'y'\), column 2 \(item 'a'\): '2' is not a response"),
+        ("id,a,b\nx,1,NA\n", r"line 2 \(subject 'x'\), column 3 \(item 'b'\): 'NA' is not a response"),
+        ("id,a,b\nx,1\n", r"line 2 \(subject 'x'\) has 1 responses, the header names 2 items"),
+        ("id\nx\n", "no items"),
+        ("", "no items"),
+        ("id,a\n", "no subjects"),
+        ("id,a,a\nx,1,0\n", "item id 'a' occurs more than once"),
+        ("id,a\nx,1\nx,0\n", "subject id 'x' occurs more than once"),
+    ],
+)
+def test_bad_csv_names_file_row_and_column(tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        read_responses(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_other_bad_files(tmp_path):
+    with pytest.raises(InputError, match=r"unknown ending '.txt'"):
+        read_responses(tmp_path / "r.txt")
+    with pytest.raises(InputError, match="No such file"):
+        read_responses(tmp_path / "absent.csv")
+    (tmp_path / "text.npz").write_text("not a zip file")
+    with pytest.raises(InputError, match="not an NPZ file"):
+        read_responses(tmp_path / "text.npz")
+    np.savez(tmp_path / "other.npz", x=VALUES)
+    with pytest.raises(InputError, match="expected responses, subject_ids and item_ids"):
+        read_responses(tmp_path / "other.npz")
+    (tmp_path / "latin.csv").write_bytes("id,é\nx,1\n".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_responses(tmp_path / "latin.csv")
+
+
+@pytest.mark.parametrize("kind", ["empty", "npy", "damaged", "ids", "strings"])
+def test_damaged_npz_files(tmp_path, kind):
+    path = tmp_path / "r.npz"
+    good = {"responses": VALUES, "subject_ids": np.array(["s", "t"]), "item_ids": np.array(["a", "b", "c"])}
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "npy":
+        np.save(tmp_path / "r.npy", VALUES)
+        (tmp_path / "r.npy").rename(path)
+    elif kind == "damaged":
+        np.savez_compressed(path, **good | {"responses": np.tile(VALUES, (1, 500))[:, :3]})
+        data = bytearray(path.read_bytes())
+        data[60:70] = b"0123456789"
+        path.write_bytes(data)
+    elif kind == "ids":
+        np.savez(path, **good | {"item_ids": np.array([["a", "b", "c"]])})
+    else:
+        np.savez(path, **good | {"responses": VALUES.astype(str)})
+    with pytest.raises(InputError) as error:
+        read_responses(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_other_bad_csv_files(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("id;a;b\nx;1;0\n")
+    with pytest.raises(InputError, match="no comma"):
+        read_responses(path)
+    path.write_text('id,a\n"x,' + "1" * 200_000)
+    with pytest.raises(InputError, match="not a CSV file"):
+        read_responses(path)
+    path.write_text('id,"a\nb","a\nb"\nx,1,0\n')
+    with pytest.raises(InputError) as error:
+        read_responses(path)
+    assert "\n" not in str(error.value)
+
+
+def test_pickles_are_not_opened(tmp_path):
+    ids = np.array(["a", {"b"}, 3], dtype=object)
+    np.savez(tmp_path / "r.npz", responses=VALUES, subject_ids=np.array(["s", "t"]), item_ids=ids)
+    with pytest.raises(InputError, match="allow_pickle"):
+        read_responses(tmp_path / "r.npz")
+
+
+def test_long_csv(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("item_id,note,response,subject_id\nb,x,1,t\na,x,0,s\nb,x,,s\na,x,1.0,t\n")
+    read = read_responses(path)
+    assert list(read.subject_ids) == ["t", "s"]
+    assert list(read.item_ids) == ["b", "a"]
+    np.testing.assert_array_equal(read.values, [[1, 1], [-1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("s,a,1\ns,a,1\n", "line 3: subject 's' answers item 'a' a second time"),
+        ("s,a,2\n", r"line 2, column 3 \(subject 's', item 'a'\): '2' is not a response"),
+        ("s,a\n", "line 2 has 2 cells, the header 3"),
+        ("", "no items|no subjects"),
+    ],
+)
+def test_bad_long_csv(tmp_path, text, message):
+    path = tmp_path / "long.csv"
+    path.write_text("subject_id,item_id,response\n" + text)
+    with pytest.raises(InputError, match=message):
+        read_responses(path)
+
+
+def test_py_irt_json_lines(tmp_path):
+    path = tmp_path / "r.jsonlines"
+    lines = [{"subject_id": "s", "responses": {"a": 1, "b": 0}}, {"subject_id": "t", "responses": {"b": 1, "c": None}}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    read = read_responses(path)
+    assert list(read.item_ids) == ["a", "b", "c"]
+    np.testing.assert_array_equal(read.values, [[1, 0, -1], [-1, 1, -1]])
+    for text, message in (
+        ("{", "line 1: expected"),
+        ('{"subject_id": "s"}', "line 1: expected"),
+        ('{"subject_id": "s", "responses": {"a": 3}}', r"line 1 \(subject 's'\), item 'a': 3 is not a response"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_responses(path)
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "r.parquet"
+    wide = pd.DataFrame({"subject": ["s", "t"], "a": [1, 0], "b": [0, None], "c": [None, 1.0]})
+    wide.to_parquet(path)
+    np.testing.assert_array_equal(read_responses(path).values, [[1, 0, -1], [0, -1, 1]])
+    wide.set_index("subject").to_parquet(path)
+    assert list(read_responses(path).subject_ids) == ["s", "t"]
+    pd.DataFrame({"subject_id": ["s", "t"], "item_id": ["a", "a"], "response": [1, 0]}).to_parquet(path)
+    np.testing.assert_array_equal(read_responses(path).values, [[1], [0]])
+    wide.assign(b=[0, 5]).to_parquet(path)
+    with pytest.raises(
+        InputError, match=r"row 2 \(subject 't'\), column 'b': np.int64\(5\)|row 2 \(subject 't'\), column 'b': 5"
+    ):
+        read_responses(path)
+    path.write_text("not parquet")
+    with pytest.raises(InputError, match="not a Parquet file"):
+        read_responses(path)
