@@ -8,7 +8,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from irtjax.scoring import Population, ability_1pl
+from irtjax.models import ItemParameters
+from irtjax.scoring import Population, ability_1pl, ability_eap, ability_mode, percentile
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(0, 1.5, 60)
@@ -99,3 +100,106 @@ def test_equals_mirt_on_lsat7(shared, method):
     np.testing.assert_allclose(
         np.asarray(got.standard_error)[finite], scores[f"{method}_se"].to_numpy(float)[finite], atol=1e-3
     )
+
+
+def parameters(a, b, c=None, dtype=float):
+    a, b = np.atleast_1d(a).astype(dtype), np.atleast_1d(b).astype(dtype)
+    lower = np.full(b.shape, -np.inf) if c is None else np.log(c) - np.log1p(-np.asarray(c))
+    return ItemParameters(
+        *(jnp.asarray(leaf) for leaf in (a[:, None], -a * b, lower.astype(dtype), np.full(b.shape, np.inf, dtype)))
+    )
+
+
+@pytest.mark.parametrize("name", ["lsat7", "5_neutral", "5_contradiction"])
+@pytest.mark.parametrize("method", ["ml", "map", "eap"])
+def test_2pl_scores_equal_mirt(shared, name, method):
+    items = pd.read_csv(shared / "oracle" / f"items_{name}_2PL.csv")
+    scores = pd.read_csv(shared / "oracle" / f"scores_{name}_2PL.csv")
+    if name == "lsat7":
+        table = pd.read_csv(shared / "oracle" / "lsat7_responses.csv")
+    else:
+        table = pd.read_csv(shared / "human_responses" / "snli_emnlp2016" / "irt_file_5_coded.csv")
+    values = jnp.asarray(table[items["item"]].to_numpy(np.int8)[scores["row"] - 1])
+    with jax.enable_x64(True):
+        known = parameters(items.a.to_numpy(), items.b.to_numpy())
+        one = {
+            "ml": lambda y: ability_mode(y, known),
+            "map": lambda y: ability_mode(y, known, Population()),
+            "eap": lambda y: ability_eap(y, known),
+        }[method]
+        got = jax.jit(jax.vmap(one))(values)
+    expected, error = scores[method].to_numpy(float), scores[f"{method}_se"].to_numpy(float)
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(np.asarray(got.ability)[finite], expected[finite], atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(got.ability)[~finite], expected[~finite])
+    np.testing.assert_allclose(np.asarray(got.standard_error)[finite], error[finite], atol=1e-3)
+
+
+def test_the_general_mode_equals_the_1pl_one():
+    responses = jnp.asarray(RNG.integers(-1, 2, (10, 60)).astype(np.int8))
+    with jax.enable_x64(True):
+        known = parameters(np.ones(60), DIFFICULTY)
+        for row in responses:
+            for population in (None, Population(0.5, 0.7)):
+                np.testing.assert_allclose(
+                    ability_mode(row, known, population),
+                    ability_1pl(row, jnp.asarray(DIFFICULTY), population),
+                    atol=1e-6,
+                )
+
+
+def test_eap_on_a_long_test_is_not_snapped_to_a_node():
+    rng = np.random.default_rng(0)
+    b = rng.normal(0, 1, 20_000)
+    theta = np.array([-0.537, 0.111, 1.049])
+    responses = (rng.uniform(size=(3, b.size)) < expit(theta[:, None] - b)).astype(np.int8)
+    with jax.enable_x64(True):
+        known = parameters(np.ones(b.size), b)
+        for row in responses:
+            got = ability_eap(jnp.asarray(row), known)
+            mode = ability_mode(jnp.asarray(row), known, Population())
+            # the posterior of a long test is normal: its mean is its mode, its width the information's
+            np.testing.assert_allclose(got.ability, mode.ability, atol=1e-4)
+            np.testing.assert_allclose(got.standard_error, mode.standard_error, rtol=1e-3)
+
+
+def test_two_dimensions_against_a_grid():
+    rng = np.random.default_rng(1)
+    slope, intercept = rng.uniform(0.3, 1.5, (25, 2)), rng.normal(0, 1, 25)
+    responses = rng.integers(0, 2, 25).astype(np.int8)
+    line = np.linspace(-6, 6, 601)
+    grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    p = expit(grid @ slope.T + intercept)
+    joint = np.log(np.where(responses == 1, p, 1 - p)).sum(1) - 0.5 * (grid**2).sum(1)
+    weights = np.exp(joint - joint.max())
+    weights /= weights.sum()
+    mean = weights @ grid
+    with jax.enable_x64(True):
+        known = ItemParameters(
+            jnp.asarray(slope), jnp.asarray(intercept), jnp.full(25, -jnp.inf), jnp.full(25, jnp.inf)
+        )
+        mode = ability_mode(jnp.asarray(responses), known, Population())
+        eap = ability_eap(jnp.asarray(responses), known)
+    np.testing.assert_allclose(mode.ability, grid[joint.argmax()], atol=0.011)
+    np.testing.assert_allclose(eap.ability, mean, atol=1e-4)
+    np.testing.assert_allclose(eap.standard_error, np.sqrt(weights @ (grid - mean) ** 2), atol=1e-4)
+
+
+def test_3pl_modes_are_the_highest_of_a_grid():
+    # steep curves with guessing, on which the likelihood need not be concave (Samejima 1973)
+    rng = np.random.default_rng(2)
+    b, c = rng.normal(0, 1.5, 12), np.full(12, 0.3)
+    theta = np.linspace(-8, 8, 32_001)
+    p = 0.3 + 0.7 * expit(5 * (theta[:, None] - b))
+    responses = rng.integers(0, 2, (40, 12)).astype(np.int8)
+    with jax.enable_x64(True):
+        known = parameters(np.full(12, 5.0), b, c)
+        got = jax.vmap(lambda y: ability_mode(y, known, Population(0.0, 2.0)))(jnp.asarray(responses))
+    for row, ability in zip(responses, got.ability, strict=True):
+        value = np.log(np.where(row == 1, p, 1 - p)).sum(1) - theta**2 / 8
+        np.testing.assert_allclose(ability, theta[value.argmax()], atol=1e-3)
+
+
+def test_percentile_by_hand():
+    np.testing.assert_allclose(percentile(jnp.array([0.0, 1.0, -jnp.inf])), [50, 84.1345, 0], atol=1e-3)
+    np.testing.assert_allclose(percentile(jnp.array(3.0), Population(1.0, 2.0)), 84.1345, atol=1e-3)

@@ -1,0 +1,68 @@
+"""`experiments.score` as a user runs it, on the files that `experiments.fit_irt` wrote."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import simulate
+from test_pipeline import assert_one_line, run
+
+import irtjax
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("score")
+    responses, _, _ = simulate(400, 20, missing=0.1)
+    irtjax.write_responses(responses, folder / "responses.csv")
+    fit = irtjax.fit(responses, "2pl")
+    irtjax.write_fit(fit, folder)
+    return folder, fit
+
+
+def score(folder, output, *more):
+    return run(
+        f"--items={folder / 'items.csv'}", f"--responses={folder / 'responses.csv'}", f"--output_dir={output}", *more,
+        module="experiments.score",
+    )  # fmt: skip
+
+
+def test_eap_of_the_file_equals_that_of_the_fit(fitted, tmp_path):
+    folder, fit = fitted
+    result = score(folder, tmp_path, "--method=eap")
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(tmp_path / "subjects.csv")
+    assert list(table) == ["subject_id", "ability", "ability_se", "percentile", "num_responses", "percent_correct"]
+    np.testing.assert_allclose(table.ability, fit.ability, atol=1e-3)
+    np.testing.assert_allclose(table.ability_se, fit.ability_se, atol=1e-3)
+    assert table.percentile.between(0, 100).all()
+    assert np.corrcoef(table.percentile.rank(), table.ability.rank())[0, 1] > 0.9999
+
+
+def test_ml_of_a_perfect_score_is_infinite(fitted, tmp_path):
+    folder, _ = fitted
+    responses = irtjax.read_responses(folder / "responses.csv")
+    values = responses.values[:2].copy()
+    values[0], values[1] = 1, 0
+    irtjax.write_responses(
+        irtjax.ResponseMatrix(values, ["all", "none"], responses.item_ids), tmp_path / "responses.csv"
+    )
+    (tmp_path / "items.csv").write_bytes((folder / "items.csv").read_bytes())
+    assert score(tmp_path, tmp_path / "out", "--method=ml").returncode == 0
+    table = pd.read_csv(tmp_path / "out" / "subjects.csv")
+    assert list(table.ability) == [np.inf, -np.inf]
+    assert list(table.percentile) == [100, 0]
+
+
+def test_bad_items_get_one_line(fitted, tmp_path):
+    folder, _ = fitted
+    (tmp_path / "responses.csv").write_bytes((folder / "responses.csv").read_bytes())
+    items = pd.read_csv(folder / "items.csv")
+    for change, message in (
+        (items.head(5), "item 'i5' (1 of 15 such) is not in"),
+        (items.drop(columns="difficulty"), "no column difficulty"),
+        (items.assign(difficulty=["x"] * 20), "column difficulty: no number for item 'i0'"),
+        (items.assign(guessing=1.5), "0 <= guessing < upper <= 1"),
+    ):
+        change.to_csv(tmp_path / "items.csv", index=False)
+        assert_one_line(score(tmp_path, tmp_path / "out"), message)
+        assert not (tmp_path / "out").exists()
