@@ -190,13 +190,13 @@ def test_3pl_modes_are_the_highest_of_a_grid():
     rng = np.random.default_rng(2)
     b, c = rng.normal(0, 1.5, 12), np.full(12, 0.3)
     theta = np.linspace(-8, 8, 32_001)
-    p = 0.3 + 0.7 * expit(5 * (theta[:, None] - b))
+    p, q = (base + 0.7 * expit(sign * 5 * (theta[:, None] - b)) for base, sign in ((0.3, 1), (0.0, -1)))
     responses = rng.integers(0, 2, (40, 12)).astype(np.int8)
     with jax.enable_x64(True):
         known = parameters(np.full(12, 5.0), b, c)
         got = jax.vmap(lambda y: ability_mode(y, known, Population(0.0, 2.0)))(jnp.asarray(responses))
     for row, ability in zip(responses, got.ability, strict=True):
-        value = np.log(np.where(row == 1, p, 1 - p)).sum(1) - theta**2 / 8
+        value = np.log(np.where(row == 1, p, q)).sum(1) - theta**2 / 8
         np.testing.assert_allclose(ability, theta[value.argmax()], atol=1e-3)
 
 
