@@ -50,6 +50,14 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
         )
     if fit.parameters.slope.shape[1] > 1:
         return
+    spacing = fit.details.get("node_spacing")
+    if spacing is not None and np.median(fit.ability_se) < spacing:
+        warnings.warn(
+            f"the posteriors of ability (median standard deviation {np.median(fit.ability_se):.3f}) are narrower than "
+            f"the spacing of the nodes ({spacing:.3f}), so the likelihood is off: raise num_nodes or use estimator svi",
+            FitWarning,
+            stacklevel=stacklevel,
+        )
     num_items = fit.responses.num_items
     # negative beyond two standard errors: small samples have negative correlations by chance
     noise = 2 / np.sqrt(fit.responses.num_subjects)

@@ -28,6 +28,7 @@ from irtjax.models import ItemParameters, from_table
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
+MOST_PARAMETERS = 3000  # the standard errors invert a dense matrix of this size
 EXPANDED = 150  # most EM steps with an expanded population
 SMALLEST_GAIN = 1e-8  # nats in three EM steps
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 15}
@@ -95,10 +96,20 @@ def fit_mml(
         extreme=extreme,
         extreme_prior=EXTREME_PRIOR,
     )
+    size = num_parameters(specification)
+    if size > MOST_PARAMETERS:
+        raise InputError(
+            f"{size:,} free parameters, more than {MOST_PARAMETERS:,}: fixed nodes suit tests of some hundred items; "
+            "fit fewer items, or the 1pl with estimator svi"
+        )
     items = start_items(types, specification, right, observed)
     if anchors is not None:
         items = _place_anchors(items, anchors, responses.item_ids, anchored)
-    quadrature = rectangular(num_nodes or NODES_PER_DIMENSION.get(dims, 9), dims=dims)
+    if num_nodes is not None and num_nodes < 3:
+        raise InputError(f"num_nodes {num_nodes}, expected at least 3")
+    per_dimension = num_nodes or NODES_PER_DIMENSION.get(dims, 9)
+    quadrature = rectangular(per_dimension, dims=dims)
+    spacing = float(quadrature.nodes[1, -1] - quadrature.nodes[0, -1])
 
     with jax.enable_x64(True):
         state = State(jax.tree.map(jnp.asarray, items), jnp.zeros(dims), jnp.ones(dims))
@@ -127,11 +138,16 @@ def fit_mml(
         ability=ability.squeeze(1) if dims == 1 else ability,
         ability_se=np.sqrt(variance).squeeze(1) if dims == 1 else np.sqrt(variance),
         log_likelihood=float(marginal.sum()),
-        num_parameters=num_parameters(specification),
+        num_parameters=size,
         iterations=iterations,
         converged=converged,
         seconds=time.perf_counter() - began,
-        details={"population_mean": state.mean.tolist(), "population_sd": state.sd.tolist(), "nodes": len(nodes)},
+        details={
+            "population_mean": state.mean.tolist(),
+            "population_sd": state.sd.tolist(),
+            "nodes": len(nodes),
+            "node_spacing": 12 / (per_dimension - 1) * float(state.sd.max()),
+        },
     )
 
 

@@ -323,6 +323,7 @@ def test_bad_requests_are_named():
         ({"model": "5pl"}, "unknown model '5pl', expected one of rasch, 1pl, 2pl, 3pl, 4pl"),
         ({"model": ["2pl"] * 4}, "4 item types for 5 items"),
         ({"model": ["rasch"] + ["2pl"] * 4}, "rasch items cannot be mixed"),
+        ({"model": "2pl", "num_nodes": 1}, "num_nodes 1"),
         ({"model": "1pl", "dims": 2}, "dims 2 needs the 2PL"),
         ({"model": "2pl", "dims": 6}, "dims 6 for 5 items"),
         ({"model": "2pl", "extremes": "drop"}, "unknown choice 'drop'"),
@@ -358,3 +359,17 @@ def test_gauss_hermite_moments():
     nodes, weights = gauss_hermite(4)
     moments = [(weights * nodes**k).sum() for k in range(8)]
     np.testing.assert_allclose(moments, [1, 0, 1, 0, 3, 0, 15, 0], atol=1e-12)
+
+
+def test_a_test_too_long_for_the_nodes_is_warned_of():
+    responses, theta, _ = simulate("1pl", 60, 600, seed=11)
+    with pytest.warns(FitWarning, match="narrower than the spacing of the nodes"):
+        fit = irtjax.fit(responses, "1pl", extremes="keep", tolerance=1e-4)
+    assert np.isfinite(fit.ability).all()
+    assert np.corrcoef(fit.ability, theta)[0, 1] > 0.99
+
+
+def test_more_items_than_fixed_nodes_suit_are_refused():
+    values = np.tile(np.array([[0, 1], [1, 0]], np.int8), (2, 1600))
+    with pytest.raises(InputError, match="6,400 free parameters, more than 3,000"):
+        irtjax.fit(matrix(values), "2pl")
