@@ -146,7 +146,7 @@ def fit_mml(
             "population_mean": state.mean.tolist(),
             "population_sd": state.sd.tolist(),
             "nodes": len(nodes),
-            "node_spacing": 12 / (per_dimension - 1) * float(state.sd.max()),
+            "node_spacing": spacing * float(state.sd.max()),
         },
     )
 
