@@ -20,6 +20,7 @@ from irtjax.models import ItemParameters, log_likelihood_1pl
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 PRIORS = ("vague", "hierarchical")
+SMALLEST_GAIN = 2e-5  # of the ELBO in a chunk: on millions of responses less is far below a standard error
 AVERAGED_CHUNKS = 4  # after convergence, that the result is the mean of
 CHUNK = 50  # steps between looks at the ELBO
 # In posterior standard deviations; each is left when it improves the ELBO no more.
@@ -175,7 +176,7 @@ def fit_1pl(
     """Fits the 1PL by stochastic variational inference (see `model` and `guide`).
 
     Adam runs in chunks of 50 steps. When a chunk's mean ELBO is no better than that of the chunk before by
-    more than the standard error of the difference, the step size falls to the next of (0.1, 0.02, 0.004);
+    more than the standard error of the difference (or a share of 2e-5), the step size falls to the next of (0.1, 0.02, 0.004);
     when that happens at the last one, the fit has converged, and the mean of 200 more steps is the result. The
     likelihood knows only θ - b, so the origin is fixed afterwards: the mean ability of the subjects is 0.
 
@@ -215,7 +216,7 @@ def fit_1pl(
         trace.append(float(chunk[0]))
         if on_chunk is not None:
             on_chunk(steps, trace[-1])
-        if last is not None and chunk[0] - last[0] < math.sqrt(chunk[1] + last[1]):
+        if last is not None and chunk[0] - last[0] < max(math.sqrt(chunk[1] + last[1]), SMALLEST_GAIN * abs(chunk[0])):
             next_size = next(step_sizes, None)
             converged = next_size is None
             step_size = step_size if converged else next_size
