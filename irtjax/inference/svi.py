@@ -176,9 +176,9 @@ def fit_1pl(
     """Fits the 1PL by stochastic variational inference (see `model` and `guide`).
 
     Adam runs in chunks of 50 steps. When a chunk's mean ELBO is no better than that of the chunk before by
-    more than the standard error of the difference (or a share of 2e-5), the step size falls to the next of (0.1, 0.02, 0.004);
-    when that happens at the last one, the fit has converged, and the mean of 200 more steps is the result. The
-    likelihood knows only θ - b, so the origin is fixed afterwards: the mean ability of the subjects is 0.
+    more than the standard error of the difference (or a share of 2e-5), the step size falls to the next of (0.1,
+    0.02, 0.004); when that happens at the last one, the fit has converged, and the mean of 200 more steps is the
+    result. The likelihood knows only θ - b, so the origin is fixed afterwards: the mean ability of the subjects is 0.
 
     Args:
         responses: at least one observed response of each subject and item.
