@@ -29,13 +29,13 @@ _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bou
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
 )
-_PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "of abilities and difficulties (svi)")
+_PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and difficulties (svi)")
 _ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "weak priors on the asymptotes of 3pl and 4pl (mml)")
 _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held (mml)")
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "refuse", ["refuse", "keep"], "items that everyone or no one answered right (mml)"
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of every random draw (svi)", lower_bound=0, upper_bound=2**31 - 1)
+_SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower_bound=0, upper_bound=2**31 - 1)
 _MAX_ITERATIONS = flags.DEFINE_integer(
     "max_iterations",
     4000,

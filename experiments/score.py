@@ -28,8 +28,8 @@ _ITEMS = flags.DEFINE_string("items", None, "items.csv with known parameters", r
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _METHOD = flags.DEFINE_enum("method", "eap", ["ml", "map", "eap"], "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for subjects.csv; made where missing", required=True)
-_MEAN = flags.DEFINE_float("population_mean", 0.0, "of the population that map, eap and the percentile refer to")
-_SD = flags.DEFINE_float("population_sd", 1.0, "its standard deviation", lower_bound=1e-6)
+_MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population that map, eap and the percentile refer to")
+_SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
 
 def main() -> None:

@@ -19,12 +19,12 @@ class Settings:
     """Everything that the results of a pipeline run depend on; the metadata are the help texts of the flags."""
 
     task: str
-    seed: int = dataclasses.field(default=0, metadata={"help": "of every random draw"})
+    seed: int = dataclasses.field(default=0, metadata={"help": "seed of every random draw"})
     num_models: int = dataclasses.field(default=384, metadata={"help": "networks in the artificial crowd"})
     network: str = dataclasses.field(default="mlp", metadata={"help": f"one of {', '.join(networks.NETWORKS)}"})
-    width: int = dataclasses.field(default=32, metadata={"help": "hidden units a layer"})
-    batch_size: int = dataclasses.field(default=32, metadata={"help": "examples a gradient step"})
-    learning_rate: float = dataclasses.field(default=5e-3, metadata={"help": "of Adam"})
+    width: int = dataclasses.field(default=32, metadata={"help": "hidden units of a layer"})
+    batch_size: int = dataclasses.field(default=32, metadata={"help": "examples in a gradient step"})
+    learning_rate: float = dataclasses.field(default=5e-3, metadata={"help": "learning rate of Adam"})
     epochs: int = dataclasses.field(default=40, metadata={"help": "most epochs a network is trained for"})
     patience: int = dataclasses.field(
         default=5, metadata={"help": "epochs without a better validation accuracy that end a training"}
@@ -39,14 +39,16 @@ class Settings:
     )
     priors: str = dataclasses.field(
         default="hierarchical",
-        metadata={"help": f"of the difficulties that filtering and curriculum use: {' or '.join(PRIORS)}"},
+        metadata={"help": f"priors of the difficulties that filtering and curriculum use: {' or '.join(PRIORS)}"},
     )
     mislabelled: float = dataclasses.field(
         default=0.05,
         metadata={"help": "share of training labels flipped to show that difficulty finds them; 0 leaves it out"},
     )
-    filtering_seeds: int = dataclasses.field(default=5, metadata={"help": "networks a filtering strategy and share"})
-    curriculum_seeds: int = dataclasses.field(default=5, metadata={"help": "networks a curriculum strategy"})
+    filtering_seeds: int = dataclasses.field(
+        default=5, metadata={"help": "networks for each filtering strategy and share"}
+    )
+    curriculum_seeds: int = dataclasses.field(default=5, metadata={"help": "networks for each curriculum strategy"})
     curriculum_patience: int = dataclasses.field(default=10, metadata={"help": "as --patience, for curricula"})
     curriculum_length: int = dataclasses.field(
         default=10, metadata={"help": "T of CB-linear and CB-root: epochs until they use all data"}

@@ -30,8 +30,6 @@ def parameter_index(specification: Specification) -> np.ndarray:
 def num_parameters(specification: Specification) -> int:
     """Free parameters: of the items, and of the population where it is not fixed."""
     population = specification.dims * (int(not specification.fold_mean) + int(not specification.fold_sd))
-    if not specification.fold_mean and not np.asarray(specification.free).size:
-        return population
     return int(parameter_index(specification).max()) + 1 + population
 
 

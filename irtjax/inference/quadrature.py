@@ -23,9 +23,3 @@ def rectangular(num_nodes: int = 61, bound: float = 6.0, dims: int = 1) -> Quadr
     nodes = np.array(list(itertools.product(line, repeat=dims)))
     log_weights = -0.5 * (nodes**2).sum(axis=1)
     return Quadrature(nodes, log_weights - np.logaddexp.reduce(log_weights))
-
-
-def gauss_hermite(num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes z and weights w (each (Q,)) with Σ w f(z) = E f(Z), Z standard normal, exact for degree 2Q - 1."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
-    return nodes, weights / weights.sum()

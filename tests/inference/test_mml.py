@@ -14,7 +14,7 @@ from scipy.stats import norm
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.inference import fixed_nodes, observed_information, specification
-from irtjax.inference.quadrature import gauss_hermite, rectangular
+from irtjax.inference.quadrature import rectangular
 from irtjax.models import ItemParameters
 
 
@@ -355,12 +355,6 @@ def test_parameters_survive_the_file(tmp_path):
     assert isinstance(read, ItemParameters)
 
 
-def test_gauss_hermite_moments():
-    nodes, weights = gauss_hermite(4)
-    moments = [(weights * nodes**k).sum() for k in range(8)]
-    np.testing.assert_allclose(moments, [1, 0, 1, 0, 3, 0, 15, 0], atol=1e-12)
-
-
 def test_a_test_too_long_for_the_nodes_is_warned_of():
     responses, theta, _ = simulate("1pl", 60, 600, seed=11)
     with pytest.warns(FitWarning, match="narrower than the spacing of the nodes"):
@@ -373,3 +367,13 @@ def test_more_items_than_fixed_nodes_suit_are_refused():
     values = np.tile(np.array([[0, 1], [1, 0]], np.int8), (2, 1600))
     with pytest.raises(InputError, match="6,400 free parameters, more than 3,000"):
         irtjax.fit(matrix(values), "2pl")
+
+
+def test_nodes_have_the_moments_of_a_normal_population():
+    for dims, num_nodes in ((1, 61), (2, 31)):
+        nodes, log_weights = rectangular(num_nodes, dims=dims)
+        weights = np.exp(log_weights)
+        assert nodes.shape == (num_nodes**dims, dims)
+        np.testing.assert_allclose(weights.sum(), 1)
+        np.testing.assert_allclose(weights @ nodes, 0, atol=1e-12)
+        np.testing.assert_allclose((weights[:, None] * nodes).T @ nodes, np.eye(dims), atol=1e-6)
