@@ -63,7 +63,7 @@ def fit_mml(
         upper_prior: likewise on logit d of 4PL items.
         slope_prior: likewise on slopes.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "refuse", or "keep" them with slope 1 (or the common one) and a N(0, 3²) prior on the intercept.
+            "refuse", or "keep" them with slope 1, no asymptotes and a N(0, 3²) prior on the intercept.
         num_nodes: nodes a dimension in [-6, 6]; None for 61, 31 and 15 in one, two and three.
         tolerance: largest change of any parameter in an EM step at which the fit has converged; it also has where the
             objective gains less than 1e-8 nats in each of three rounds, as on the way of an asymptote to 0.
@@ -102,7 +102,7 @@ def fit_mml(
             f"{size:,} free parameters, more than {MOST_PARAMETERS:,}: fixed nodes suit tests of some hundred items; "
             "fit fewer items, or the 1pl with estimator svi"
         )
-    items = start_items(types, specification, right, observed)
+    items = start_items(specification, right, observed)
     if anchors is not None:
         items = _place_anchors(items, anchors, responses.item_ids, anchored)
     if num_nodes is not None and num_nodes < 3:
@@ -122,7 +122,9 @@ def fit_mml(
             reached, iterations, _ = climb(state._replace(items=bare), bare_specification, True, iterations, soon, 1e-3)
             state = reached._replace(items=reached.items._replace(lower=state.items.lower, upper=state.items.upper))
         # expanded to come near the maximum fast, then plainly to that of the nodes and priors exactly
-        state, iterations, _ = climb(state, specification, True, iterations, iterations + soon, 1e-4)
+        state, iterations, _ = climb(
+            state, specification, True, iterations, min(iterations + soon, max_iterations), 1e-4
+        )
         state, iterations, converged = climb(state, specification, False, iterations, max_iterations, tolerance)
         nodes, weights, marginal = map(np.asarray, _posterior(state, answers, quadrature))
         covariances = item_covariances(state, answers, quadrature, specification)

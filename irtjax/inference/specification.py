@@ -153,20 +153,15 @@ def specify(
     )
 
 
-def start_items(
-    types: Sequence[str], specification: Specification, right: np.ndarray, observed: np.ndarray
-) -> ItemParameters:
-    """Slope 1, the intercept from the logit of percent correct, asymptotes at 0.05 and 0.95.
+def start_items(specification: Specification, right: np.ndarray, observed: np.ndarray) -> ItemParameters:
+    """Slope 1, the intercept from the logit of percent correct, free asymptotes at 0.05 and 0.95.
 
     Args:
-        types: decide which asymptotes exist.
-        specification: decides which slopes are free.
+        specification: decides which slopes and asymptotes are free; others are 1, 0 and 1.
         right: (I,) right answers.
         observed: (I,) observed answers.
     """
-    num_items, dims = len(types), specification.dims
-    has_lower = np.array([kind in ("3pl", "4pl") for kind in types])
-    has_upper = np.array([kind == "4pl" for kind in types])
+    num_items, dims = len(right), specification.dims
     slope = np.where(specification.free[:, :dims], 1.0 / np.sqrt(dims), 0.0)
     slope[:, 0] = np.where(specification.free[:, 0], slope[:, 0], 1.0)
     if dims > 1:  # equal slopes in all dimensions would be a saddle point: tilt them, item by item
@@ -178,8 +173,8 @@ def start_items(
         slope=slope,
         # a normal population of variance 1 flattens logits by about sqrt(1 + 1/2.89)
         intercept=logit * np.sqrt(1 + 1 / 2.89),
-        lower=np.where(has_lower, -START_ASYMPTOTE, -np.inf),
-        upper=np.where(has_upper, START_ASYMPTOTE, np.inf),
+        lower=np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf),
+        upper=np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf),
     )
 
 

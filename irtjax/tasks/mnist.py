@@ -40,7 +40,7 @@ def _ids(split: str, count: int) -> np.ndarray:
 def _read(split: str, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     import tensorflow_datasets as tfds  # takes a second to import, which the other tasks need not wait for
 
-    try:
+    try:  # TFDS raises NotImplementedError where it finds no files in a random-access format, or none at all
         source = tfds.data_source("mnist", split=split, data_dir=data_dir, download=False)
     except (AssertionError, FileNotFoundError, NotImplementedError, ValueError) as error:
         raise InputError(

@@ -243,12 +243,26 @@ def test_anchors_put_a_new_population_on_the_old_scale():
     assert fit.num_parameters == 2 * 10 + 2
 
 
-def test_missing_equals_dropped_and_permutation():
+def test_missing_equals_dropped():
+    responses, _, _ = simulate("2pl", 200, 12, seed=7)
+    fit = irtjax.fit(responses, "2pl")
+    values = responses.values.copy()
+    values[:, 8:] = -1
+    with jax.enable_x64(True):
+
+        def marginal(values, keep):
+            items = ItemParameters(*(jnp.asarray(leaf)[keep] for leaf in fit.parameters))
+            state = fixed_nodes.State(items, jnp.zeros(1), jnp.ones(1))
+            answers = fixed_nodes.Answers(*(jnp.asarray(values == value, float) for value in (1, 0)))
+            return fixed_nodes.posterior(state, answers, rectangular())[2]
+
+        masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
+    np.testing.assert_allclose(masked, dropped, rtol=1e-12)
+
+
+def test_permuting_subjects_and_items_permutes_the_estimates():
     responses, _, _ = simulate("2pl", 300, 12, seed=7, missing=0.3)
     fit = irtjax.fit(responses, "2pl")
-    padded = np.vstack([responses.values, responses.values[:1]])
-    padded[-1] = -1
-    padded[-1, 0] = responses.values[0, 0] if responses.values[0, 0] >= 0 else 1
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(300), rng.permutation(12)
     other = irtjax.fit(
