@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from irtjax.inference.specification import Specification
 from irtjax.models import ItemParameters
 
-STEP_PARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
+STEP_PARTS = (1.0, 0.5, 0.25, 0.1)
 MAX_CHANGE = 1.0  # of any parameter in one step: a first step from afar must not overshoot into a flat region
 
 
@@ -26,25 +26,28 @@ def as_items(array: jax.Array) -> ItemParameters:
 def scoring_step(
     items: ItemParameters, gradient: jax.Array, information: jax.Array, specification: Specification
 ) -> jax.Array:
-    """The change information⁻¹ gradient of the free parameters, priors included, each at most `MAX_CHANGE`: (I, K).
+    """The change information⁻¹ gradient of the free parameters, priors included, each at most `MAX_CHANGE`.
 
     Items are independent given the abilities, but for the slope that 1PL items share: it is stepped by its Schur
     complement over the items' own parameters, so that the joint step is exact.
 
     Args:
         items: where the step begins.
-        gradient: (I, K) of the log-likelihood.
+        gradient: (I, K) of the log-likelihood, K = D + 3, or D + 1 where no item has asymptotes.
         information: (I, K, K) expected information.
         specification: what is free and shared; priors.
+
+    Returns:
+        (I, D + 3).
     """
-    array = as_array(items)
-    num_parameters = array.shape[1]
-    precision = jnp.asarray(specification.prior_precision, array.dtype)
+    num_parameters = gradient.shape[1]
+    array = as_array(items)[:, :num_parameters]
+    precision = jnp.asarray(specification.prior_precision, array.dtype)[:, :num_parameters]
     gradient = gradient - precision * _distance(array, specification)
     information = information + precision[:, :, None] * jnp.eye(num_parameters, dtype=array.dtype)[None]
 
     shared = jnp.asarray(specification.shared)
-    free = jnp.asarray(specification.free)
+    free = jnp.asarray(specification.free)[:, :num_parameters]
     own = free.at[:, 0].set(free[:, 0] & ~shared)
     own_gradient = jnp.where(own, gradient, 0.0)
     own_information = jnp.where(own[:, :, None] & own[:, None, :], information, 0.0)
@@ -52,12 +55,12 @@ def scoring_step(
     tiny = jnp.finfo(array.dtype).eps * (1 + jnp.abs(information).max())
     diagonal = jnp.where(own, tiny, 1.0)
     own_information = own_information + diagonal[:, :, None] * jnp.eye(num_parameters, dtype=array.dtype)[None]
-    step = jnp.linalg.solve(own_information, own_gradient[..., None])[..., 0]
+    step = _solve(own_information, own_gradient)
 
     if specification.has_shared:
         weight = shared.astype(array.dtype)
         coupling = jnp.where(own, information[:, :, 0], 0.0) * weight[:, None]
-        response = jnp.linalg.solve(own_information, coupling[..., None])[..., 0]
+        response = _solve(own_information, coupling)
         rest = (weight * gradient[:, 0] - (coupling * step).sum(1)).sum()
         curvature = (weight * information[:, 0, 0] - (coupling * response).sum(1)).sum()
         common = rest / curvature
@@ -68,33 +71,53 @@ def scoring_step(
     factor = jnp.minimum(1.0, MAX_CHANGE / jnp.maximum(jnp.abs(step).max(axis=1), MAX_CHANGE))
     if specification.has_shared:
         factor = jnp.where(shared, jnp.where(shared, factor, 1.0).min(), factor)
-    return factor[:, None] * step
+    return jnp.pad(factor[:, None] * step, ((0, 0), (0, items.slope.shape[1] + 3 - num_parameters)))
+
+
+def _solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
+    size = vectors.shape[1]
+    rows = [jnp.concatenate([matrices[:, k], vectors[:, k : k + 1]], axis=1) for k in range(size)]
+    for k in range(size):
+        for below in range(k + 1, size):
+            rows[below] = rows[below] - (rows[below][:, k] / rows[k][:, k])[:, None] * rows[k]
+    solution = [None] * size
+    for k in reversed(range(size)):
+        known = sum((rows[k][:, later] * solution[later] for later in range(k + 1, size)), 0.0)
+        solution[k] = (rows[k][:, size] - known) / rows[k][:, k]
+    return jnp.stack(solution, axis=1)
 
 
 def best_step(
     items: ItemParameters,
-    step: jax.Array,
+    steps: jax.Array,
     objective: Callable[[ItemParameters], jax.Array],
     specification: Specification,
 ) -> ItemParameters:
-    """Goes the part of a step, all to nothing, that raises each item's own objective most.
+    """Goes the step, or none, that raises each item's own objective most.
 
     Expected information can be far below the observed one in the 3PL and 4PL, and a whole step then overshoots, again
-    and again. Items that share a slope go the same part.
+    and again. Items that share a slope go the same step.
 
     Args:
-        items: where the step begins.
-        step: (I, K) from `scoring_step`.
+        items: where the steps begin.
+        steps: (S, I, D + 3), such as parts of one from `scoring_step`.
         objective: of all items, (I,).
         specification: says which items share a slope.
     """
-    candidates = jnp.stack([as_array(items) + part * step for part in STEP_PARTS])
-    values = jax.vmap(lambda array: objective(as_items(array)))(candidates)
+    array = as_array(items)[None]
+    candidates = jnp.concatenate([jnp.where(steps == 0, array, array + steps), array])  # held ones are infinite
+    values = jax.lax.map(lambda candidate: objective(as_items(candidate)), candidates)
     if specification.has_shared:
         shared = jnp.asarray(specification.shared)[None, :]
         values = jnp.where(shared, jnp.where(shared, values, 0.0).sum(axis=1, keepdims=True), values)
     best = jnp.argmax(values, axis=0)
     return as_items(jnp.take_along_axis(candidates, best[None, :, None], axis=0)[0])
+
+
+def parts(step: jax.Array) -> jax.Array:
+    """Parts of a step, for `best_step`."""
+    return jnp.stack([part * step for part in STEP_PARTS])
 
 
 def log_prior(items: ItemParameters, specification: Specification) -> jax.Array:
@@ -105,8 +128,9 @@ def log_prior(items: ItemParameters, specification: Specification) -> jax.Array:
 
 def _distance(array: jax.Array, specification: Specification) -> jax.Array:
     # an asymptote that does not exist is infinite; it has no prior, but 0 · inf would be NaN
-    has_prior = jnp.asarray(specification.prior_precision) > 0
-    return jnp.where(has_prior, array - jnp.asarray(specification.prior_mean, array.dtype), 0.0)
+    width = array.shape[1]
+    has_prior = jnp.asarray(specification.prior_precision)[:, :width] > 0
+    return jnp.where(has_prior, array - jnp.asarray(specification.prior_mean, array.dtype)[:, :width], 0.0)
 
 
 def fold_population(

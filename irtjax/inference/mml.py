@@ -1,37 +1,49 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
-import functools
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.inference import squarem
-from irtjax.inference.fixed_nodes import Answers, State, em_step, posterior
-from irtjax.inference.observed_information import item_covariances, num_parameters
+from irtjax.inference import fixed_nodes, item_errors, normal_posteriors, observed_information
 from irtjax.inference.quadrature import rectangular
 from irtjax.inference.result import Fit, item_columns
 from irtjax.inference.specification import (
     GUESSING_PRIOR,
     UPPER_PRIOR,
     NormalPrior,
+    Specification,
     item_types,
     specify,
     start_items,
-    without_asymptotes,
 )
 from irtjax.models import ItemParameters, from_table
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
-MOST_PARAMETERS = 3000  # the standard errors invert a dense matrix of this size
-EXPANDED = 150  # most EM steps with an expanded population
-SMALLEST_GAIN = 1e-8  # nats in three EM steps
-NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 15}
+SLOPE_PRIOR_SD = 2.0  # on long tests, where by chance some items are answered right by all above an ability, only
+MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
+NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
+TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.05
+
+
+class _Estimate(NamedTuple):
+    """What either engine comes to: abilities (J, D), and covariances (I, D + 3, D + 3) of the items."""
+
+    items: ItemParameters
+    covariances: np.ndarray
+    ability: np.ndarray
+    ability_se: np.ndarray
+    log_likelihood: float
+    mean: np.ndarray
+    sd: np.ndarray
+    iterations: int
+    converged: bool
+    details: dict
 
 
 def fit_mml(
@@ -42,17 +54,20 @@ def fit_mml(
     anchors: pd.DataFrame | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
-    slope_prior: NormalPrior | None = None,
+    slope_prior: NormalPrior | Literal["auto"] | None = "auto",
     extremes: str = "refuse",
     num_nodes: int | None = None,
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     max_iterations: int = 3000,
+    mesh: jax.sharding.Mesh | None = None,
     on_iteration: Callable[[int, float], None] | None = None,
 ) -> Fit:
     """Fits item parameters by marginal maximum likelihood (Bock and Aitkin 1981), abilities integrated out.
 
-    EM over fixed nodes in float64, its population expanded (`item_step.fold_population`) and its steps extrapolated
-    (`squarem.cycle`). Abilities are expected a posteriori (EAP), with the posterior standard deviation.
+    How they are integrated out depends on the width of their posteriors. Short tests: EM over fixed nodes in float64,
+    its population expanded (`item_step.fold_population`), its steps extrapolated (`squarem.cycle`). Long tests, where
+    posteriors are narrower than half the spacing of the nodes (about 500 items): a normal posterior for each subject,
+    in float32 (`irtjax.inference.normal_posteriors`). A test that turns out to be long is fitted once more as such.
 
     Args:
         responses: at least one observed response of each subject and item.
@@ -61,14 +76,18 @@ def fit_mml(
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
         guessing_prior: normal, on logit c of 3PL and 4PL items; None for none.
         upper_prior: likewise on logit d of 4PL items.
-        slope_prior: likewise on slopes.
+        slope_prior: likewise on slopes. "auto" is none on short tests and N(1, 2²) on long ones (N(0, 2²) with D > 1):
+            among thousands of items some are always separated by chance, and have no finite maximum of their own.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
             "refuse", or "keep" them with slope 1, no asymptotes and a N(0, 3²) prior on the intercept.
-        num_nodes: nodes a dimension in [-6, 6]; None for 61, 31 and 15 in one, two and three.
-        tolerance: largest change of any parameter in an EM step at which the fit has converged; it also has where the
-            objective gains less than 1e-8 nats in each of three rounds, as on the way of an asymptote to 0.
+        num_nodes: nodes a dimension in [-6, 6], which then are used however long the test; None to choose.
+        tolerance: where the fit has converged. On short tests the largest change of any parameter in an EM step, 1e-6
+            if None; it also has where the objective gains less than 1e-8 nats in each of three rounds, as on the way of
+            an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
+            errors, 0.01 (with asymptotes 0.05) if None.
         max_iterations: EM steps after which it ends in any case.
-        on_iteration: called with the number of EM steps and the objective after every three.
+        mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.inference.blocks.mesh_of`).
+        on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
     Raises:
         InputError: responses, model or anchors that cannot be fitted.
@@ -85,96 +104,143 @@ def fit_mml(
             raise InputError("no anchor item is among the items of the responses: compare the item ids")
     extreme &= ~anchored
     _check_extremes(responses, extreme, extremes)
-
-    specification = specify(
-        types,
-        dims=dims,
-        anchored=anchored,
-        slope_prior=slope_prior,
-        guessing_prior=guessing_prior,
-        upper_prior=upper_prior,
-        extreme=extreme,
-        extreme_prior=EXTREME_PRIOR,
-    )
-    size = num_parameters(specification)
-    if size > MOST_PARAMETERS:
-        raise InputError(
-            f"{size:,} free parameters, more than {MOST_PARAMETERS:,}: fixed nodes suit tests of some hundred items; "
-            "fit fewer items, or the 1pl with estimator svi"
-        )
-    items = start_items(specification, right, observed)
-    if anchors is not None:
-        items = _place_anchors(items, anchors, responses.item_ids, anchored)
     if num_nodes is not None and num_nodes < 3:
         raise InputError(f"num_nodes {num_nodes}, expected at least 3")
-    per_dimension = num_nodes or NODES_PER_DIMENSION.get(dims, 9)
-    quadrature = rectangular(per_dimension, dims=dims)
-    spacing = float(quadrature.nodes[1, -1] - quadrature.nodes[0, -1])
 
-    with jax.enable_x64(True):
-        state = State(jax.tree.map(jnp.asarray, items), jnp.zeros(dims), jnp.ones(dims))
-        answers = Answers(jnp.asarray(responses.values == 1, float), jnp.asarray(responses.values == 0, float))
-        iterations, soon = 0, min(EXPANDED, max_iterations)
-        climb = functools.partial(_climb, answers=answers, quadrature=quadrature, on_iteration=on_iteration)
-        if np.asarray(specification.free)[:, dims + 1 :].any():
-            # the likelihood of asymptotes has several maxima: they are let go where a fit without them has ended
-            bare, bare_specification = without_asymptotes(state.items, specification)
-            reached, iterations, _ = climb(state._replace(items=bare), bare_specification, True, iterations, soon, 1e-3)
-            state = reached._replace(items=reached.items._replace(lower=state.items.lower, upper=state.items.upper))
-        # expanded to come near the maximum fast, then plainly to that of the nodes and priors exactly
-        state, iterations, _ = climb(
-            state, specification, True, iterations, min(iterations + soon, max_iterations), 1e-4
+    def specification_for(prior: NormalPrior | None) -> Specification:
+        return specify(
+            types,
+            dims=dims,
+            anchored=anchored,
+            slope_prior=prior if slope_prior == "auto" else slope_prior,
+            guessing_prior=guessing_prior,
+            upper_prior=upper_prior,
+            extreme=extreme,
+            extreme_prior=EXTREME_PRIOR,
         )
-        state, iterations, converged = climb(state, specification, False, iterations, max_iterations, tolerance)
-        nodes, weights, marginal = map(np.asarray, _posterior(state, answers, quadrature))
-        covariances = item_covariances(state, answers, quadrature, specification)
-        state = jax.tree.map(np.asarray, state)
-    ability = weights @ nodes
-    variance = np.maximum(weights @ nodes**2 - ability**2, 0)
+
+    short = specification_for(None)
+    items = start_items(short, right, observed)
+    if anchors is not None:
+        items = _place_anchors(items, anchors, responses.item_ids, anchored)
+    options = {"max_iterations": max_iterations, "on_iteration": on_iteration}
+
+    def fit_long(items: ItemParameters) -> _Estimate:
+        specification = specification_for(NormalPrior(1.0 if dims == 1 else 0.0, SLOPE_PRIOR_SD))
+        return _by_normal_posteriors(responses.values, items, specification, tolerance=tolerance, mesh=mesh, **options)
+
+    spacing = 12 / (NODES_PER_DIMENSION.get(dims, 9) - 1)
+    width = _expected_width(right, observed, responses.num_subjects)
+    if num_nodes is None and width < spacing / 2:
+        estimate = fit_long(items)
+    else:
+        if num_nodes is None:
+            num_nodes = NODES_PER_DIMENSION.get(dims, 9)
+            if dims < 3 and width < spacing:
+                num_nodes, spacing = 2 * num_nodes - 1, spacing / 2
+            chosen = True
+        else:
+            chosen, spacing = False, 12 / (num_nodes - 1)
+        estimate = _by_fixed_nodes(
+            responses.values, items, short, num_nodes, tolerance=tolerance or TOLERANCE, **options
+        )
+        if chosen and np.median(estimate.ability_se) < spacing * estimate.sd.max():
+            estimate = fit_long(estimate.items)
+    squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
         model=model if isinstance(model, str) else "mixed",
         estimator="mml",
-        parameters=state.items,
-        item_columns=item_columns(state.items, covariances),
-        ability=ability.squeeze(1) if dims == 1 else ability,
-        ability_se=np.sqrt(variance).squeeze(1) if dims == 1 else np.sqrt(variance),
-        log_likelihood=float(marginal.sum()),
-        num_parameters=size,
-        iterations=iterations,
-        converged=converged,
+        parameters=estimate.items,
+        item_columns=item_columns(estimate.items, estimate.covariances),
+        ability=squeeze(estimate.ability),
+        ability_se=squeeze(estimate.ability_se),
+        log_likelihood=estimate.log_likelihood,
+        num_parameters=observed_information.num_parameters(short),
+        iterations=estimate.iterations,
+        converged=estimate.converged,
         seconds=time.perf_counter() - began,
         details={
-            "population_mean": state.mean.tolist(),
-            "population_sd": state.sd.tolist(),
-            "nodes": len(nodes),
-            "node_spacing": spacing * float(state.sd.max()),
+            "population_mean": estimate.mean.tolist(),
+            "population_sd": estimate.sd.tolist(),
+            **estimate.details,
         },
     )
 
 
-_em_step, _posterior = jax.jit(em_step), jax.jit(posterior)
-
-
-def _climb(state, specification, expand, iterations, limit, tolerance, *, answers, quadrature, on_iteration):
-    """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
-
-    Returns:
-        The state, the EM steps made so far, and whether it has converged.
-    """
-    step = functools.partial(
-        _em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
+def _by_fixed_nodes(values, items, specification, num_nodes, *, tolerance, max_iterations, on_iteration) -> _Estimate:
+    size = observed_information.num_parameters(specification)
+    if size > MOST_PARAMETERS:
+        raise InputError(
+            f"{size:,} free parameters, more than {MOST_PARAMETERS:,}, and so few responses a subject that nodes are "
+            "needed: fit fewer items, or the 1pl with estimator svi"
+        )
+    quadrature = rectangular(num_nodes, dims=specification.dims)
+    with jax.enable_x64(True):
+        state, answers, iterations, converged = fixed_nodes.solve(
+            values,
+            items,
+            specification,
+            quadrature,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            on_iteration=on_iteration,
+        )
+        nodes, weights, marginal = map(np.asarray, jax.jit(fixed_nodes.posterior)(state, answers, quadrature))
+        covariances = observed_information.item_covariances(state, answers, quadrature, specification)
+        state = jax.tree.map(np.asarray, state)
+    ability = weights @ nodes
+    return _Estimate(
+        items=state.items,
+        covariances=covariances,
+        ability=ability,
+        ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
+        log_likelihood=float(marginal.sum()),
+        mean=state.mean,
+        sd=state.sd,
+        iterations=iterations,
+        converged=converged,
+        details={
+            "posteriors": "fixed nodes",
+            "nodes": len(nodes),
+            "node_spacing": 12 / (num_nodes - 1) * float(state.sd.max()),
+        },
     )
-    last, stalled, converged = -np.inf, 0, False
-    while iterations < limit and not converged:
-        state, change, objective = squarem.cycle(step, state)
-        iterations += 3
-        stalled = stalled + 1 if objective - last < SMALLEST_GAIN else 0
-        last = objective
-        converged = bool(change < tolerance) or stalled == 3
-        if on_iteration is not None:
-            on_iteration(iterations, float(objective))
-    return state, iterations, converged
+
+
+def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterations, mesh, on_iteration) -> _Estimate:
+    asymptotes = np.asarray(specification.free)[:, specification.dims + 1 :].any()
+    solution = normal_posteriors.solve(
+        values,
+        items,
+        specification,
+        tolerance=tolerance or (TOLERANCE_LONG_ASYMPTOTES if asymptotes else TOLERANCE_LONG),
+        max_iterations=max_iterations,
+        mesh=mesh,
+        on_iteration=on_iteration,
+    )
+    state = solution.state
+    covariances = item_errors.item_covariances(
+        state.items.slope, solution.information, specification, state.sd, values.shape[0], solution.link
+    )
+    return _Estimate(
+        items=state.items,
+        covariances=covariances,
+        ability=state.posterior.mean,
+        ability_se=np.sqrt(np.einsum("jkk->jk", state.posterior.covariance)),
+        log_likelihood=solution.log_likelihood,
+        mean=state.mean,
+        sd=state.sd,
+        iterations=solution.iterations,
+        converged=solution.converged,
+        details={"posteriors": "normal"},
+    )
+
+
+def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int) -> float:
+    """Posterior standard deviation of ability to expect of a subject with the mean number of responses, slopes of 1."""
+    p = right / observed
+    return float((1 + (observed * p * (1 - p)).sum() / num_subjects) ** -0.5)
 
 
 def _check_extremes(responses: ResponseMatrix, extreme: np.ndarray, choice: str) -> None:

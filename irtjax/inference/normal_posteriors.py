@@ -1,0 +1,341 @@
+"""EM for long tests: a normal posterior of ability for each subject, in place of fixed nodes.
+
+A subject who answered thousands of items has a posterior far narrower than the spacing of any nodes that all subjects
+could share. It is also nearly normal there: mean and covariance are those of the best normal approximation, which solve
+E ∂ log p(θ, y) = 0 and covariance⁻¹ = -E ∂² log p(θ, y) (Opper and Archambeau 2009), with expectations from
+`irtjax.inference.expectations`. On n items what that leaves out is of order 1/n².
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import logit
+
+from irtjax.inference.blocks import BY_ITEM, BY_SUBJECT, padded_shape, place, to_blocks
+from irtjax.inference.expectations import (
+    Posterior,
+    item_objectives,
+    item_sums,
+    missing_information,
+    subject_expansion,
+    subject_sums,
+)
+from irtjax.inference.item_step import as_array, as_items, best_step, log_prior, scoring_step
+from irtjax.inference.specification import Specification, without_asymptotes
+from irtjax.models import ItemParameters
+from irtjax.responses import counts
+
+MOST_CHANGE = 1.0  # of an ability in one step
+ROUGHLY = 0.3  # standard errors; where the first of two phases ends
+COMPONENT_STEPS = 6
+RESTLESS = 1e-3  # share of items that may still move when the fit has converged
+
+
+class State(NamedTuple):
+    """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
+
+    items: ItemParameters
+    posterior: Posterior
+    mean: jax.Array
+    sd: jax.Array
+
+
+class Brake(NamedTuple):
+    """The last change (I, D + 3) of the items, and the part (I,) of a step that each may go."""
+
+    last: jax.Array
+    part: jax.Array
+
+
+class Solution(NamedTuple):
+    """Where EM ended.
+
+    Attributes:
+        state: without padding, in NumPy.
+        information: (I, D + 3, D + 3) of each item given the abilities, priors included.
+        link: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
+        log_likelihood: marginal, in nats.
+        iterations: made.
+        converged: whether the largest change fell below the tolerance.
+    """
+
+    state: State
+    information: np.ndarray
+    link: np.ndarray | None
+    log_likelihood: float
+    iterations: int
+    converged: bool
+
+
+def solve(
+    values: np.ndarray,
+    items: ItemParameters,
+    specification: Specification,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    mesh: jax.sharding.Mesh | None = None,
+    on_iteration: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """Maximises the marginal likelihood, with priors, in float32.
+
+    With D > 1 the rotation is left free, as the likelihood does not know it, and is fixed at the end: an EM that holds
+    the rotation by the slopes of D - 1 items turns to its place at a rate of one over the number of items.
+
+    Args:
+        values: (J, I) int8.
+        items: where it starts.
+        specification: what is free.
+        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged. An
+            item whose estimate runs to infinity has an ever larger one, so that it does not hold up the rest.
+        max_iterations: after which it ends in any case.
+        mesh: of devices with axes "subjects" and "items"; None for one.
+        on_iteration: called with the number of iterations and that change.
+    """
+    num_subjects, num_items = values.shape
+    dims = specification.dims
+    num_blocks, rows, block = padded_shape(num_subjects, num_items, mesh)
+    pad_items = functools.partial(_pad, size=num_blocks * block)
+    blocks = to_blocks(values, mesh)
+    weight = place(_pad(np.ones(num_subjects, np.float32), rows), mesh, BY_SUBJECT)
+    if dims > 1:
+        free = specification.free.copy()
+        free[:, :dims] |= free[:, :1]
+        specification = dataclasses.replace(specification, free=free)
+    start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, rows), jnp.float32), _start(values, dims))
+
+    def on_devices(items, specification):
+        tree = jax.tree.map(lambda leaf: pad_items(np.asarray(leaf)), (items, specification))
+        items, specification = place(tree, mesh, BY_ITEM)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), items), specification
+
+    iterations, converged = 0, False
+
+    def climb(state, specification, asymptotes, tolerance):
+        nonlocal iterations, converged
+        converged = False
+        brake = Brake(jnp.zeros_like(as_array(state.items)), jnp.ones_like(state.items.intercept))
+        while iterations < max_iterations and not converged:
+            state, brake, change = _iterate(
+                state, brake, blocks, weight, specification, asymptotes=asymptotes, mesh=mesh
+            )
+            iterations += 1
+            converged = float(change) < tolerance
+            if on_iteration is not None:
+                on_iteration(iterations, float(change))
+        return state
+
+    placed, spread = on_devices(items, specification)
+    state = State(placed, place(start, mesh, BY_SUBJECT), jnp.zeros(dims), jnp.ones(dims))
+    if np.asarray(specification.free)[:, dims + 1 :].any():
+        bare, bare_spread = on_devices(*without_asymptotes(items, specification))
+        state = climb(state._replace(items=bare), bare_spread, False, ROUGHLY)
+        state = state._replace(items=state.items._replace(lower=placed.lower, upper=placed.upper))
+    asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
+    state = climb(state, spread, asymptotes, tolerance)
+
+    information, link, values_by_block, third = _finish(state, blocks, spread, asymptotes=asymptotes, mesh=mesh)
+    values_by_block = np.asarray(values_by_block, np.float64).sum(axis=0)[:num_subjects]
+    third = np.asarray(third)[:num_subjects]
+    without_padding = State(
+        jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
+        jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_subjects], state.posterior),
+        *(np.asarray(leaf, np.float64) for leaf in (state.mean, state.sd)),
+    )
+    log_likelihood = _marginal(without_padding, values_by_block, third)
+    information = np.asarray(information, np.float64)[:num_items]
+    if dims > 1:
+        without_padding, information = _rotate(without_padding, information)
+    return Solution(
+        state=without_padding,
+        information=information,
+        link=None if specification.fold_mean else np.asarray(link, np.float64),
+        log_likelihood=log_likelihood,
+        iterations=iterations,
+        converged=converged,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"), donate_argnums=(0, 1))
+def _iterate(state, brake, blocks, weight, specification, *, asymptotes, mesh):
+    """A step of all items given the posteriors, then one of all posteriors given the items, then the scale refixed.
+
+    The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
+    """
+    items, posterior, mean, sd = state
+    gradient, information, observed = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    step = scoring_step(items, gradient, information, specification)
+    array = as_array(items)
+    if asymptotes:
+        # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
+        newton = scoring_step(items, gradient, observed, specification)
+        newton = jnp.where(jnp.isfinite(newton), newton, 0)
+        steps = jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step])
+
+        def objective(candidate):
+            return item_objectives(candidate, posterior, blocks, mesh=mesh) + log_prior(candidate, specification)
+
+        stepped = best_step(items, steps, objective, specification)
+    else:
+        brake, step = _apply(brake, step, specification)
+        stepped = as_items(array + step)
+
+    slope, curvature = subject_sums(stepped, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    slope = slope - (posterior.mean - mean[None, :]) * (sd**-2)[None, :]
+    precisions = curvature + jnp.diag(sd**-2)[None]
+    covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
+    move = jnp.einsum("jkl,jl->jk", covariance, slope)
+    move = move * jnp.minimum(1.0, MOST_CHANGE / jnp.maximum(jnp.abs(move).max(axis=1), MOST_CHANGE))[:, None]
+    moved = Posterior(posterior.mean + move, covariance)
+
+    if not specification.fold_mean:
+        stepped, moved = _relink(stepped, moved, blocks, specification, asymptotes, mesh)
+    new = _refix(State(stepped, moved, mean, sd), weight, specification)
+
+    # in standard errors: changes times their information
+    width = gradient.shape[1]
+    made = jnp.where(specification.free, as_array(new.items) - array, 0)[:, :width]  # what is held may be infinite
+    precision = jnp.asarray(specification.prior_precision, made.dtype)[:, :width]
+    of_items = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
+    move = new.posterior.mean - posterior.mean
+    of_subjects = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
+    of_items = jax.lax.top_k(of_items, 1 + int(RESTLESS * of_items.shape[0]))[0][-1]
+    return new, brake, jnp.sqrt(jnp.maximum(of_items, of_subjects.max()))
+
+
+def _apply(brake: Brake, step: jax.Array, specification: Specification) -> tuple[Brake, jax.Array]:
+    """Halves the part of its step that an item goes each time the step turns back, or it might go to and fro."""
+    if specification.has_shared:
+        return brake, step
+    back = (step * brake.last).sum(axis=1) < -0.1 * (brake.last**2).sum(axis=1)
+    part = jnp.where(back, 0.5 * brake.part, jnp.minimum(1.0, 1.4 * brake.part))
+    step = part[:, None] * step
+    return Brake(step, part), step
+
+
+def _refix(state: State, weight: jax.Array, specification: Specification) -> State:
+    """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
+
+    Abilities and items change together, so that every probability stays as it is.
+    """
+    items, (m, covariance), mean, sd = state
+    number = weight.sum()
+    mean = (weight @ m) / number
+    centred = m - mean[None, :]
+    spread = jnp.einsum("j,jk,jl->kl", weight, centred, centred) + jnp.einsum("j,jkl->kl", weight, covariance)
+    unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
+    sd = jnp.sqrt(jnp.diagonal(spread) / number)
+    if specification.fold_mean:
+        m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
+        mean = jnp.zeros_like(mean)
+    if specification.fold_sd:
+        inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
+        m = m @ inverse.T
+        covariance = inverse[None] @ covariance @ inverse.T[None]
+        free = specification.free[:, : m.shape[1]]
+        items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
+        sd = jnp.ones_like(sd)
+    return State(items, Posterior(m, covariance), mean, sd)
+
+
+def _relink(items, posterior, blocks, specification, asymptotes, mesh):
+    """Moves all abilities and all free items together to where the anchors fit best.
+
+    Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
+    """
+    gradient, information = _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh)
+    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
+    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
+    free = specification.free[:, 1]
+    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
+    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
+    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
+    return items._replace(slope=slope, intercept=intercept), posterior
+
+
+def _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh):
+    """Gradient (2,) and information (2, 2) of the anchors' likelihood in origin and log unit of all abilities."""
+    held = items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
+    gradient, curvature = subject_sums(held, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
+    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
+
+
+@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
+def _finish(state, blocks, specification, *, asymptotes, mesh):
+    items, posterior = state.items, state.posterior
+    _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    size = specification.prior_precision.shape[1]
+    width = size - information.shape[1]
+    information = jnp.pad(information, ((0, 0), (0, width), (0, width)))
+    unknown = missing_information(items, posterior, blocks, mesh=mesh)
+    information = information.at[:, : unknown.shape[1], : unknown.shape[1]].add(-unknown)
+    precision = jnp.asarray(specification.prior_precision, information.dtype)
+    information = information + precision[:, :, None] * jnp.eye(size, dtype=information.dtype)[None]
+    link = None
+    if not specification.fold_mean:
+        _, link = _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh)
+    return information, link, *subject_expansion(items, posterior, blocks, mesh=mesh)
+
+
+def _marginal(state: State, values: np.ndarray, third: np.ndarray) -> float:
+    """Marginal log-likelihood from an expansion of each subject's log-likelihood at the posterior mean.
+
+    With z normal of mean 0 and covariance Σ, the remainder h(z) of the expansion beyond second order adds E h + Var h/2
+    (Tierney and Kadane 1986): `values` holds log-likelihood and E h. The mean is such that third-order terms in h have
+    no part along z, so that their variance is the full contraction of `third` with Σ, thrice, over 6.
+    """
+    m, covariance = state.posterior
+    dims = m.shape[1]
+    third = third.reshape(-1, dims, dims, dims).astype(float)
+    distance = (m - state.mean) / state.sd
+    log_prior_density = -0.5 * (distance**2).sum(axis=1) - np.log(state.sd).sum()
+    skewness = np.einsum("jabc,jdef,jad,jbe,jcf->j", third, third, covariance, covariance, covariance, optimize=True)
+    marginal = values + log_prior_density + 0.5 * np.linalg.slogdet(covariance)[1] + skewness / 12
+    return float(marginal.sum())
+
+
+def _rotate(state: State, information: np.ndarray) -> tuple[State, np.ndarray]:
+    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
+    items, (m, covariance), mean, sd = state
+    dims = m.shape[1]
+    turn, triangle = np.linalg.qr(items.slope[:dims].T)
+    turn = turn * np.sign(np.diagonal(triangle))
+    slope = items.slope @ turn
+    slope[:dims] = np.tril(slope[:dims])
+    wide = np.eye(information.shape[1])
+    wide[:dims, :dims] = turn
+    state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
+    return state, wide.T @ information @ wide
+
+
+def _start(values: np.ndarray, dims: int) -> Posterior:
+    """Standardised logits of percent correct; with D > 1 the first D principal components."""
+    right, observed = counts(values, axis=1)
+    theta = logit((right + 0.5) / (observed + 1))[:, None] if dims == 1 else _components(values, dims)
+    theta = (theta - theta.mean(axis=0)) / np.maximum(theta.std(axis=0), 1e-6)
+    return Posterior(theta, np.eye(dims)[None] * (4 / (observed + 4))[:, None, None])
+
+
+def _components(values: np.ndarray, dims: int, block: int = 4096) -> np.ndarray:
+    """Principal components (J, D) of the standardised responses, by a few steps of subspace iteration."""
+    basis = np.random.default_rng(0).normal(size=(values.shape[0], dims + 2)).astype(np.float32)
+    for _ in range(COMPONENT_STEPS):
+        product = np.zeros_like(basis)
+        for at in range(0, values.shape[1], block):
+            part = values[:, at : at + block]
+            seen = part >= 0
+            p = (part == 1).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+            z = np.where(seen, (part - p) / np.sqrt(p * (1 - p) + 1e-3), 0).astype(np.float32)
+            product += z @ (z.T @ basis)
+        basis = np.linalg.qr(product)[0]
+    return basis[:, :dims]
+
+
+def _pad(array: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((size - array.shape[0], *array.shape[1:]), array.dtype)])
