@@ -51,10 +51,11 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     if fit.parameters.slope.shape[1] > 1:
         return
     spacing = fit.details.get("node_spacing")
-    if spacing is not None and np.median(fit.ability_se) < spacing:
+    width = np.median(fit.ability_se)
+    if spacing is not None and width < spacing:
         warnings.warn(
-            f"the posteriors of ability (median standard deviation {np.median(fit.ability_se):.3f}) are narrower than "
-            f"the spacing of the nodes ({spacing:.3f}), so the likelihood is off: raise num_nodes or use estimator svi",
+            f"the posteriors of ability (median standard deviation {width:.3f}) are narrower than the spacing of the "
+            f"nodes ({spacing:.3f}), and snapped to them: leave num_nodes out, or raise it",
             FitWarning,
             stacklevel=stacklevel,
         )

@@ -129,22 +129,18 @@ def fit_mml(
         specification = specification_for(NormalPrior(1.0 if dims == 1 else 0.0, SLOPE_PRIOR_SD))
         return _by_normal_posteriors(responses.values, items, specification, tolerance=tolerance, mesh=mesh, **options)
 
-    spacing = 12 / (NODES_PER_DIMENSION.get(dims, 9) - 1)
+    per_dimension = NODES_PER_DIMENSION.get(dims, 9)
+    narrow = 6 / (per_dimension - 1)  # half the spacing of the nodes: a posterior of this width is normal
     width = _expected_width(right, observed, responses.num_subjects)
-    if num_nodes is None and width < spacing / 2:
+    if num_nodes is None and width < narrow:
         estimate = fit_long(items)
     else:
-        if num_nodes is None:
-            num_nodes = NODES_PER_DIMENSION.get(dims, 9)
-            if dims < 3 and width < spacing:
-                num_nodes, spacing = 2 * num_nodes - 1, spacing / 2
-            chosen = True
-        else:
-            chosen, spacing = False, 12 / (num_nodes - 1)
+        # in between, more nodes; three dimensions have too many already
+        fine = 2 * per_dimension - 1 if width < 2 * narrow and dims < 3 else per_dimension
         estimate = _by_fixed_nodes(
-            responses.values, items, short, num_nodes, tolerance=tolerance or TOLERANCE, **options
+            responses.values, items, short, num_nodes or fine, tolerance=tolerance or TOLERANCE, **options
         )
-        if chosen and np.median(estimate.ability_se) < spacing * estimate.sd.max():
+        if num_nodes is None and np.median(estimate.ability_se) < narrow * estimate.sd.max():
             estimate = fit_long(estimate.items)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(

@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 class Brake(NamedTuple):
-    """The last change (I, D + 3) of the items, and the part (I,) of a step that each may go."""
+    """The last change (N, K) of each of N items or subjects, and the part (N,) of a step that each may go."""
 
     last: jax.Array
     part: jax.Array
@@ -119,10 +119,20 @@ def solve(
     def climb(state, specification, asymptotes, tolerance):
         nonlocal iterations, converged
         converged = False
-        brake = Brake(jnp.zeros_like(as_array(state.items)), jnp.ones_like(state.items.intercept))
+        brakes = tuple(
+            Brake(jnp.zeros_like(array), jnp.ones_like(array[:, 0]))
+            for array in (as_array(state.items), state.posterior.mean)
+        )
         while iterations < max_iterations and not converged:
-            state, brake, change = _iterate(
-                state, brake, blocks, weight, specification, asymptotes=asymptotes, mesh=mesh
+            state, brakes, change = _iterate(
+                state,
+                brakes,
+                blocks,
+                weight,
+                specification,
+                asymptotes=asymptotes,
+                restless=int(RESTLESS * num_items),
+                mesh=mesh,
             )
             iterations += 1
             converged = float(change) < tolerance
@@ -161,13 +171,14 @@ def solve(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"), donate_argnums=(0, 1))
-def _iterate(state, brake, blocks, weight, specification, *, asymptotes, mesh):
+@functools.partial(jax.jit, static_argnames=("asymptotes", "restless", "mesh"), donate_argnums=(0, 1))
+def _iterate(state, brakes, blocks, weight, specification, *, asymptotes, restless, mesh):
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale refixed.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
     """
     items, posterior, mean, sd = state
+    of_items, of_subjects = brakes
     gradient, information, observed = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
     step = scoring_step(items, gradient, information, specification)
     array = as_array(items)
@@ -182,7 +193,8 @@ def _iterate(state, brake, blocks, weight, specification, *, asymptotes, mesh):
 
         stepped = best_step(items, steps, objective, specification)
     else:
-        brake, step = _apply(brake, step, specification)
+        if not specification.has_shared:
+            of_items, step = _apply(of_items, step)
         stepped = as_items(array + step)
 
     slope, curvature = subject_sums(stepped, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
@@ -191,6 +203,7 @@ def _iterate(state, brake, blocks, weight, specification, *, asymptotes, mesh):
     covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
     move = jnp.einsum("jkl,jl->jk", covariance, slope)
     move = move * jnp.minimum(1.0, MOST_CHANGE / jnp.maximum(jnp.abs(move).max(axis=1), MOST_CHANGE))[:, None]
+    of_subjects, move = _apply(of_subjects, move)
     moved = Posterior(posterior.mean + move, covariance)
 
     if not specification.fold_mean:
@@ -201,17 +214,15 @@ def _iterate(state, brake, blocks, weight, specification, *, asymptotes, mesh):
     width = gradient.shape[1]
     made = jnp.where(specification.free, as_array(new.items) - array, 0)[:, :width]  # what is held may be infinite
     precision = jnp.asarray(specification.prior_precision, made.dtype)[:, :width]
-    of_items = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
+    squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
+    most = jax.lax.top_k(squares, 1 + restless)[0][-1]
     move = new.posterior.mean - posterior.mean
-    of_subjects = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    of_items = jax.lax.top_k(of_items, 1 + int(RESTLESS * of_items.shape[0]))[0][-1]
-    return new, brake, jnp.sqrt(jnp.maximum(of_items, of_subjects.max()))
+    squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
+    return new, (of_items, of_subjects), jnp.sqrt(jnp.maximum(most, squares.max()))
 
 
-def _apply(brake: Brake, step: jax.Array, specification: Specification) -> tuple[Brake, jax.Array]:
-    """Halves the part of its step that an item goes each time the step turns back, or it might go to and fro."""
-    if specification.has_shared:
-        return brake, step
+def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
+    """Halves the part of a step that is gone each time that the step turns back, or it might go to and fro for ever."""
     back = (step * brake.last).sum(axis=1) < -0.1 * (brake.last**2).sum(axis=1)
     part = jnp.where(back, 0.5 * brake.part, jnp.minimum(1.0, 1.4 * brake.part))
     step = part[:, None] * step
