@@ -7,6 +7,7 @@ import numpy as np
 from irtjax.errors import InputError
 
 MISSING = -1
+CHUNK = 2**24  # responses looked at in one go
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +45,9 @@ class ResponseMatrix:
             unique, counts = np.unique(ids, return_counts=True)
             if unique.size < ids.size:
                 raise InputError(f"{what[:-1]} id {str(unique[counts > 1][0])!r} occurs more than once")
-        wrong = (values != 0) & (values != 1) & (values != MISSING)
-        if wrong.any():
+        # a matrix of integers, perhaps of gigabytes, needs no mask to be found in range
+        whole = values.dtype.kind != "f" and values.min() >= MISSING and values.max() <= 1
+        if not whole and (wrong := (values != 0) & (values != 1) & (values != MISSING)).any():
             j, i = np.argwhere(wrong)[0]
             raise InputError(
                 f"subject {str(subjects[j])!r}, item {str(items[i])!r}: response {values[j, i]}, "
@@ -67,8 +69,17 @@ class ResponseMatrix:
 
 
 def counts(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix."""
-    return (values == 1).sum(axis), (values != MISSING).sum(axis)
+    """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix.
+
+    A few rows at a time: a mask of a matrix that fills half of the memory would fill the other half.
+    """
+    step = max(1, CHUNK // values.shape[1])
+    right, observed = (np.zeros(values.shape[1 - axis], int) for _ in range(2))
+    for at in range(0, values.shape[0], step):
+        chunk, rows = values[at : at + step], slice(None) if axis == 0 else slice(at, at + step)
+        right[rows] += (chunk == 1).sum(axis)
+        observed[rows] += (chunk != MISSING).sum(axis)
+    return right, observed
 
 
 def percent_correct(values: np.ndarray, axis: int) -> np.ndarray:

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from irtjax.inference.result import Fit
+from irtjax.responses import counts
 
 BLOCK = 4096
 MANY = 0.1  # share of items
@@ -23,20 +24,22 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
     Returns:
         NaN where an item or the rest does not vary.
     """
-    observed_total = (values >= 0).sum(axis=1)[:, None].astype(float)
-    right_total = (values == 1).sum(axis=1)[:, None].astype(float)
+    right_total, observed_total = (total.astype(float) for total in counts(values, axis=1))
+    several = observed_total > 1  # others have no rest
+    unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
+    share = right_total * unit  # right among the rest, but for the item's own share y · unit
+    rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(float)
     correlations = []
     for at in range(0, values.shape[1], BLOCK):
         block = values[:, at : at + BLOCK]
-        weight, y = (block >= 0).astype(float), (block == 1).astype(float)
+        number, rest, rest_square = rows[:3] @ (block >= 0)
+        right, right_share, _, right_unit, right_both, right_square = rows @ (block == 1)
+        together = right_share - right_unit
+        rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
         with np.errstate(invalid="ignore", divide="ignore"):
-            rest = np.where(weight > 0, (right_total - y) / (observed_total - weight), 0.0)
-            rest, weight = np.nan_to_num(rest), np.where(np.isfinite(rest), weight, 0.0)
-            number = weight.sum(0)
-            y_mean, rest_mean = (weight * y).sum(0) / number, (weight * rest).sum(0) / number
-            y_centred, rest_centred = weight * (y - y_mean), weight * (rest - rest_mean)
-            spread = np.sqrt((y_centred**2).sum(0) * (rest_centred**2).sum(0))
-            correlations.append((y_centred * rest_centred).sum(0) / spread)
+            covariance = together - right * rest / number
+            spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
+            correlations.append(np.where(spread > 1e-9 * number, covariance / spread, np.nan))
     return np.concatenate(correlations)
 
 

@@ -28,14 +28,15 @@ def item_covariances(
 
     Args:
         slope: (I, D), with D > 1 rotated so that the slopes of the first D items above the diagonal are 0.
-        information: (I, K, K) of each item given the abilities, priors included.
+        information: (I, K, K) of each item given the abilities, priors included; K is D + 3, or D + 1 where no item has
+            asymptotes.
         specification: what is free.
         sd: (D,) standard deviation of the population, 1 but for a Rasch model.
         num_subjects: J.
         link: (2, 2) information of anchors about origin and log unit of the scale, in place of the sample's.
     """
     dims, size = slope.shape[1], information.shape[1]
-    free = np.array(specification.free)
+    free = np.array(specification.free)[:, :size]
     rotated = free[:, :dims] | free[:, :1]  # slopes held for the rotation only are as free as the others
     own = np.concatenate([rotated, free[:, dims:]], axis=1)
     shared = np.asarray(specification.shared)

@@ -32,7 +32,7 @@ TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.05
 
 
 class _Estimate(NamedTuple):
-    """What either engine comes to: abilities (J, D), and covariances (I, D + 3, D + 3) of the items."""
+    """What either engine comes to: abilities (J, D), and covariances (I, K, K) of the items."""
 
     items: ItemParameters
     covariances: np.ndarray

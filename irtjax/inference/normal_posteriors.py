@@ -57,7 +57,7 @@ class Solution(NamedTuple):
 
     Attributes:
         state: without padding, in NumPy.
-        information: (I, D + 3, D + 3) of each item given the abilities, priors included.
+        information: (I, K, K) of each item given the abilities, priors included; K is D + 1 without asymptotes.
         link: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
         log_likelihood: marginal, in nats.
         iterations: made.
@@ -110,9 +110,11 @@ def solve(
     start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, rows), jnp.float32), _start(values, dims))
 
     def on_devices(items, specification):
-        tree = jax.tree.map(lambda leaf: pad_items(np.asarray(leaf)), (items, specification))
-        items, specification = place(tree, mesh, BY_ITEM)
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), items), specification
+        def put(leaf):
+            leaf = np.asarray(leaf)
+            return place(jnp.asarray(pad_items(leaf if leaf.dtype == bool else leaf.astype(np.float32))), mesh, BY_ITEM)
+
+        return jax.tree.map(put, (items, specification))
 
     iterations, converged = 0, False
 
@@ -281,12 +283,10 @@ def _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh):
 def _finish(state, blocks, specification, *, asymptotes, mesh):
     items, posterior = state.items, state.posterior
     _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
-    size = specification.prior_precision.shape[1]
-    width = size - information.shape[1]
-    information = jnp.pad(information, ((0, 0), (0, width), (0, width)))
+    size = information.shape[1]
     unknown = missing_information(items, posterior, blocks, mesh=mesh)
     information = information.at[:, : unknown.shape[1], : unknown.shape[1]].add(-unknown)
-    precision = jnp.asarray(specification.prior_precision, information.dtype)
+    precision = jnp.asarray(specification.prior_precision, information.dtype)[:, :size]
     information = information + precision[:, :, None] * jnp.eye(size, dtype=information.dtype)[None]
     link = None
     if not specification.fold_mean:

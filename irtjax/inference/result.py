@@ -123,8 +123,8 @@ def item_columns(parameters: ItemParameters, covariances: np.ndarray) -> dict[st
 
     Args:
         parameters: of I items in D dimensions.
-        covariances: (I, D + 3, D + 3) of slopes, intercept, lower and upper. Standard errors of b = -intercept/slope,
-            c and d follow by the delta method; a parameter that was held has the standard error 0.
+        covariances: (I, K, K) of slopes, intercept, lower and upper, the last two where there are any. Standard errors
+            of b = -intercept/slope, c and d follow by the delta method; that of a parameter that was held is 0.
     """
     slope, intercept, lower, upper = (np.asarray(leaf) for leaf in parameters)
     dims = slope.shape[1]
