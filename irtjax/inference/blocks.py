@@ -10,7 +10,8 @@ from jax.sharding import PartitionSpec as P
 from irtjax.responses import MISSING
 
 SUBJECTS, ITEMS = "subjects", "items"  # the axes of a mesh
-BLOCK = 512  # items a block: at a thousand subjects a float32 array of one is 2 MB and stays in cache
+RESPONSES = 2**19  # in a block: a float32 array of one is 2 MB and stays in cache
+MULTIPLE, MOST = 64, 4096  # items a block
 BY_BLOCK = P(ITEMS, SUBJECTS)  # of blocks (N, J, B)
 BY_ITEM = P(ITEMS)
 BY_SUBJECT = P(SUBJECTS)
@@ -30,7 +31,8 @@ def mesh_of(subjects: int, items: int) -> jax.sharding.Mesh:
 def padded_shape(num_subjects: int, num_items: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int, int]:
     """Blocks, subjects and items a block (N, J', B), with J' and N multiples of the mesh."""
     rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
-    block = min(BLOCK, -(-num_items // columns))
+    block = RESPONSES // -(-num_subjects // rows) // MULTIPLE * MULTIPLE
+    block = min(max(block, MULTIPLE), MOST, -(-num_items // columns))
     return columns * -(-num_items // (block * columns)), rows * -(-num_subjects // rows), block
 
 
