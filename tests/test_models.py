@@ -1,105 +1,21 @@
-"""The 1PL and its kernel against dense float64 formulas."""
+"""Item response functions against automatic derivatives and hand-computed values."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from irtjax.models import (
-    BLOCK,
     ItemParameters,
     derivatives,
     from_table,
     information,
     information_1pl,
-    log_likelihood_1pl,
     probabilities,
     probability_1pl,
 )
-
-
-def problem(num_subjects, num_items, dtype, missing=0.1, seed=0):
-    rng = np.random.default_rng(seed)
-    theta, b = rng.normal(0, 2, num_subjects).astype(dtype), rng.normal(0, 2, num_items).astype(dtype)
-    y = rng.integers(0, 2, (num_subjects, num_items)).astype(np.int8)
-    y[rng.uniform(size=y.shape) < missing] = -1
-    return theta, b, y
-
-
-def dense(theta, b, y):
-    """Value and gradients by the textbook formulas, in float64."""
-    logit = theta.astype(float)[:, None] - b.astype(float)[None, :]
-    observed = y >= 0
-    value = np.where(observed, np.where(y == 1, log_expit(logit), log_expit(-logit)), 0).sum()
-    residual = np.where(observed, (y == 1) - expit(logit), 0)
-    return value, residual.sum(1), -residual.sum(0)
-
-
-@pytest.mark.parametrize("num_items", [1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 100])
-def test_value_and_gradients_equal_the_dense_formulas_in_float64(num_items):
-    theta, b, y = problem(13, num_items, np.float64)
-    with jax.enable_x64(True):
-        value, gradients = jax.jit(jax.value_and_grad(log_likelihood_1pl, argnums=(0, 1)))(
-            jnp.asarray(theta), jnp.asarray(b), jnp.asarray(y)
-        )
-        assert value.dtype == jnp.float64
-    expected_value, *expected_gradients = dense(theta, b, y)
-    np.testing.assert_allclose(value, expected_value, rtol=1e-12)
-    for got, expected in zip(gradients, expected_gradients, strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-11)
-
-
-def test_float32_stays_float32_and_close():
-    theta, b, y = problem(300, 1000, np.float32)
-    value, gradients = jax.value_and_grad(log_likelihood_1pl, argnums=(0, 1))(*map(jnp.asarray, (theta, b, y)))
-    assert value.dtype == jnp.float32
-    expected_value, *expected_gradients = dense(theta, b, y)
-    np.testing.assert_allclose(value, expected_value, rtol=1e-6)
-    for got, expected in zip(gradients, expected_gradients, strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-3)
-
-
-def test_the_cotangent_scales_the_gradient():
-    theta, b, y = map(jnp.asarray, problem(5, 9, np.float32))
-    plain = jax.grad(log_likelihood_1pl, argnums=(0, 1))(theta, b, y)
-    scaled = jax.grad(lambda t, d: -3.0 * log_likelihood_1pl(t, d, y), argnums=(0, 1))(theta, b)
-    for one, three in zip(plain, scaled, strict=True):
-        np.testing.assert_allclose(three, -3.0 * one, rtol=1e-6)
-
-
-def test_missing_responses_equal_dropped_ones():
-    theta, b, y = problem(6, 20, np.float32)
-    y[:, 15:] = -1
-    np.testing.assert_allclose(
-        log_likelihood_1pl(*map(jnp.asarray, (theta, b, y))),
-        log_likelihood_1pl(*map(jnp.asarray, (theta, b[:15], y[:, :15]))),
-        rtol=1e-6,
-    )
-
-
-def test_shift_and_permutation_invariance():
-    theta, b, y = problem(40, 700, np.float32)
-    value = log_likelihood_1pl(*map(jnp.asarray, (theta, b, y)))
-    shifted = log_likelihood_1pl(jnp.asarray(theta + 0.75), jnp.asarray(b + 0.75), jnp.asarray(y))
-    rng = np.random.default_rng(1)
-    rows, columns = rng.permutation(40), rng.permutation(700)
-    permuted = log_likelihood_1pl(*map(jnp.asarray, (theta[rows], b[columns], y[rows][:, columns])))
-    np.testing.assert_allclose(shifted, value, rtol=1e-5)
-    np.testing.assert_allclose(permuted, value, rtol=1e-5)
-
-
-def test_extreme_logits_stay_finite():
-    theta, b = jnp.array([-1e4, 0.0, 1e4]), jnp.array([-1e4, 1e4])
-    value, gradients = jax.value_and_grad(log_likelihood_1pl, argnums=(0, 1))(theta, b, jnp.zeros((3, 2), jnp.int8))
-    assert np.isfinite(value)
-    assert all(np.isfinite(gradient).all() for gradient in gradients)
-
-
-def test_wrong_shapes_are_named():
-    with pytest.raises(ValueError, match=r"shape \(2, 3\), expected \(3, 2\)"):
-        log_likelihood_1pl(jnp.zeros(3), jnp.zeros(2), jnp.zeros((2, 3), jnp.int8))
 
 
 def test_probability_and_information_by_hand():

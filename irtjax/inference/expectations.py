@@ -18,7 +18,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.inference.blocks import BY_BLOCK, BY_ITEM, BY_SUBJECT, ITEMS, SUBJECTS, on_mesh, sum_over, varying
+from irtjax.inference.blocks import BY_BLOCK
+from irtjax.mesh import BY_ITEM, BY_SUBJECT, ITEMS, SUBJECTS, on_mesh, sum_over, varying
 from irtjax.models import ItemParameters
 
 

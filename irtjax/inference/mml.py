@@ -86,7 +86,7 @@ def fit_mml(
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
             errors, 0.01 (with asymptotes 0.05) if None.
         max_iterations: EM steps after which it ends in any case.
-        mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.inference.blocks.mesh_of`).
+        mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
         on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
     Raises:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logit
 
-from irtjax.inference.blocks import BY_ITEM, BY_SUBJECT, padded_shape, place, to_blocks
+from irtjax.inference.blocks import padded_shape, to_blocks
 from irtjax.inference.expectations import (
     Posterior,
     item_objectives,
@@ -27,6 +27,7 @@ from irtjax.inference.expectations import (
 )
 from irtjax.inference.item_step import as_array, as_items, best_step, log_prior, scoring_step
 from irtjax.inference.specification import Specification, without_asymptotes
+from irtjax.mesh import BY_ITEM, BY_SUBJECT, place
 from irtjax.models import ItemParameters
 from irtjax.responses import counts
 

@@ -16,7 +16,8 @@ from numpyro.infer import SVI, Trace_ELBO
 
 from irtjax.errors import InputError
 from irtjax.inference.result import Fit
-from irtjax.models import ItemParameters, log_likelihood_1pl
+from irtjax.likelihood import log_likelihood_1pl
+from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 PRIORS = ("vague", "hierarchical")

@@ -13,7 +13,7 @@ from test_mml import simulate
 import irtjax
 from irtjax import FitWarning
 from irtjax.inference import mml, normal_posteriors
-from irtjax.inference.blocks import mesh_of
+from irtjax.mesh import mesh_of
 
 fit_kept = functools.partial(irtjax.fit, extremes="keep")
 

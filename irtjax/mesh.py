@@ -1,0 +1,40 @@
+"""Devices as a mesh of subjects × items, and the same code with and without one."""
+
+from collections.abc import Callable
+
+import jax
+from jax import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+SUBJECTS, ITEMS = "subjects", "items"
+BY_SUBJECT, BY_ITEM, BY_RESPONSE, EVERYWHERE = P(SUBJECTS), P(ITEMS), P(SUBJECTS, ITEMS), P()
+
+
+def mesh_of(subjects: int, items: int) -> jax.sharding.Mesh:
+    """A mesh of subjects × items devices for likelihoods and fits."""
+    return jax.make_mesh(
+        (subjects, items),
+        (SUBJECTS, ITEMS),
+        axis_types=(jax.sharding.AxisType.Auto,) * 2,
+        devices=jax.devices()[: subjects * items],
+    )
+
+
+def place(tree, mesh: jax.sharding.Mesh | None, axis: P):
+    """Puts arrays on the devices of a mesh, split along their first axis as `axis` says."""
+    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, axis))
+
+
+def on_mesh(function: Callable, mesh: jax.sharding.Mesh | None, in_specs, out_specs) -> Callable:
+    """The function on each device's own part of its arguments, or as it is without a mesh."""
+    return function if mesh is None else jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+
+
+def sum_over(axis: str, mesh: jax.sharding.Mesh | None, tree):
+    """Sums what the devices along an axis hold."""
+    return tree if mesh is None else jax.lax.psum(tree, axis)
+
+
+def varying(axis: str, mesh: jax.sharding.Mesh | None, tree):
+    """Marks a carry that starts equal everywhere as one that will differ along an axis."""
+    return tree if mesh is None else jax.tree.map(lambda leaf: jax.lax.pcast(leaf, axis, to="varying"), tree)
