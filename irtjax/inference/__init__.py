@@ -22,7 +22,7 @@ def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator
         responses: subjects × items, see `irtjax.read_responses`.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of one of them an item.
         estimator: "mml", marginal maximum likelihood (`irtjax.inference.mml.fit_mml`), or "svi", stochastic
-            variational inference of the 1PL (`irtjax.inference.svi.fit_1pl`).
+            variational inference of the 1PL and 2PL (`irtjax.inference.svi.fit_svi`).
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI).
 
     Returns:
@@ -36,11 +36,7 @@ def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator
     """
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
-    if estimator == "mml":
-        result = fit_mml(responses, model, **options)
-    elif model == "1pl":
-        result = svi.fit_1pl(responses, **options)
-    else:
-        raise InputError(f"estimator svi fits the 1pl, not {model!r}: use estimator mml")
+    estimate = fit_mml if estimator == "mml" else svi.fit_svi
+    result = estimate(responses, model, **options)
     diagnosis.warn(result)
     return result

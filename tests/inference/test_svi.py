@@ -87,7 +87,7 @@ def test_reaches_the_mean_field_optimum(priors, num_subjects, num_items, missing
     right, observed = irtjax.responses.counts(responses.values, axis=0)
     if priors == "vague":
         assert ((right > 0) & (right < observed)).all(), "an extreme item has no useful optimum under vague priors"
-    result = svi.fit_1pl(responses, priors=priors)
+    result = svi.fit_svi(responses, priors=priors)
     ability, ability_sd, difficulty, difficulty_sd, elbo = mean_field_optimum(responses.values, priors)
     origin = ability.mean()
     assert result.converged

@@ -1,0 +1,140 @@
+"""The NumPyro model of responses, its priors, and the mean-field guide."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from numpyro import handlers
+from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
+
+from irtjax.likelihood import log_likelihood_1pl, log_likelihood_2pl
+
+MODELS = ("1pl", "2pl")
+
+
+class Priors(NamedTuple):
+    """Distributions of one ability, one difficulty, and (2PL) one discrimination, which is positive."""
+
+    ability: dist.Distribution
+    difficulty: dist.Distribution
+    discrimination: dist.Distribution
+
+
+PriorFunction = Callable[[str], Priors]
+
+
+def vague(model: str) -> Priors:
+    """θ ~ N(0, 1), b ~ N(0, 10³), log a ~ N(0, 1); normal distributions by their variance.
+
+    Source: Lalor, Wu and Yu (2019), section 2, for the 1PL. The prior of log a covers 0.14 to 7.
+    """
+    del model
+    return Priors(dist.Normal(0.0, 1.0), dist.Normal(0.0, math.sqrt(1e3)), dist.LogNormal(0.0, 1.0))
+
+
+def hierarchical(model: str) -> Priors:
+    """θ ~ N(m_t, 1/u_t), b ~ N(m_b, 1/u_b), log a ~ N(m_a, 1/u_a), each m ~ N(0, 10⁶), u ~ Gamma(1, 1).
+
+    Source: Lalor, Wu and Yu (2019), section 2, for the 1PL. In the 2PL θ ~ N(0, 1), as the unit of the scale is free.
+    """
+    if model == "1pl":
+        return Priors(dist.Normal(*_population("ability")), dist.Normal(*_population("difficulty")), dist.Delta(1.0))
+    return Priors(
+        dist.Normal(0.0, 1.0), dist.Normal(*_population("difficulty")), dist.LogNormal(*_population("discrimination"))
+    )
+
+
+def _population(site: str) -> tuple[jax.Array, jax.Array]:
+    mean = numpyro.sample(f"{site}_mean", dist.Normal(0.0, math.sqrt(1e6)))
+    return mean, numpyro.sample(f"{site}_precision", dist.Gamma(1.0, 1.0)) ** -0.5
+
+
+PRIORS: dict[str, PriorFunction] = {"vague": vague, "hierarchical": hierarchical}
+
+
+def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constraints.Constraint]:
+    """The sites that a prior function draws for itself, and their supports."""
+    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+        priors(model)
+    return {name: site["fn"].support for name, site in trace.items() if site["type"] == "sample"}
+
+
+class Normal(NamedTuple):
+    """Locations and scales of independent normal distributions."""
+
+    loc: jax.Array
+    scale: jax.Array
+
+
+Start = dict[str, Normal]
+
+
+def model(start: Start, responses: jax.Array, *, model: str, priors: PriorFunction, batch_subjects, batch_items, mesh):
+    """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all."""
+    del start
+    given = priors(model)
+    num_subjects, num_items = responses.shape
+    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
+        theta = numpyro.sample("ability", given.ability)
+    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
+        b = numpyro.sample("difficulty", given.difficulty)
+        a = numpyro.sample("discrimination", given.discrimination) if model == "2pl" else None
+    # indexed where it must be only: a gather by all indices moves the whole matrix
+    if batch_subjects is not None:
+        responses = responses[rows]
+    if batch_items is not None:
+        responses = responses[:, columns]
+    with handlers.scale(scale=num_subjects * num_items / responses.size):
+        if a is None:
+            numpyro.factor("responses", log_likelihood_1pl(theta, b, responses, mesh))
+        else:
+            numpyro.factor("responses", log_likelihood_2pl(theta, a, b, responses, mesh))
+
+
+def guide(
+    start: Start,
+    responses: jax.Array,
+    *,
+    model: str,
+    priors: PriorFunction,
+    batch_subjects,
+    batch_items,
+    mesh,
+    sign=1.0,
+):
+    """Mean-field normal guide (positive sites log-normal), its parameters relative to `start`.
+
+    Each location is `start.loc + start.scale * shift`, each scale `start.scale * stretch`, and the parameters
+    are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
+    and an extreme item known to 2. `sign` mirrors the noise of all draws.
+    """
+    del mesh
+    for site, support in hyperparameters(priors, model).items():
+        numpyro.sample(site, _posterior(site, start, sign, [biject_to(support)]))
+    num_subjects, num_items = responses.shape
+    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
+        numpyro.sample("ability", _posterior("ability", start, sign, [], None if batch_subjects is None else rows))
+    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
+        columns = None if batch_items is None else columns
+        numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
+        if model == "2pl":
+            numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+
+
+def _posterior(site, start, sign, transforms, index=None):
+    shift = numpyro.param(f"{site}_shift", jnp.zeros_like(start[site].loc))
+    stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(start[site].scale), constraint=dist.constraints.positive)
+    loc, scale = relative(start[site], shift, stretch)
+    if index is not None:
+        loc, scale = loc[index], scale[index]
+    noise = dist.Normal(jnp.zeros_like(loc), 1.0)
+    return dist.TransformedDistribution(noise, [AffineTransform(loc, sign * scale), *transforms])
+
+
+def relative(start: Normal, shift: jax.Array, stretch: jax.Array) -> Normal:
+    """The posterior of a site from the guide's parameters."""
+    return Normal(start.loc + start.scale * shift, start.scale * stretch)

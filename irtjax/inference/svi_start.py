@@ -1,0 +1,109 @@
+"""Where variational inference begins: locations near the answer, scales of about the posterior's own width."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from irtjax.inference.blocks import padded_shape, to_blocks
+from irtjax.inference.expectations import Posterior, item_sums, subject_sums
+from irtjax.inference.mml import fit_mml
+from irtjax.inference.svi_model import Normal, Start
+from irtjax.models import ItemParameters
+from irtjax.responses import ResponseMatrix, counts
+
+STARTS = ("mml", "proportions")
+LEAST_SLOPE = 0.1  # a discrimination is positive here
+LEAST_VARIANCE = 1e-2
+
+
+def starting_point(
+    responses: ResponseMatrix, model: str, start: str, hyperparameters: dict[str, dist.constraints.Constraint]
+) -> Start:
+    """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
+
+    Args:
+        responses: to be fitted.
+        model: "1pl" or "2pl".
+        start: "mml" or "proportions".
+        hyperparameters: sites of the priors; those named after a site, with `_mean` or `_precision` behind it, begin at
+            the moments of its locations, others at 0 on the real line that stands for their support.
+    """
+    if start == "mml":
+        theta, a, b = _from_mml(responses, model)
+    else:
+        theta, b = _prox(responses.values)
+        a = np.ones_like(b)
+    by_subject, by_difficulty, by_log_slope = _information(theta, a, b, responses.values)
+    located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
+    if model == "2pl":
+        located["discrimination"] = (np.log(a), by_log_slope)
+    begun = {
+        site: (x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5) for site, (x, information) in located.items()
+    }
+    for name in hyperparameters:
+        site, _, which = name.rpartition("_")
+        x = located.get(site, (np.zeros(1),))[0]
+        variance = x.var() + LEAST_VARIANCE
+        if which == "mean" and site in located:
+            begun[name] = (x.mean(), math.sqrt(variance / x.size))
+        elif which == "precision" and site in located:
+            begun[name] = (-math.log(variance), math.sqrt(2 / x.size))
+        else:
+            begun[name] = (0.0, 0.1)
+    return {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
+
+
+def _from_mml(responses: ResponseMatrix, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    fit = fit_mml(responses, "rasch" if model == "1pl" else "2pl", extremes="keep", tolerance=0.01)
+    slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
+    a = np.maximum(slope, LEAST_SLOPE)
+    # an item whose slope is moved keeps its probability of a right answer at the mean ability
+    return fit.ability, a, np.clip(-intercept / a, -10, 10)
+
+
+def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of percent correct, expanded by PROX (Wright and Stone 1979, chapter 2).
+
+    The logit of an item's percent correct understates its difficulty the more, the wider abilities spread, and
+    the other way round. PROX expands item logits by sqrt((1 + V/2.89)/(1 - UV/8.35)) and subject logits by
+    sqrt((1 + U/2.89)/(1 - UV/8.35)), where U and V are the variances of item and subject logits.
+    """
+    right, observed = counts(values, axis=1)
+    theta = np.log((right + 0.5) / (observed - right + 0.5))
+    theta -= theta.mean()
+    right, observed = counts(values, axis=0)
+    b = np.log((observed - right + 0.5) / (right + 0.5))
+    u, v = b.var() / 2.89, theta.var() / 2.89
+    shrink = max(1 - u * v, 0.1)  # past this the approximation has broken down: expand no further
+    return theta * np.sqrt((1 + u) / shrink), b * np.sqrt((1 + v) / shrink)
+
+
+def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Fisher information of the observed responses about each θ (J,), and about each b and each log a (I,)."""
+    num_subjects, num_items = values.shape
+    num_blocks, _, block = padded_shape(num_subjects, num_items, None)
+    slope, intercept = (np.pad(x, (0, num_blocks * block - num_items)) for x in (a, -a * b))
+    edge = jnp.zeros(slope.size)
+    items = ItemParameters(jnp.asarray(slope[:, None], jnp.float32), jnp.asarray(intercept, jnp.float32), edge, edge)
+    posterior = Posterior(jnp.asarray(theta[:, None], jnp.float32), jnp.zeros((num_subjects, 1, 1)))
+    _, by_item, _ = _item_sums(items, posterior, blocks := to_blocks(values))
+    _, by_subject = _subject_sums(items, posterior, blocks)
+    by_slope, crossed, by_intercept = (
+        np.asarray(by_item[:num_items, k, n], float) for k, n in ((0, 0), (0, 1), (1, 1))
+    )
+    # a step of log a, b held, moves slope and intercept by a and -a b
+    by_log_slope = a**2 * (by_slope - 2 * b * crossed + b**2 * by_intercept)
+    return np.asarray(by_subject[:, 0, 0], float), a**2 * by_intercept, np.maximum(by_log_slope, 0)
+
+
+@jax.jit
+def _item_sums(items, posterior, blocks):
+    return item_sums(items, posterior, blocks, asymptotes=False)
+
+
+@jax.jit
+def _subject_sums(items, posterior, blocks):
+    return subject_sums(items, posterior, blocks, asymptotes=False)
