@@ -9,6 +9,7 @@ from irtjax.responses import counts
 
 BLOCK = 4096
 MANY = 0.1  # share of items
+STEEP = 20.0  # a slope that no real item has
 
 
 class FitWarning(UserWarning):
@@ -48,6 +49,14 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     if not fit.converged:
         warnings.warn(
             f"not converged after {fit.iterations} iterations: allow more, or ask whether the data support the model",
+            FitWarning,
+            stacklevel=stacklevel,
+        )
+    steep = np.abs(np.asarray(fit.parameters.slope)).max(axis=1) > STEEP
+    if steep.any():
+        warnings.warn(
+            f"{steep.sum()} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects so sharply that "
+            f"their slope (over {STEEP:.0f}) may have no finite maximum: give a slope_prior",
             FitWarning,
             stacklevel=stacklevel,
         )

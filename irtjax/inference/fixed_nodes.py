@@ -42,7 +42,7 @@ def posterior(state: State, answers: Answers, quadrature: Quadrature) -> tuple[j
         subject (J,).
     """
     nodes = state.mean[None, :] + state.sd[None, :] * quadrature.nodes
-    p, q = probabilities(state.items, nodes)
+    p, q = _probabilities(state.items, nodes)
     joint = answers.right @ jnp.log(p).T + answers.wrong @ jnp.log(q).T + quadrature.log_weights[None, :]
     marginal = jax.nn.logsumexp(joint, axis=1)
     return nodes, jnp.exp(joint - marginal[:, None]), marginal
@@ -66,11 +66,11 @@ def em_step(
     right, wrong = weights.T @ answers.right, weights.T @ answers.wrong
 
     def objective(items):
-        p, q = probabilities(items, nodes)
+        p, q = _probabilities(items, nodes)
         return (right * jnp.log(p) + wrong * jnp.log(q)).sum(axis=0) + log_prior(items, specification)
 
     def improve(_, items):
-        p, q = probabilities(items, nodes)
+        p, q = _probabilities(items, nodes)
         slopes = derivatives(items, nodes)
         gradient = jnp.einsum("qi,qik->ik", right / p - wrong / q, slopes)
         information = jnp.einsum("qi,qik,qil->ikl", (right + wrong) / (p * q), slopes, slopes)
@@ -83,6 +83,11 @@ def em_step(
     sd = jnp.sqrt(mass @ (nodes - mean[None, :]) ** 2)
     reached = marginal.sum() + log_prior(state.items, specification).sum()
     return State(*fold_population(items, mean, sd, specification, expand=expand)), reached
+
+
+def _probabilities(items: ItemParameters, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """At least 1e-300: an item on its way to infinity must not turn the sums over all others into NaN."""
+    return jax.tree.map(lambda p: jnp.maximum(p, 1e-300), probabilities(items, nodes))
 
 
 def solve(

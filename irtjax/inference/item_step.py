@@ -111,7 +111,7 @@ def best_step(
     if specification.has_shared:
         shared = jnp.asarray(specification.shared)[None, :]
         values = jnp.where(shared, jnp.where(shared, values, 0.0).sum(axis=1, keepdims=True), values)
-    best = jnp.argmax(values, axis=0)
+    best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values), axis=0)  # an item may run off to infinity
     return as_items(jnp.take_along_axis(candidates, best[None, :, None], axis=0)[0])
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from irtjax.responses import ResponseMatrix, require_estimable
 CHUNK = 25  # steps between looks at the movement
 STEP_SIZES = (0.1, 0.02, 0.004)  # in posterior standard deviations
 STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
-AVERAGED_CHUNKS = 4  # after convergence, that the result is the mean of
+AVERAGED_CHUNKS = 6  # at rest, that the result is the mean of
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "discrimination": BY_ITEM}
 
 
@@ -63,7 +64,7 @@ def fit_svi(
     model: str = "1pl",
     *,
     priors: str | PriorFunction = "hierarchical",
-    start: str = "mml",
+    start: str | None = None,
     batch_subjects: int | None = None,
     batch_items: int | None = None,
     seed: int = 0,
@@ -74,9 +75,9 @@ def fit_svi(
     """Fits the 1PL or 2PL by stochastic variational inference (see `svi_model.model` and `svi_model.guide`).
 
     Adam runs in chunks of 25 steps, in units of the posterior standard deviations at the start. When the mean of the
-    guide's parameters over a chunk is no nearer to that of the chunk before than that was to the one before it, only
-    noise is left, and the step size falls to the next of (0.1, 0.02, 0.004); when that happens at the last, the fit has
-    converged, and the mean of 100 more steps is the result.
+    guide's parameters over a chunk is no nearer to that of the chunk before than that was to the one before it, twice
+    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.004); when that happens at the
+    last, the fit has converged, and the mean of these two chunks and four more is the result.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
     subjects is 0 and, in the 2PL, their standard deviation 1.
@@ -87,7 +88,7 @@ def fit_svi(
         priors: "vague", "hierarchical", or a function of the model's name that returns `svi_model.Priors`; it may draw
             hyperparameters of its own as NumPyro sites.
         start: of the guide's locations: "mml", from a fit by marginal maximum likelihood, or "proportions", from logits
-            of percent correct.
+            of percent correct. None for proportions in the 1PL, where that takes as few steps, and for MML in the 2PL.
         batch_subjects: subjects in a step, drawn at random; None for all.
         batch_items: items in a step; None for all.
         seed: of the random draws.
@@ -106,6 +107,7 @@ def fit_svi(
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
     if isinstance(priors, str) and priors not in PRIORS:
         raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}")
+    start = start or ("proportions" if model == "1pl" else "mml")
     if start not in STARTS:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
     if max_steps < 1:
@@ -134,24 +136,27 @@ def fit_svi(
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
     step_size, converged, steps = next(step_sizes), False, 0
-    trace, last, moved = [], None, math.inf
+    trace, resting, moved, at_rest = [], [], math.inf, 0
+    last = {
+        site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.items()
+    }  # nothing yet
     while steps < max_steps and not converged:
         state, mean, movement = advance(state, step_size, began_at, values, last)
         steps += CHUNK
         trace.append(float(elbo_of(state, began_at, values)))
         if on_chunk is not None:
             on_chunk(steps, trace[-1])
-        if last is not None and movement > STILL_FALLING * moved:
-            step_size = next(step_sizes, None)
-            converged, movement = step_size is None, math.inf
-        last, moved = mean, movement
+        at_rest = at_rest + 1 if movement > STILL_FALLING * moved else 0
+        last, moved, resting = mean, movement, [*resting, mean][-2:]
+        if at_rest == 2:
+            step_size, at_rest, moved = next(step_sizes, None), 0, math.inf
+            converged = step_size is None
     if converged:
-        means = []
-        for _ in range(AVERAGED_CHUNKS):
+        for _ in range(AVERAGED_CHUNKS - len(resting)):
             state, mean, _ = advance(state, STEP_SIZES[-1], began_at, values, last)
-            means.append(mean)
+            resting.append(mean)
             steps += CHUNK
-        last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *means)
+        last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *resting)
         trace.append(float(elbo_of(state, began_at, values)))
     posterior = {
         site: jax.tree.map(lambda x: np.asarray(x, np.float64), relative(began_at[site], *last[site]))
@@ -189,8 +194,7 @@ def _programs(settings: Settings):
         nothing = jax.tree.map(jnp.zeros_like, means(svi.get_params(state), start))
         (state, total), _ = jax.lax.scan(step, (state, nothing), length=CHUNK)
         mean = jax.tree.map(lambda x: x / CHUNK, total)
-        movement = jnp.inf if last is None else _movement(mean, last)
-        return state, mean, movement
+        return state, mean, _movement(mean, last)
 
     def elbo(state, start, responses):
         return -svi.evaluate(state, start, responses)
@@ -202,15 +206,9 @@ def _programs(settings: Settings):
 
         def init_spread(key, start, responses):
             def place(path, _):
-                name = jax.tree_util.keystr(path)  # the moments of Adam carry the names of their parameters too
-                axes = next(
-                    (
-                        axes
-                        for site, axes in PLACES.items()
-                        if f"['{site}_s" in name and "_mean_" not in name and "_precision_" not in name
-                    ),
-                    EVERYWHERE,
-                )
+                # the moments of Adam carry the names of their parameters too
+                found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
+                axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
                 return NamedSharding(settings.mesh, axes)
 
             where = jax.tree_util.tree_map_with_path(place, jax.eval_shape(init, key, start, responses))

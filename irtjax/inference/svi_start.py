@@ -9,7 +9,8 @@ import numpyro.distributions as dist
 
 from irtjax.inference.blocks import padded_shape, to_blocks
 from irtjax.inference.expectations import Posterior, item_sums, subject_sums
-from irtjax.inference.mml import fit_mml
+from irtjax.inference.mml import SLOPE_PRIOR_SD, fit_mml
+from irtjax.inference.specification import NormalPrior
 from irtjax.inference.svi_model import Normal, Start
 from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, counts
@@ -17,6 +18,7 @@ from irtjax.responses import ResponseMatrix, counts
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
+MOST_ITERATIONS = 100  # of the fit that is no more than a start
 
 
 def starting_point(
@@ -32,36 +34,41 @@ def starting_point(
             the moments of its locations, others at 0 on the real line that stands for their support.
     """
     if start == "mml":
-        theta, a, b = _from_mml(responses, model)
+        theta, a, b, ability_variance = _from_mml(responses, model)
     else:
         theta, b = _prox(responses.values)
-        a = np.ones_like(b)
+        a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
     by_subject, by_difficulty, by_log_slope = _information(theta, a, b, responses.values)
     located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
-    begun = {
-        site: (x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5) for site, (x, information) in located.items()
-    }
+    variances = {site: x.var() + LEAST_VARIANCE for site, (x, _) in located.items()} | {"ability": ability_variance}
+    begun = {site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()}
     for name in hyperparameters:
         site, _, which = name.rpartition("_")
         x = located.get(site, (np.zeros(1),))[0]
-        variance = x.var() + LEAST_VARIANCE
         if which == "mean" and site in located:
-            begun[name] = (x.mean(), math.sqrt(variance / x.size))
+            begun[name] = (x.mean(), math.sqrt(variances[site] / x.size))
         elif which == "precision" and site in located:
-            begun[name] = (-math.log(variance), math.sqrt(2 / x.size))
+            begun[name] = (-math.log(variances[site]), math.sqrt(2 / x.size))
         else:
             begun[name] = (0.0, 0.1)
     return {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
 
 
-def _from_mml(responses: ResponseMatrix, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    fit = fit_mml(responses, "rasch" if model == "1pl" else "2pl", extremes="keep", tolerance=0.01)
+def _from_mml(responses: ResponseMatrix, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    fit = fit_mml(
+        responses,
+        "rasch" if model == "1pl" else "2pl",
+        extremes="keep",
+        slope_prior=NormalPrior(1.0, SLOPE_PRIOR_SD),
+        tolerance=0.01,
+        max_iterations=MOST_ITERATIONS,
+    )
     slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
     a = np.maximum(slope, LEAST_SLOPE)
     # an item whose slope is moved keeps its probability of a right answer at the mean ability
-    return fit.ability, a, np.clip(-intercept / a, -10, 10)
+    return fit.ability, a, np.clip(-intercept / a, -10, 10), fit.details["population_sd"][0] ** 2
 
 
 def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,14 +6,17 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import pandas as pd
 import pytest
 from conftest import matrix, simulate
+from numpyro import distributions as dist
 from scipy.optimize import minimize
 
 import irtjax
 from irtjax import InputError
-from irtjax.inference import FitWarning, svi
+from irtjax.inference import FitWarning, mml, svi, svi_model
+from irtjax.mesh import mesh_of
 
 fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
 
@@ -152,7 +155,7 @@ def test_permuting_subjects_and_items_permutes_the_estimates():
 def test_same_seed_same_result_and_no_second_compilation():
     responses, _, _ = simulate(50, 40)
     first = fit(responses, seed=7)
-    _, advance = svi._programs("hierarchical")
+    _, advance, _ = svi._programs(svi.Settings("1pl", svi_model.hierarchical, None, None, None))
     compiled = advance._cache_size()
     second = fit(responses, seed=7)
     np.testing.assert_array_equal(first.difficulty, second.difficulty)
@@ -196,8 +199,14 @@ def test_bad_requests_are_named():
     responses, _, _ = simulate(10, 10)
     with pytest.raises(InputError, match="unknown priors 'flat', expected one of vague, hierarchical"):
         fit(responses, priors="flat")
-    with pytest.raises(InputError, match="estimator svi fits the 1pl, not '2pl'"):
-        fit(responses, model="2pl")
+    with pytest.raises(InputError, match="estimator svi fits the 1pl or the 2pl, not '3pl'"):
+        fit(responses, model="3pl")
+    with pytest.raises(InputError, match="unknown start 'zero', expected one of mml, proportions"):
+        fit(responses, start="zero")
+    with pytest.raises(InputError, match="batch_items 11, expected 1 to 10"):
+        fit(responses, batch_items=11)
+    with pytest.raises(InputError, match="needs multiples of subjects and items"):
+        fit(responses, mesh=mesh_of(4, 1))
     with pytest.raises(InputError, match="unknown estimator 'guess'"):
         fit(responses, estimator="guess")
     with pytest.raises(InputError, match="at least one step"):
@@ -235,3 +244,80 @@ def test_agrees_with_mirt_on_human_responses(shared, priors):
     result = fit(responses, priors=priors)
     difference = result.difficulty - mirt.b.to_numpy()  # both have mean ability 0
     assert np.sqrt((difference**2).mean()) < 0.06
+
+
+@pytest.mark.parametrize("start", ["mml", "proportions"])
+def test_both_starts_lead_to_one_result(start):
+    responses, _, _ = simulate(200, 150, seed=7)
+    result = fit(responses, priors="vague", start=start)
+    other = fit(responses, priors="vague", start="proportions", seed=1)
+    assert result.converged
+    error = (result.difficulty - other.difficulty) / other.difficulty_se
+    assert np.sqrt((error**2).mean()) < 0.05
+
+
+def simulate_2pl(num_subjects, num_items, seed=0):
+    rng = np.random.default_rng(seed)
+    theta, a, b = rng.normal(size=num_subjects), rng.lognormal(0, 0.3, num_items), rng.normal(size=num_items)
+    values = rng.random((num_subjects, num_items)) < 1 / (1 + np.exp(-a * (theta[:, None] - b)))
+    return matrix(values.astype(np.int8))
+
+
+@pytest.mark.parametrize("priors", svi.PRIORS)
+def test_the_2pl_agrees_with_marginal_maximum_likelihood(priors):
+    responses = simulate_2pl(600, 150, seed=2)
+    result, reference = (
+        irtjax.fit(responses, "2pl", "svi", priors=priors),
+        mml.fit_mml(responses, "2pl", extremes="keep"),
+    )
+    assert result.converged
+    assert (result.parameters.slope > 0).all()
+    for name in ("difficulty", "discrimination"):
+        typical = np.abs(reference.difficulty) < 2
+        error = (result.item_columns[name] - reference.item_columns[name]) / reference.item_columns[f"{name}_se"]
+        assert np.sqrt((error[typical] ** 2).mean()) < 0.5, name  # priors and mean field against maximum likelihood
+    assert np.corrcoef(result.ability, reference.ability)[0, 1] > 0.999
+    assert abs((result.ability**2 + result.ability_se**2).mean() - 1) < 1e-3
+
+
+def test_priors_of_the_caller():
+    responses, _, _ = simulate(150, 100, seed=8)
+
+    def narrow(model):
+        spread = numpyro.sample("spread", dist.HalfNormal(1.0))
+        return svi_model.Priors(dist.Normal(0.0, spread), dist.Normal(0.0, 0.01), dist.LogNormal(0.0, 1.0))
+
+    result = fit(responses, priors=narrow)
+    assert result.details["priors"] == "narrow"
+    assert np.abs(result.difficulty - result.difficulty.mean()).max() < 0.1  # the prior holds them together
+    assert fit(responses).difficulty.std() > 0.8
+
+
+@pytest.mark.parametrize(
+    "batch", [{"batch_subjects": 100}, {"batch_items": 60}, {"batch_subjects": 150, "batch_items": 60}]
+)
+def test_batches_lead_near_the_whole(batch):
+    responses, _, _ = simulate(300, 120, seed=9)
+    whole, part = fit(responses, priors="vague"), fit(responses, priors="vague", **batch)
+    error = (part.difficulty - whole.difficulty) / whole.difficulty_se
+    assert np.sqrt((error**2).mean()) < 0.2
+    assert abs(np.median(part.difficulty_se / whole.difficulty_se) - 1) < 0.1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 2)])
+def test_sharded_equals_unsharded(shape):
+    responses, _, _ = simulate(60, 80, seed=10)
+    single, sharded = fit(responses), fit(responses, mesh=mesh_of(*shape))
+    np.testing.assert_allclose(sharded.difficulty, single.difficulty, atol=2e-3)
+    np.testing.assert_allclose(sharded.ability_se, single.ability_se, rtol=5e-3)
+
+
+def test_agrees_with_mml_on_human_responses(shared):
+    """RMSD of difficulty and ability: published 0.158 and 0.154 (Lalor, Wu and Yu 2019)."""
+    folder = shared / "human_responses" / "snli_emnlp2016"
+    for group in (4, 5):
+        responses = irtjax.read_responses(folder / f"irt_file_{group}_coded.csv")
+        one, other = fit(responses), mml.fit_mml(responses, "rasch")
+        for name in ("difficulty", "ability"):
+            difference = getattr(one, name) - getattr(other, name)
+            assert np.sqrt(((difference - difference.mean()) ** 2).mean()) < 0.06, (group, name)
