@@ -1,10 +1,10 @@
-r"""The 1PL likelihood kernel against automatic differentiation, and against what the machine could do at best.
+r"""The likelihood kernels against automatic differentiation, and against what the machine could do at best.
 
-  python -m benchmarks.likelihood --num_subjects=1000 --num_items=10000
+  python -m benchmarks.likelihood --num_subjects=1000 --num_items=100000
 
-Prints nanoseconds a response for value and gradients, beside two references measured in the same run: automatic
-differentiation of the log-probability of a Bernoulli distribution, and three transcendentals a response with one read
-of the matrix. Expected duration: half a minute.
+Prints nanoseconds a response for value and gradients in the 1PL and the 2PL, and the memory that the programs need
+beside their arguments. References, measured in the same run: automatic differentiation of the log-probability of a
+Bernoulli distribution; one read of the matrix; three transcendentals a response. Expected duration: a minute.
 """
 
 import time
@@ -16,11 +16,12 @@ import numpy as np
 import numpyro.distributions as dist
 from absl import app, flags
 
-from irtjax.likelihood import log_likelihood_1pl
+from irtjax.likelihood import log_likelihood_1pl, log_likelihood_2pl
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=1)
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 10_000, "I", lower_bound=1)
 _REPEATS = flags.DEFINE_integer("repeats", 10, "runs, of which the fastest counts", lower_bound=1)
+_AUTODIFF = flags.DEFINE_bool("autodiff", True, "run that reference too; it needs 12 bytes or more a response")
 
 
 def seconds(function: Callable, *arguments: jax.Array) -> float:
@@ -34,13 +35,19 @@ def seconds(function: Callable, *arguments: jax.Array) -> float:
     return min(times)
 
 
-def autodiff(theta: jax.Array, difficulty: jax.Array, responses: jax.Array) -> jax.Array:
+def plain_1pl(theta: jax.Array, difficulty: jax.Array, responses: jax.Array) -> jax.Array:
     """The likelihood as one would write it without a kernel."""
     logits = theta[:, None] - difficulty[None, :]
     return dist.Bernoulli(logits=logits).log_prob(responses.astype(jnp.float32)).sum()
 
 
-def floor(theta: jax.Array, difficulty: jax.Array, responses: jax.Array) -> jax.Array:
+def plain_2pl(theta: jax.Array, slope: jax.Array, difficulty: jax.Array, responses: jax.Array) -> jax.Array:
+    """Likewise with discriminations."""
+    logits = slope[None, :] * (theta[:, None] - difficulty[None, :])
+    return dist.Bernoulli(logits=logits).log_prob(responses.astype(jnp.float32)).sum()
+
+
+def transcendentals(theta: jax.Array, difficulty: jax.Array, responses: jax.Array) -> jax.Array:
     """One read of the matrix and three transcendentals a response, summed: no likelihood."""
     x = theta[:, None] - difficulty[None, :] + responses.astype(jnp.float32)
     return (jnp.exp(x) + jnp.log(x * x + 1) + jnp.tanh(x)).sum()
@@ -51,17 +58,32 @@ def main(_: list[str]) -> None:
     rng = np.random.default_rng(0)
     shape = (_NUM_SUBJECTS.value, _NUM_ITEMS.value)
     theta, difficulty = (jnp.asarray(rng.normal(0, 1.5, size), jnp.float32) for size in shape)
-    responses = jnp.asarray(rng.integers(0, 2, shape).astype(np.int8))
-    count = responses.size
+    slope = jnp.asarray(rng.lognormal(0, 0.3, shape[1]), jnp.float32)
+    responses = jnp.asarray(rng.integers(0, 2, shape, np.int8))
+    one, two = (theta, difficulty, responses), (theta, slope, difficulty, responses)
+
+    def with_gradients(function: Callable, parameters: int) -> Callable:
+        return jax.jit(jax.value_and_grad(function, argnums=tuple(range(parameters))))
+
     programs = {
-        "kernel": jax.jit(jax.value_and_grad(log_likelihood_1pl, argnums=(0, 1))),
-        "autodiff of Bernoulli": jax.jit(jax.value_and_grad(autodiff, argnums=(0, 1))),
-        "floor: three transcendentals": jax.jit(floor),
+        "1PL kernel": (with_gradients(log_likelihood_1pl, 2), one),
+        "2PL kernel": (with_gradients(log_likelihood_2pl, 3), two),
+        "2PL kernel, gradients only": (jax.jit(jax.grad(log_likelihood_2pl, argnums=(0, 1, 2))), two),
     }
-    times = {name: seconds(program, theta, difficulty, responses) for name, program in programs.items()}
-    print(f"{shape[0]:,} subjects × {shape[1]:,} items on {jax.devices()[0].device_kind}")
-    for name, taken in times.items():
-        print(f"{name:<30} {1e9 * taken / count:7.2f} ns a response {taken / times['kernel']:7.2f} × kernel")
+    if _AUTODIFF.value:
+        programs["1PL, autodiff of Bernoulli"] = (with_gradients(plain_1pl, 2), one)
+        programs["2PL, autodiff of Bernoulli"] = (with_gradients(plain_2pl, 3), two)
+    programs["one read of the matrix"] = (jax.jit(lambda y: y.sum(dtype=jnp.int32)), (responses,))
+    programs["three transcendentals"] = (jax.jit(transcendentals), one)
+
+    times = {name: seconds(program, *arguments) for name, (program, arguments) in programs.items()}
+    print(f"{shape[0]:,} subjects × {shape[1]:,} items on {jax.devices()[0].device_kind}, jax {jax.__version__}")
+    print(f"{'':<28}{'ns a response':>14}{'× 2PL kernel':>14}{'MB beside the matrix':>22}")
+    for name, (program, arguments) in programs.items():
+        memory = program.lower(*arguments).compile().memory_analysis()
+        extra = "?" if memory is None else f"{(memory.temp_size_in_bytes + memory.output_size_in_bytes) / 1e6:,.1f}"
+        taken = times[name]
+        print(f"{name:<28}{1e9 * taken / responses.size:>14.2f}{taken / times['2PL kernel']:>14.2f}{extra:>22}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+r"""Marginal maximum likelihood against the recorded CPU seconds of R's mirt, on the same human responses.
+
+  python -m benchmarks.versus_mirt --shared=../shared
+
+Fits the 2PL at mirt's tolerance of 1e-7 to sets of human responses, in one fresh process a set: the first fit compiles,
+the second does not. mirt's times are those of the data folder, measured on another machine of this kind: the ratio holds
+to a factor of about two. Expected duration: a minute.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+from absl import app, flags
+
+import irtjax
+
+_SHARED = flags.DEFINE_string("shared", "../shared", "folder with oracle/ and human_responses/")
+_SET = flags.DEFINE_string("set", None, "one set, fitted in this process; prints JSON (used by the benchmark itself)")
+SETS = ("5_contradiction", "5_neutral", "5_all")
+TOLERANCE = 1e-7
+
+
+def fit_twice(name: str) -> dict:
+    """CPU and wall seconds of a first and a second fit, standard errors included, and the log-likelihood."""
+    folder = Path(_SHARED.value)
+    responses = irtjax.read_responses(folder / "human_responses" / "snli_emnlp2016" / f"irt_file_{name[0]}_coded.csv")
+    kept = pd.read_csv(folder / "oracle" / f"items_{name}_2PL.csv")["item"]
+    at = pd.Index(responses.item_ids).get_indexer(kept)
+    responses = irtjax.ResponseMatrix(responses.values[:, at], responses.subject_ids, responses.item_ids[at])
+    taken = []
+    for _ in range(2):
+        cpu, wall = time.process_time(), time.perf_counter()
+        fit = irtjax.inference.mml.fit_mml(responses, "2pl", tolerance=TOLERANCE)
+        taken.append({"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall})
+    return {"first": taken[0], "second": taken[1], "log_likelihood": fit.log_likelihood, "iterations": fit.iterations}
+
+
+def main(_: list[str]) -> None:
+    """Measures and prints."""
+    if _SET.value is not None:
+        print(json.dumps(fit_twice(_SET.value)))
+        return
+    timing = pd.read_csv(Path(_SHARED.value) / "oracle" / "timing.csv")
+    timing = timing[(timing["itemtype"] == "2PL") & (timing["tol"] == TOLERANCE)].set_index("set")
+    print(
+        f"{'set':<17}{'mirt CPU s':>11}{'first fit: wall':>17}{'CPU':>7}{'second: wall':>14}{'CPU':>7}{'mirt/second CPU':>17}{'log-lik. - mirt':>17}"
+    )
+    for name in SETS:
+        command = [sys.executable, "-m", "benchmarks.versus_mirt", f"--shared={_SHARED.value}", f"--set={name}"]
+        ours = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        mirt, first, second = timing.loc[name], ours["first"], ours["second"]
+        print(
+            f"{name:<17}{mirt.cpu_seconds:>11.2f}{first['wall']:>17.2f}{first['cpu']:>7.2f}{second['wall']:>14.3f}"
+            f"{second['cpu']:>7.3f}{mirt.cpu_seconds / second['cpu']:>17.1f}{ours['log_likelihood'] - mirt.logLik:>17.1e}"
+        )
+
+
+if __name__ == "__main__":
+    app.run(main)
