@@ -7,7 +7,8 @@ py-irt JSON lines, Parquet, NPZ.
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
 
-On 2 CPU cores, a few seconds for a thousand people and 100 items, most of them start and compilation.
+On 2 CPU cores, ten seconds for a thousand people and 100 items, most of them start and compilation; half a minute for
+1,000 networks and 550,000 items by mml, four minutes by svi, file reading aside.
 """
 
 from pathlib import Path
@@ -17,20 +18,28 @@ from absl import flags
 import irtjax
 from experiments import app
 from experiments.progress import fit_bar
+from irtjax.errors import InputError
 from irtjax.files import writable_directory
 from irtjax.inference import ESTIMATORS, MODELS
-from irtjax.inference.svi import PRIORS
+from irtjax.inference.specification import NormalPrior
+from irtjax.inference.svi import PRIORS, STARTS
 from irtjax.responses import require_estimable
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
-_MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl")
+_MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
 )
 _PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and difficulties (svi)")
 _ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "weak priors on the asymptotes of 3pl and 4pl (mml)")
+_SLOPE_PRIOR = flags.DEFINE_list(
+    "slope_prior", ["auto"], "mean and standard deviation of a normal prior on slopes, none, or auto (mml)"
+)
+_START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; by default mml for the 2pl")
+_BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; all by default (svi)")
+_BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; all by default (svi)")
 _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held (mml)")
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "refuse", ["refuse", "keep"], "items that everyone or no one answered right (mml)"
@@ -39,9 +48,26 @@ _SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower
 _MAX_ITERATIONS = flags.DEFINE_integer(
     "max_iterations",
     4000,
-    "most EM steps, in rounds of 3 (mml), or optimisation steps, in rounds of 50 (svi)",
+    "most EM steps (mml), or optimisation steps, in rounds of 25 (svi)",
     lower_bound=1,
 )
+
+
+def slope_prior(words: list[str]) -> NormalPrior | str | None:
+    """The prior that a flag's words stand for.
+
+    Raises:
+        InputError: they are not auto, none or two numbers.
+    """
+    if words in (["auto"], ["none"]):
+        return "auto" if words == ["auto"] else None
+    try:
+        mean, sd = map(float, words)
+    except ValueError:
+        mean, sd = 0.0, 0.0
+    if not sd > 0:
+        raise InputError(f"--slope_prior={','.join(words)}: expected auto, none, or mean and sd such as 1,2")
+    return NormalPrior(mean, sd)
 
 
 def main() -> None:
@@ -54,12 +80,14 @@ def main() -> None:
     with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step:
         if _ESTIMATOR.value == "svi":
             options = {
-                "priors": _PRIORS.value, "seed": _SEED.value, "max_steps": _MAX_ITERATIONS.value, "on_chunk": on_step,
+                "priors": _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
+                "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
             }  # fmt: skip
         else:
             options = {
                 "dims": _DIMS.value, "anchors": anchors, "extremes": _EXTREMES.value,
-                "max_iterations": _MAX_ITERATIONS.value, "on_iteration": on_step,
+                "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value,
+                "on_iteration": on_step,
             }  # fmt: skip
             if not _ASYMPTOTE_PRIORS.value:
                 options |= {"guessing_prior": None, "upper_prior": None}

@@ -57,11 +57,11 @@ class CurriculumProgress:
 
 @contextlib.contextmanager
 def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar over steps of an estimator, with its objective."""
+    """A bar over steps of an estimator, with its objective or, on long tests by mml, the largest change."""
     with _bar(description, max_steps, "steps") as bar:
 
         def on_step(steps: int, objective: float) -> None:
             bar.n = steps
-            bar.set_postfix_str(f"objective {objective:.1f}")
+            bar.set_postfix_str(f"{objective:.6g}")
 
         yield on_step

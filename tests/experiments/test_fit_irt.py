@@ -25,6 +25,18 @@ def test_fits_a_csv_file(tmp_path):
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True
 
 
+def test_fits_a_long_test_with_a_prior(tmp_path):
+    responses, _, _ = simulate(40, 1000, missing=0.2)
+    irtjax.write_responses(responses, tmp_path / "responses.npz")
+    place = [f"--responses={tmp_path / 'responses.npz'}", f"--output_dir={tmp_path / 'fit'}"]
+    result = run(*place, "--extremes=keep", "--slope_prior=1,0.5", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    summary = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert (summary["posteriors"], summary["converged"]) == ("normal", True)
+    spread = pd.read_csv(tmp_path / "fit" / "items.csv").discrimination.std()
+    assert spread < 0.5
+
+
 def test_says_when_it_has_not_converged(tmp_path):
     responses, _, _ = simulate(60, 30)
     irtjax.write_responses(responses, tmp_path / "responses.npz")
@@ -60,3 +72,6 @@ def test_missing_flags_and_unknown_models_get_one_line(tmp_path):
     assert_one_line(run(f"--output_dir={tmp_path}", module=MODULE), "responses")
     result = run("--responses=r.csv", f"--output_dir={tmp_path}", "--model=9pl", module=MODULE)
     assert_one_line(result, "--model=9pl")
+    irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
+    result = run(f"--responses={tmp_path / 'r.csv'}", f"--output_dir={tmp_path}", "--slope_prior=1,x", module=MODULE)
+    assert_one_line(result, "--slope_prior=1,x: expected auto, none, or mean and sd")

@@ -54,6 +54,9 @@ def test_transformers_become_abler_with_pretraining(transformers):
 
 
 def test_two_halves_of_the_transformers_agree_on_difficulty(transformers):
-    order = np.random.default_rng(0).permutation(transformers.num_subjects)
-    halves = [irtjax.fit(rows_of(transformers, order[at::2]), "1pl", extremes="keep").difficulty for at in (0, 1)]
-    assert spearmanr(*halves).statistic >= 0.9
+    correlations = []
+    for seed in range(5):  # from 0.88 to 0.93 over 20 halvings: one alone says little
+        order = np.random.default_rng(seed).permutation(transformers.num_subjects)
+        halves = [irtjax.fit(rows_of(transformers, order[at::2]), "1pl", extremes="keep").difficulty for at in (0, 1)]
+        correlations.append(spearmanr(*halves).statistic)
+    assert np.mean(correlations) >= 0.9
