@@ -72,6 +72,7 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
 
 def main() -> None:
     """Reads, fits, writes."""
+    prior = slope_prior(_SLOPE_PRIOR.value)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
@@ -86,7 +87,7 @@ def main() -> None:
         else:
             options = {
                 "dims": _DIMS.value, "anchors": anchors, "extremes": _EXTREMES.value,
-                "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value,
+                "slope_prior": prior, "max_iterations": _MAX_ITERATIONS.value,
                 "on_iteration": on_step,
             }  # fmt: skip
             if not _ASYMPTOTE_PRIORS.value:

@@ -9,6 +9,8 @@ from irtjax.responses import counts
 
 BLOCK = 4096
 MANY = 0.1  # share of items
+REPRODUCED = 0.95  # correlation of difficulties between samples
+LOGITS = 6.0  # farther out a difficulty means no more than "very"
 STEEP = 20.0  # a slope that no real item has
 
 
@@ -44,6 +46,12 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
     return np.concatenate(correlations)
 
 
+def difficulty_reliability(difficulty: np.ndarray, standard_error: np.ndarray) -> float:
+    """Correlation to expect of difficulties of two samples: one less their mean squared error over their variance."""
+    b, se = np.clip(difficulty, -LOGITS, LOGITS), np.minimum(np.nan_to_num(standard_error, nan=LOGITS), LOGITS)
+    return float(max(0.0, 1 - np.mean(se**2) / b.var()))
+
+
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit."""
     if not fit.converged:
@@ -52,6 +60,15 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
             FitWarning,
             stacklevel=stacklevel,
         )
+    if {"guessing", "upper"} & set(fit.item_columns) and "difficulty" in fit.item_columns:
+        reliability = difficulty_reliability(fit.difficulty, fit.difficulty_se)
+        if reliability < REPRODUCED:
+            warnings.warn(
+                "the data hardly support asymptotes: by their standard errors, difficulties from other responses would "
+                f"correlate with these at about {reliability:.2f} only; use the 2pl, or many more subjects",
+                FitWarning,
+                stacklevel=stacklevel,
+            )
     steep = np.abs(np.asarray(fit.parameters.slope)).max(axis=1) > STEEP
     if steep.any():
         warnings.warn(

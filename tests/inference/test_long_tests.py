@@ -174,6 +174,7 @@ def test_several_dimensions(dims):
     assert 0.6 < np.sqrt((z**2).mean()) < 1.6
 
 
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_asymptotes_on_a_long_test():
     responses, theta, truth = simulate("3pl", 2000, 1000, seed=8)
     fit = fit_kept(responses, "3pl")

@@ -1,6 +1,7 @@
 """Marginal maximum likelihood against mirt, brute force, published tables and simulated truth."""
 
 import json
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from conftest import matrix
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import norm, spearmanr
 
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
@@ -57,6 +58,7 @@ ORACLE = [
 ORACLE += [(f"final_5_{label}", "2pl", "2PL", "2PL") for label in ("contradiction", "entailment", "neutral")]
 
 
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 @pytest.mark.parametrize(("name", "model", "file", "row"), ORACLE)
 def test_equals_mirt(shared, group_5, name, model, file, row):
     folder = shared / "oracle"
@@ -183,6 +185,7 @@ def test_rasch_and_1pl_are_one_model():
     assert rasch.num_parameters == common.num_parameters == 21
 
 
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 @pytest.mark.parametrize("model", ["1pl", "2pl", "3pl", "4pl"])
 def test_recovery_with_honest_standard_errors(model):
     num_items = 40 if model in ("1pl", "2pl") else 20
@@ -198,6 +201,27 @@ def test_recovery_with_honest_standard_errors(model):
     assert 0.92 < (np.abs(z) < 1.96).mean() < 0.98
 
 
+@pytest.mark.parametrize(
+    ("model", "num_subjects", "num_items"), [("3pl", 500, 40), ("4pl", 4000, 30), ("3pl", 20_000, 30)]
+)
+def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, num_items):
+    _, _, truth = simulate(model, 20_000, num_items, seed=4)
+    a, b, c, d = (truth[name].to_numpy() for name in "abcd")
+    difficulties, warned = [], 0
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        p = c + (d - c) * expit(a * (rng.normal(size=num_subjects)[:, None] - b))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = irtjax.fit(matrix((rng.random(p.shape) < p).astype(np.int8)), model, extremes="keep")
+        warned += any("hardly support asymptotes" in str(warning.message) for warning in caught)
+        difficulties.append(fit.difficulty)
+    agree = spearmanr(*difficulties).statistic >= 0.95
+    assert agree or warned == 2
+    assert (num_subjects == 20_000) == (agree and not warned), "it warns always, or never"
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 @pytest.mark.parametrize("model", ["3pl", "4pl"])
 def test_two_samples_agree_within_their_standard_errors(model):
     responses, _, _ = simulate(model, 4000, 30, seed=4)
@@ -210,6 +234,7 @@ def test_two_samples_agree_within_their_standard_errors(model):
     assert np.corrcoef(one.difficulty, two.difficulty)[0, 1] > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_mixed_types():
     responses, _, _ = simulate("3pl", 1500, 12, seed=5)
     types = ["1pl"] * 4 + ["2pl"] * 4 + ["3pl"] * 4
@@ -348,6 +373,7 @@ def test_bad_requests_are_named():
             irtjax.fit(responses, **options)
 
 
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_result_files(tmp_path):
     responses, _, _ = simulate("3pl", 200, 8)
     irtjax.write_fit(irtjax.fit(responses, "3pl"), tmp_path)
@@ -359,6 +385,7 @@ def test_result_files(tmp_path):
     assert json.loads((tmp_path / "fit.json").read_text())["estimator"] == "mml"
 
 
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_parameters_survive_the_file(tmp_path):
     responses, _, _ = simulate("4pl", 300, 8)
     fit = irtjax.fit(responses, "4pl")
