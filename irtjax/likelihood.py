@@ -112,14 +112,14 @@ def _value_and_sums(theta, slope, intercept, responses, mesh):
 
         zeros = varying(ITEMS, mesh, jnp.zeros_like(theta))
         by_subject, (values, by_item) = jax.lax.scan(add, zeros, jnp.arange(whole))
-        by_item = by_item.reshape(whole * block, -1)
+        by_item = by_item.transpose(1, 0, 2).reshape(-1, whole * block)
         value = values.sum()
         if rest := num_items - whole * block:
             rest_value, rest_by_subject, rest_by_item = at(whole * block, rest)
             value, by_subject = value + rest_value, by_subject + rest_by_subject
-            by_item = jnp.concatenate([by_item, rest_by_item])
+            by_item = jnp.concatenate([by_item, rest_by_item], axis=1)
         value = sum_over(SUBJECTS, mesh, sum_over(ITEMS, mesh, value))
-        return value, sum_over(ITEMS, mesh, by_subject), sum_over(SUBJECTS, mesh, by_item)
+        return value, sum_over(ITEMS, mesh, by_subject), sum_over(SUBJECTS, mesh, by_item.T)
 
     return on_mesh(local, mesh, (BY_SUBJECT, BY_ITEM, BY_ITEM, BY_RESPONSE), (EVERYWHERE, BY_SUBJECT, BY_ITEM))(
         theta, slope, intercept, responses
@@ -136,5 +136,5 @@ def _block(theta, slope, intercept, responses):
     value = right * logit - observed * (jnp.maximum(logit, 0) - jnp.log(0.5 + 0.5 * jnp.abs(half)))
     ones = jnp.ones_like(theta)
     of_items = jnp.ones_like(intercept)
-    rows = ones[None] if slope is None else jnp.stack([ones, theta])
-    return (ones @ value) @ of_items, residual @ (of_items if slope is None else slope), (rows @ residual).T
+    rows = [ones @ residual] if slope is None else [ones @ residual, theta @ residual]
+    return (ones @ value) @ of_items, residual @ (of_items if slope is None else slope), jnp.stack(rows)

@@ -7,7 +7,7 @@ import numpy as np
 from irtjax.inference.result import Fit
 from irtjax.responses import counts
 
-BLOCK = 4096
+RESPONSES = 2**21  # looked at in one go, in float64
 MANY = 0.1  # share of items
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # farther out a difficulty means no more than "very"
@@ -32,9 +32,9 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
     unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
     share = right_total * unit  # right among the rest, but for the item's own share y · unit
     rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(float)
-    correlations = []
-    for at in range(0, values.shape[1], BLOCK):
-        block = values[:, at : at + BLOCK]
+    correlations, step = [], max(1, RESPONSES // values.shape[0])
+    for at in range(0, values.shape[1], step):
+        block = values[:, at : at + step]
         number, rest, rest_square = rows[:3] @ (block >= 0)
         right, right_share, _, right_unit, right_both, right_square = rows @ (block == 1)
         together = right_share - right_unit

@@ -59,7 +59,9 @@ def item_sums(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *,
             if asymptotes:
                 return None, _with_asymptotes(part, mu, v, y, linear, all_rows, pairs)
             score, weight = _score_2pl(mu, v, y)
-            by_score, by_weight = linear @ score, all_rows @ weight
+            by_score, by_weight = (
+                jnp.stack([row @ x for row in rows]) for rows, x in ((linear, score), (all_rows, weight))
+            )
             gradient = _add_stein(by_score.T, by_weight[-len(pairs) :], part.slope, pairs)
             information = _matrix(by_weight[: -len(pairs)], pairs)
             return None, (gradient, information, information)

@@ -59,6 +59,7 @@ def fit_mml(
     num_nodes: int | None = None,
     tolerance: float | None = None,
     max_iterations: int = 3000,
+    standard_errors: bool = True,
     mesh: jax.sharding.Mesh | None = None,
     on_iteration: Callable[[int, float], None] | None = None,
 ) -> Fit:
@@ -86,6 +87,7 @@ def fit_mml(
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
             errors, 0.01 (with asymptotes 0.05) if None.
         max_iterations: EM steps after which it ends in any case.
+        standard_errors: whether to have them; on short tests they take as long as the rest. NaN where not.
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
         on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
@@ -138,7 +140,13 @@ def fit_mml(
         # in between, more nodes; three dimensions have too many already
         fine = 2 * per_dimension - 1 if width < 2 * narrow and dims < 3 else per_dimension
         estimate = _by_fixed_nodes(
-            responses.values, items, short, num_nodes or fine, tolerance=tolerance or TOLERANCE, **options
+            responses.values,
+            items,
+            short,
+            num_nodes or fine,
+            tolerance=tolerance or TOLERANCE,
+            standard_errors=standard_errors,
+            **options,
         )
         if num_nodes is None and np.median(estimate.ability_se) < narrow * estimate.sd.max():
             estimate = fit_long(estimate.items)
@@ -164,12 +172,14 @@ def fit_mml(
     )
 
 
-def _by_fixed_nodes(values, items, specification, num_nodes, *, tolerance, max_iterations, on_iteration) -> _Estimate:
+def _by_fixed_nodes(
+    values, items, specification, num_nodes, *, tolerance, standard_errors, max_iterations, on_iteration
+) -> _Estimate:
     size = observed_information.num_parameters(specification)
-    if size > MOST_PARAMETERS:
+    if standard_errors and size > MOST_PARAMETERS:
         raise InputError(
             f"{size:,} free parameters, more than {MOST_PARAMETERS:,}, and so few responses a subject that nodes are "
-            "needed: fit fewer items, or the 1pl with estimator svi"
+            "needed: fit fewer items, go without standard errors, or use the 1pl with estimator svi"
         )
     quadrature = rectangular(num_nodes, dims=specification.dims)
     with jax.enable_x64(True):
@@ -183,7 +193,10 @@ def _by_fixed_nodes(values, items, specification, num_nodes, *, tolerance, max_i
             on_iteration=on_iteration,
         )
         nodes, weights, marginal = map(np.asarray, jax.jit(fixed_nodes.posterior)(state, answers, quadrature))
-        covariances = observed_information.item_covariances(state, answers, quadrature, specification)
+        if standard_errors:
+            covariances = observed_information.item_covariances(state, answers, quadrature, specification)
+        else:
+            covariances = np.full((len(values.T), *(2 * specification.free.shape[1:])), np.nan)
         state = jax.tree.map(np.asarray, state)
     ability = weights @ nodes
     return _Estimate(
