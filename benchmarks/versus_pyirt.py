@@ -5,7 +5,7 @@ r"""Against py-irt and girth: time, memory and error of the difficulties on the 
 Each contestant runs in a process of its own, the rivals in virtual environments of their own, which are made on first
 use (6 GB of disk, two minutes). Prints a table and py-irt's time in units of irtjax's, measured in the same run.
 Expected duration on 2 CPU cores: one minute for 300 × 500. Most of it is py-irt's, which grows with answers × epochs:
-for 1000 × 10,000 expect 40 minutes or more.
+for 1000 × 10,000 expect 20 minutes for each kind of priors.
 """
 
 import dataclasses

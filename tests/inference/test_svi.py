@@ -321,3 +321,20 @@ def test_agrees_with_mml_on_human_responses(shared):
         for name in ("difficulty", "ability"):
             difference = getattr(one, name) - getattr(other, name)
             assert np.sqrt(((difference - difference.mean()) ** 2).mean()) < 0.06, (group, name)
+
+
+@pytest.mark.parametrize(
+    ("label", "difficulty_rmsd"), [("contradiction", 0.06), ("neutral", 0.06), ("entailment", 0.2)]
+)
+def test_the_2pl_agrees_with_mml_on_each_gold_label(shared, label, difficulty_rmsd):
+    """Entailment pairs are so easy (difficulties to -5) that their priors weigh 0.6 standard errors."""
+    folder = shared / "human_responses" / "snli_emnlp2016"
+    responses = irtjax.read_responses(folder / "irt_file_5_coded.csv")
+    gold = pd.read_csv(folder / "group_5.txt", sep=r"\s+", header=None, index_col=0)[1]
+    at = np.array([gold[item] == label for item in responses.item_ids])
+    responses = irtjax.ResponseMatrix(responses.values[:, at], responses.subject_ids, responses.item_ids[at])
+    one, other = irtjax.fit(responses, "2pl", "svi", priors="vague"), mml.fit_mml(responses, "2pl")
+    unit, origin = np.polyfit(one.ability, other.ability, 1)  # onto one scale
+    for name, most in (("ability", 0.06), ("difficulty", difficulty_rmsd)):
+        difference = unit * getattr(one, name) + origin - getattr(other, name)
+        assert np.sqrt((difference**2).mean()) < most, name
