@@ -32,7 +32,7 @@ _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bou
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
 )
-_PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and difficulties (svi)")
+_PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and items (svi)")
 _ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "weak priors on the asymptotes of 3pl and 4pl (mml)")
 _SLOPE_PRIOR = flags.DEFINE_list(
     "slope_prior", ["auto"], "mean and standard deviation of a normal prior on slopes, none, or auto (mml)"

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from irtjax.mesh import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, on_mesh, sum_over, varying
 
-RESPONSES = 2**20  # in a block: a float32 array of one is 4 MB
+BLOCK_RESPONSES = 2**20  # in a block: a float32 array of one is 4 MB
 MULTIPLE, MOST = 64, 4096  # items a block
 
 
@@ -97,7 +97,7 @@ def _value_and_sums(theta, slope, intercept, responses, mesh):
 
     def local(theta, slope, intercept, responses):
         num_subjects, num_items = responses.shape
-        block = min(max(RESPONSES // num_subjects // MULTIPLE * MULTIPLE, MULTIPLE), MOST, num_items)
+        block = min(max(BLOCK_RESPONSES // num_subjects // MULTIPLE * MULTIPLE, MULTIPLE), MOST, num_items)
         whole = num_items // block
 
         def at(start, size):

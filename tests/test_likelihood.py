@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from irtjax.likelihood import MOST, MULTIPLE, RESPONSES, log_likelihood_1pl, log_likelihood_2pl
+from irtjax.likelihood import BLOCK_RESPONSES, MOST, MULTIPLE, log_likelihood_1pl, log_likelihood_2pl
 from irtjax.mesh import BY_ITEM, BY_RESPONSE, BY_SUBJECT, mesh_of, place
 
 KERNELS = [log_likelihood_1pl, log_likelihood_2pl]
@@ -42,7 +42,7 @@ def dense(theta, *items_and_y):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "shape", [(13, 1), (13, 7), (13, MOST), (13, MOST + 1), (RESPONSES // MULTIPLE, 2 * MULTIPLE + 9)]
+    "shape", [(13, 1), (13, 7), (13, MOST), (13, MOST + 1), (BLOCK_RESPONSES // MULTIPLE, 2 * MULTIPLE + 9)]
 )
 def test_value_and_gradients_equal_the_dense_formulas_in_float64(kernel, shape):
     arguments = problem(kernel, *shape, np.float64)

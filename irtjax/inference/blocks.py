@@ -8,7 +8,7 @@ from jax.sharding import PartitionSpec as P
 from irtjax.mesh import ITEMS, SUBJECTS
 from irtjax.responses import MISSING
 
-RESPONSES = 2**19  # in a block: a float32 array of one is 2 MB and stays in cache
+BLOCK_RESPONSES = 2**19  # in a block: a float32 array of one is 2 MB and stays in cache
 MULTIPLE, MOST = 64, 4096  # items a block
 BY_BLOCK = P(ITEMS, SUBJECTS)  # of blocks (N, J, B)
 ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array that is so aligned without copying it
@@ -17,7 +17,7 @@ ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array that is so aligned with
 def padded_shape(num_subjects: int, num_items: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int, int]:
     """Blocks, subjects and items a block (N, J', B), with J' and N multiples of the mesh."""
     rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
-    block = RESPONSES // -(-num_subjects // rows) // MULTIPLE * MULTIPLE
+    block = BLOCK_RESPONSES // -(-num_subjects // rows) // MULTIPLE * MULTIPLE
     block = min(max(block, MULTIPLE), MOST, -(-num_items // columns))
     return columns * -(-num_items // (block * columns)), rows * -(-num_subjects // rows), block
 

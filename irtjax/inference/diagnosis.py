@@ -49,7 +49,7 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
 def difficulty_reliability(difficulty: np.ndarray, standard_error: np.ndarray) -> float:
     """Correlation to expect of difficulties of two samples: one less their mean squared error over their variance."""
     b, se = np.clip(difficulty, -LOGITS, LOGITS), np.minimum(np.nan_to_num(standard_error, nan=LOGITS), LOGITS)
-    return float(max(0.0, 1 - np.mean(se**2) / b.var()))
+    return float(max(0.0, 1 - np.mean(se**2) / max(b.var(), 1e-12)))
 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
@@ -60,7 +60,8 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
             FitWarning,
             stacklevel=stacklevel,
         )
-    if {"guessing", "upper"} & set(fit.item_columns) and "difficulty" in fit.item_columns:
+    asymptotes = {"guessing", "upper"} & set(fit.item_columns)
+    if asymptotes and "difficulty" in fit.item_columns and np.isfinite(fit.difficulty_se).any():
         reliability = difficulty_reliability(fit.difficulty, fit.difficulty_se)
         if reliability < REPRODUCED:
             warnings.warn(
@@ -92,7 +93,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     # negative beyond two standard errors: small samples have negative correlations by chance
     noise = 2 / np.sqrt(fit.responses.num_subjects)
     negative_rest = int((item_rest_correlations(fit.responses.values) < -noise).sum())
-    slope_se = fit.item_columns.get("discrimination_se", np.zeros(num_items))
+    slope_se = np.nan_to_num(fit.item_columns.get("discrimination_se", np.zeros(num_items)))
     negative_slope = int((np.asarray(fit.parameters.slope)[:, 0] < -2 * slope_se).sum())
     if max(negative_rest, negative_slope) > MANY * num_items:
         warnings.warn(

@@ -73,7 +73,7 @@ def item_sums(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *,
 
 
 def subject_sums(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, asymptotes: bool, mesh=None):
-    """Expected gradient (J, D) and curvature (J, D, D) of the log-likelihood in each subject's ability."""
+    """Expected gradient (J, D) of the log-likelihood in each ability, and its curvature (J, D, D) at the mean."""
     dims = items.slope.shape[1]
 
     def local(items, posterior, blocks):
@@ -228,7 +228,7 @@ def _logit(items: ItemParameters, posterior: Posterior) -> tuple[jax.Array, jax.
 
 
 def _score_2pl(mu: jax.Array, v: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Expected derivative y - p of the log-likelihood in the logit, and the weight p (1 - p)."""
+    """Expected derivative y - p of the log-likelihood in the logit, and the weight p (1 - p) at the mean."""
     p = 0.5 + 0.5 * jnp.tanh(0.5 * mu)  # the logistic function; tanh is the cheapest form of it
     answer = y.astype(mu.dtype)
     observed = jnp.minimum(answer + 1, 1)

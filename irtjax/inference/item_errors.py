@@ -48,7 +48,8 @@ def item_covariances(
     if specification.has_shared:
         covariance[shared] += _shared_slope(information[shared], own[shared])
     if link is not None:
-        origin_and_unit = np.linalg.pinv(link)
+        # where no slope is free the unit of the scale is that of the slopes, without error
+        origin_and_unit = np.linalg.pinv(link) if specification.free_slopes else np.diag([1 / link[0, 0], 0.0])
         moved = np.zeros((slope.shape[0], size, 2))
         moved[:, dims, 0], moved[:, 0, 1] = slope[:, 0], slope[:, 0]
         scale = moved @ origin_and_unit @ moved.transpose(0, 2, 1)

@@ -28,6 +28,7 @@ EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyo
 SLOPE_PRIOR_SD = 2.0  # on long tests, where by chance some items are answered right by all above an ability, only
 MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
+NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
 TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.05
 
 
@@ -67,8 +68,8 @@ def fit_mml(
 
     How they are integrated out depends on the width of their posteriors. Short tests: EM over fixed nodes in float64,
     its population expanded (`item_step.fold_population`), its steps extrapolated (`squarem.cycle`). Long tests, where
-    posteriors are narrower than half the spacing of the nodes (about 500 items): a normal posterior for each subject,
-    in float32 (`irtjax.inference.normal_posteriors`). A test that turns out to be long is fitted once more as such.
+    posteriors are narrower than 0.1 (from about 500 items a dimension on): a normal posterior for each subject, in
+    float32 (`irtjax.inference.normal_posteriors`). A test that turns out to be long is fitted once more as such.
 
     Args:
         responses: at least one observed response of each subject and item.
@@ -80,14 +81,14 @@ def fit_mml(
         slope_prior: likewise on slopes. "auto" is none on short tests and N(1, 2²) on long ones (N(0, 2²) with D > 1):
             among thousands of items some are always separated by chance, and have no finite maximum of their own.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "refuse", or "keep" them with slope 1, no asymptotes and a N(0, 3²) prior on the intercept.
+            "refuse", or "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept.
         num_nodes: nodes a dimension in [-6, 6], which then are used however long the test; None to choose.
         tolerance: where the fit has converged. On short tests the largest change of any parameter in an EM step, 1e-6
             if None; it also has where the objective gains less than 1e-8 nats in each of three rounds, as on the way of
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
             errors, 0.01 (with asymptotes 0.05) if None.
         max_iterations: EM steps after which it ends in any case.
-        standard_errors: whether to have them; on short tests they take as long as the rest. NaN where not.
+        standard_errors: False leaves them out (NaN) on short tests, where they take as long as the rest.
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
         on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
@@ -132,23 +133,23 @@ def fit_mml(
         return _by_normal_posteriors(responses.values, items, specification, tolerance=tolerance, mesh=mesh, **options)
 
     per_dimension = NODES_PER_DIMENSION.get(dims, 9)
-    narrow = 6 / (per_dimension - 1)  # half the spacing of the nodes: a posterior of this width is normal
-    width = _expected_width(right, observed, responses.num_subjects)
-    if num_nodes is None and width < narrow:
+    width = _expected_width(right, observed, responses.num_subjects, dims)
+    spacing = 12 / (per_dimension - 1)
+    if num_nodes is None and width < NARROW:
         estimate = fit_long(items)
     else:
         # in between, more nodes; three dimensions have too many already
-        fine = 2 * per_dimension - 1 if width < 2 * narrow and dims < 3 else per_dimension
+        fine = 2 * per_dimension - 1 if width < spacing and dims < 3 else per_dimension
         estimate = _by_fixed_nodes(
             responses.values,
             items,
             short,
             num_nodes or fine,
-            tolerance=tolerance or TOLERANCE,
+            tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
             **options,
         )
-        if num_nodes is None and np.median(estimate.ability_se) < narrow * estimate.sd.max():
+        if num_nodes is None and np.median(estimate.ability_se) < NARROW * estimate.sd.max():
             estimate = fit_long(estimate.items)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
@@ -179,7 +180,7 @@ def _by_fixed_nodes(
     if standard_errors and size > MOST_PARAMETERS:
         raise InputError(
             f"{size:,} free parameters, more than {MOST_PARAMETERS:,}, and so few responses a subject that nodes are "
-            "needed: fit fewer items, go without standard errors, or use the 1pl with estimator svi"
+            "needed: fit fewer items, go without standard errors (standard_errors=False), or use estimator svi"
         )
     quadrature = rectangular(num_nodes, dims=specification.dims)
     with jax.enable_x64(True):
@@ -196,7 +197,7 @@ def _by_fixed_nodes(
         if standard_errors:
             covariances = observed_information.item_covariances(state, answers, quadrature, specification)
         else:
-            covariances = np.full((len(values.T), *(2 * specification.free.shape[1:])), np.nan)
+            covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
         state = jax.tree.map(np.asarray, state)
     ability = weights @ nodes
     return _Estimate(
@@ -223,7 +224,7 @@ def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterat
         values,
         items,
         specification,
-        tolerance=tolerance or (TOLERANCE_LONG_ASYMPTOTES if asymptotes else TOLERANCE_LONG),
+        tolerance=(TOLERANCE_LONG_ASYMPTOTES if asymptotes else TOLERANCE_LONG) if tolerance is None else tolerance,
         max_iterations=max_iterations,
         mesh=mesh,
         on_iteration=on_iteration,
@@ -246,10 +247,13 @@ def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterat
     )
 
 
-def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int) -> float:
-    """Posterior standard deviation of ability to expect of a subject with the mean number of responses, slopes of 1."""
+def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int, dims: int) -> float:
+    """Posterior standard deviation of ability to expect of a subject with the mean number of responses, slopes of 1.
+
+    The items' information is shared by the dimensions.
+    """
     p = right / observed
-    return float((1 + (observed * p * (1 - p)).sum() / num_subjects) ** -0.5)
+    return float((1 + (observed * p * (1 - p)).sum() / (num_subjects * dims)) ** -0.5)
 
 
 def _check_extremes(responses: ResponseMatrix, extreme: np.ndarray, choice: str) -> None:

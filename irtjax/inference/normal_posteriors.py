@@ -2,11 +2,10 @@
 
 A subject who answered thousands of items has a posterior far narrower than the spacing of any nodes that all subjects
 could share. It is also nearly normal there: mean and covariance are those of the best normal approximation, which solve
-E ∂ log p(θ, y) = 0 and covariance⁻¹ = -E ∂² log p(θ, y) (Opper and Archambeau 2009), with expectations from
-`irtjax.inference.expectations`. On n items what that leaves out is of order 1/n².
+E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Opper and Archambeau 2009, to first order), with
+expectations from `irtjax.inference.expectations`. On n items what that leaves out is of order 1/n².
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -105,9 +104,7 @@ def solve(
     blocks = to_blocks(values, mesh)
     weight = place(_pad(np.ones(num_subjects, np.float32), rows), mesh, BY_SUBJECT)
     if dims > 1:
-        free = specification.free.copy()
-        free[:, :dims] |= free[:, :1]
-        specification = dataclasses.replace(specification, free=free)
+        specification = specification.without_rotation()
     start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, rows), jnp.float32), _start(values, dims))
 
     def on_devices(items, specification):
@@ -263,6 +260,9 @@ def _relink(items, posterior, blocks, specification, asymptotes, mesh):
     Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
     """
     gradient, information = _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh)
+    if not specification.free_slopes:  # the items would not follow a new unit
+        information = jnp.diag(information[0, :1].repeat(2))
+        gradient = gradient.at[1].set(0.0)
     change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
     origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
     free = specification.free[:, 1]
@@ -317,7 +317,7 @@ def _rotate(state: State, information: np.ndarray) -> tuple[State, np.ndarray]:
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]
     turn, triangle = np.linalg.qr(items.slope[:dims].T)
-    turn = turn * np.sign(np.diagonal(triangle))
+    turn = turn * np.where(np.diagonal(triangle) < 0, -1, 1)
     slope = items.slope @ turn
     slope[:dims] = np.tril(slope[:dims])
     wide = np.eye(information.shape[1])

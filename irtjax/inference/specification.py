@@ -40,7 +40,7 @@ START_ASYMPTOTE = 3.0
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("has_shared", "fold_mean", "fold_sd"),
+    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes"),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
@@ -56,6 +56,7 @@ class Specification:
         has_shared: whether any item's slope is shared.
         fold_mean: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
         fold_sd: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
+        free_slopes: whether any slope is free.
     """
 
     free: np.ndarray
@@ -65,11 +66,22 @@ class Specification:
     has_shared: bool
     fold_mean: bool
     fold_sd: bool
+    free_slopes: bool
 
     @property
     def dims(self) -> int:
         """D."""
         return self.free.shape[1] - 3
+
+    def without_rotation(self) -> "Specification":
+        """The same, but with the slopes free that are held only to fix the rotation, under the prior of the others."""
+        dims = self.dims
+        free, mean, precision = (np.array(leaf) for leaf in (self.free, self.prior_mean, self.prior_precision))
+        fixed = free[:, :1] & ~free[:, :dims]
+        free[:, :dims] |= fixed
+        for leaf in (mean, precision):
+            leaf[:, :dims] = np.where(fixed, leaf[:, :1], leaf[:, :dims])
+        return dataclasses.replace(self, free=free, prior_mean=mean, prior_precision=precision)
 
 
 def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
@@ -132,6 +144,13 @@ def specify(
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2
     shared = np.array([kind == "1pl" for kind in types])
+    if dims > 1 and extreme is not None and extreme[:dims].any():
+        raise InputError(
+            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or no one"
+            " answered it right: put another item there"
+        )
+    if dims > 1 and slope_prior is not None and slope_prior.mean != 0:
+        raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
     if extreme is not None and extreme.any() and extreme_prior is not None:
         free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
         prior_mean[extreme, dims], prior_precision[extreme, dims] = extreme_prior.mean, extreme_prior.sd**-2
@@ -150,6 +169,7 @@ def specify(
         has_shared=bool(shared.any()),
         fold_mean=not has_anchors,
         fold_sd=not has_anchors and "rasch" not in types,
+        free_slopes=bool(free[:, :dims].any()),
     )
 
 

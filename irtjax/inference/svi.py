@@ -20,14 +20,14 @@ from irtjax.inference.result import Fit
 from irtjax.inference.svi_model import MODELS, PRIORS, PriorFunction, guide, hyperparameters, model, relative
 from irtjax.inference.svi_start import STARTS
 from irtjax.likelihood import log_likelihood_1pl, log_likelihood_2pl
-from irtjax.mesh import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS
+from irtjax.mesh import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, require_estimable
 
 CHUNK = 25  # steps between looks at the movement
-STEP_SIZES = (0.1, 0.02, 0.004)  # in posterior standard deviations
+STEP_SIZES = (0.1, 0.02, 0.003)  # in posterior standard deviations
 STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
-AVERAGED_CHUNKS = 6  # at rest, that the result is the mean of
+AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "discrimination": BY_ITEM}
 
 
@@ -76,8 +76,8 @@ def fit_svi(
 
     Adam runs in chunks of 25 steps, in units of the posterior standard deviations at the start. When the mean of the
     guide's parameters over a chunk is no nearer to that of the chunk before than that was to the one before it, twice
-    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.004); when that happens at the
-    last, the fit has converged, and the mean of these two chunks and four more is the result.
+    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.003); when that happens at the
+    last, the fit has converged, and the mean of these two chunks and six more is the result.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
     subjects is 0 and, in the 2PL, their standard deviation 1.
@@ -128,18 +128,16 @@ def fit_svi(
     require_estimable(responses)
     began = time.perf_counter()
     settings = Settings(model, PRIORS.get(priors, priors), batch_subjects, batch_items, mesh)
-    began_at = svi_start.starting_point(responses, model, start, hyperparameters(settings.priors, model))
-    values = _place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
-    began_at = {site: _place(normal, mesh, PLACES.get(site, EVERYWHERE)) for site, normal in began_at.items()}
+    began_at = svi_start.starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
+    values = place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
+    began_at = {site: place(normal, mesh, PLACES.get(site, EVERYWHERE)) for site, normal in began_at.items()}
 
     init, advance, elbo_of = _programs(settings)
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
     step_size, converged, steps = next(step_sizes), False, 0
     trace, resting, moved, at_rest = [], [], math.inf, 0
-    last = {
-        site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.items()
-    }  # nothing yet
+    last = {site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.items()}
     while steps < max_steps and not converged:
         state, mean, movement = advance(state, step_size, began_at, values, last)
         steps += CHUNK
@@ -152,10 +150,12 @@ def fit_svi(
             step_size, at_rest, moved = next(step_sizes, None), 0, math.inf
             converged = step_size is None
     if converged:
-        for _ in range(AVERAGED_CHUNKS - len(resting)):
+        while len(resting) < AVERAGED_CHUNKS and steps < max_steps:
             state, mean, _ = advance(state, STEP_SIZES[-1], began_at, values, last)
             resting.append(mean)
             steps += CHUNK
+            if on_chunk is not None:
+                on_chunk(steps, trace[-1])
         last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *resting)
         trace.append(float(elbo_of(state, began_at, values)))
     posterior = {
@@ -164,10 +164,6 @@ def fit_svi(
         if site in began_at
     }
     return _result(responses, settings, posterior, priors, start, seed, steps, converged, trace, values, began)
-
-
-def _place(tree, mesh, axes):
-    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, axes))
 
 
 @functools.cache
@@ -205,13 +201,13 @@ def _programs(settings: Settings):
     if settings.mesh is not None:
 
         def init_spread(key, start, responses):
-            def place(path, _):
+            def placement(path, _):
                 # the moments of Adam carry the names of their parameters too
                 found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
                 axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
                 return NamedSharding(settings.mesh, axes)
 
-            where = jax.tree_util.tree_map_with_path(place, jax.eval_shape(init, key, start, responses))
+            where = jax.tree_util.tree_map_with_path(placement, jax.eval_shape(init, key, start, responses))
             return jax.jit(init, out_shardings=where)(key, start, responses)
 
         return init_spread, jax.jit(advance, donate_argnums=0), jax.jit(elbo)

@@ -22,7 +22,11 @@ MOST_ITERATIONS = 100  # of the fit that is no more than a start
 
 
 def starting_point(
-    responses: ResponseMatrix, model: str, start: str, hyperparameters: dict[str, dist.constraints.Constraint]
+    responses: ResponseMatrix,
+    model: str,
+    start: str,
+    hyperparameters: dict[str, dist.constraints.Constraint],
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Start:
     """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
 
@@ -32,9 +36,10 @@ def starting_point(
         start: "mml" or "proportions".
         hyperparameters: sites of the priors; those named after a site, with `_mean` or `_precision` behind it, begin at
             the moments of its locations, others at 0 on the real line that stands for their support.
+        mesh: of devices, for the fit by MML.
     """
     if start == "mml":
-        theta, a, b, ability_variance = _from_mml(responses, model)
+        theta, a, b, ability_variance = _from_mml(responses, model, mesh)
     else:
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
@@ -56,7 +61,7 @@ def starting_point(
     return {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
 
 
-def _from_mml(responses: ResponseMatrix, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     fit = fit_mml(
         responses,
         "rasch" if model == "1pl" else "2pl",
@@ -64,6 +69,8 @@ def _from_mml(responses: ResponseMatrix, model: str) -> tuple[np.ndarray, np.nda
         slope_prior=NormalPrior(1.0, SLOPE_PRIOR_SD),
         tolerance=0.01,
         max_iterations=MOST_ITERATIONS,
+        standard_errors=False,
+        mesh=mesh,
     )
     slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
     a = np.maximum(slope, LEAST_SLOPE)
