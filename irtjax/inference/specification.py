@@ -146,8 +146,8 @@ def specify(
     shared = np.array([kind == "1pl" for kind in types])
     if dims > 1 and extreme is not None and extreme[:dims].any():
         raise InputError(
-            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or no one"
-            " answered it right: put another item there"
+            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
+            "no one answered it right: put another item there"
         )
     if dims > 1 and slope_prior is not None and slope_prior.mean != 0:
         raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")

@@ -25,7 +25,7 @@ from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, require_estimable
 
 CHUNK = 25  # steps between looks at the movement
-STEP_SIZES = (0.1, 0.02, 0.003)  # in posterior standard deviations
+STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
 STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
 AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "discrimination": BY_ITEM}
@@ -76,7 +76,7 @@ def fit_svi(
 
     Adam runs in chunks of 25 steps, in units of the posterior standard deviations at the start. When the mean of the
     guide's parameters over a chunk is no nearer to that of the chunk before than that was to the one before it, twice
-    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.003); when that happens at the
+    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.01); when that happens at the
     last, the fit has converged, and the mean of these two chunks and six more is the result.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
