@@ -32,6 +32,7 @@ from irtjax.responses import counts
 
 MOST_CHANGE = 1.0  # of an ability in one step
 ROUGHLY = 0.3  # standard errors; where the first of two phases ends
+PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
 COMPONENT_STEPS = 6
 RESTLESS = 1e-3  # share of items that may still move when the fit has converged
 
@@ -93,7 +94,7 @@ def solve(
         specification: what is free.
         tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged. An
             item whose estimate runs to infinity has an ever larger one, so that it does not hold up the rest.
-        max_iterations: after which it ends in any case.
+        max_iterations: after which it ends in any case; it also does after 40 in a row without a smaller change.
         mesh: of devices with axes "subjects" and "items"; None for one.
         on_iteration: called with the number of iterations and that change.
     """
@@ -118,12 +119,12 @@ def solve(
 
     def climb(state, specification, asymptotes, tolerance):
         nonlocal iterations, converged
-        converged = False
+        converged, least, since = False, np.inf, 0
         brakes = tuple(
             Brake(jnp.zeros_like(array), jnp.ones_like(array[:, 0]))
             for array in (as_array(state.items), state.posterior.mean)
         )
-        while iterations < max_iterations and not converged:
+        while iterations < max_iterations and not converged and since < PATIENCE:
             state, brakes, change = _iterate(
                 state,
                 brakes,
@@ -136,6 +137,7 @@ def solve(
             )
             iterations += 1
             converged = float(change) < tolerance
+            least, since = (float(change), 0) if change < least else (least, since + 1)
             if on_iteration is not None:
                 on_iteration(iterations, float(change))
         return state
