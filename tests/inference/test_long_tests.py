@@ -227,6 +227,12 @@ def test_an_item_that_separates_the_subjects_stays_finite():
     assert abs(fit.difficulty[7] - (0.3 - theta.mean()) / theta.std()) < 0.3
 
 
+def test_a_fit_without_progress_ends(long):
+    fit = mml.fit_mml(long[0], "2pl", extremes="keep", tolerance=0.0)
+    assert not fit.converged
+    assert normal_posteriors.PATIENCE < fit.iterations < 300
+
+
 def test_runs_in_float32_only(long_fit):
     assert not jax.config.jax_enable_x64
     assert long_fit.parameters.slope.dtype == np.float64  # as a result of any estimator
