@@ -55,12 +55,12 @@ def scoring_step(
     tiny = jnp.finfo(array.dtype).eps * (1 + jnp.abs(information).max())
     diagonal = jnp.where(own, tiny, 1.0)
     own_information = own_information + diagonal[:, :, None] * jnp.eye(num_parameters, dtype=array.dtype)[None]
-    step = _solve(own_information, own_gradient)
+    step = solve(own_information, own_gradient)
 
     if specification.has_shared:
         weight = shared.astype(array.dtype)
         coupling = jnp.where(own, information[:, :, 0], 0.0) * weight[:, None]
-        response = _solve(own_information, coupling)
+        response = solve(own_information, coupling)
         rest = (weight * gradient[:, 0] - (coupling * step).sum(1)).sum()
         curvature = (weight * information[:, 0, 0] - (coupling * response).sum(1)).sum()
         common = rest / curvature
@@ -74,7 +74,7 @@ def scoring_step(
     return jnp.pad(factor[:, None] * step, ((0, 0), (0, items.slope.shape[1] + 3 - num_parameters)))
 
 
-def _solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
+def solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
     """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
     size = vectors.shape[1]
     rows = [jnp.concatenate([matrices[:, k], vectors[:, k : k + 1]], axis=1) for k in range(size)]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.inference import fixed_nodes, item_errors, normal_posteriors, observed_information
+from irtjax.inference import fixed_nodes, item_errors, item_priors, normal_posteriors, observed_information
 from irtjax.inference.quadrature import rectangular
 from irtjax.inference.result import Fit, item_columns
 from irtjax.inference.specification import (
@@ -25,7 +25,8 @@ from irtjax.models import ItemParameters, from_table
 from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
-SLOPE_PRIOR_SD = 2.0  # on long tests, where by chance some items are answered right by all above an ability, only
+SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where its estimate starts
+SHORT_PRIORS = {"slope": None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
 MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
 NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
@@ -53,9 +54,9 @@ def fit_mml(
     *,
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
-    guessing_prior: NormalPrior | None = GUESSING_PRIOR,
-    upper_prior: NormalPrior | None = UPPER_PRIOR,
     slope_prior: NormalPrior | Literal["auto"] | None = "auto",
+    guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
+    upper_prior: NormalPrior | Literal["auto"] | None = "auto",
     extremes: str = "refuse",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -76,10 +77,11 @@ def fit_mml(
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of one type an item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
-        guessing_prior: normal, on logit c of 3PL and 4PL items; None for none.
-        upper_prior: likewise on logit d of 4PL items.
-        slope_prior: likewise on slopes. "auto" is none on short tests and N(1, 2²) on long ones (N(0, 2²) with D > 1):
-            among thousands of items some are always separated by chance, and have no finite maximum of their own.
+        slope_prior: normal, on slopes; None for none. "auto" is none on short tests, and on long ones the prior that is
+            estimated from the items themselves (`irtjax.inference.item_priors`): the errors of thousands of slopes
+            would bend the scale, and by chance some are always infinite.
+        guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is N(-1.4, 1) on short tests.
+        upper_prior: likewise on logit d of 4PL items; "auto" is N(3, 1) on short tests.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
             "refuse", or "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept.
         num_nodes: nodes a dimension in [-6, 6], which then are used however long the test; None to choose.
@@ -110,26 +112,28 @@ def fit_mml(
     if num_nodes is not None and num_nodes < 3:
         raise InputError(f"num_nodes {num_nodes}, expected at least 3")
 
-    def specification_for(prior: NormalPrior | None) -> Specification:
+    given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
+    automatic = [name for name, prior in given.items() if prior == "auto"]
+
+    def specification_for(defaults: dict[str, NormalPrior | None], estimate: Sequence[str]) -> Specification:
         return specify(
             types,
             dims=dims,
             anchored=anchored,
-            slope_prior=prior if slope_prior == "auto" else slope_prior,
-            guessing_prior=guessing_prior,
-            upper_prior=upper_prior,
+            **{f"{name}_prior": defaults[name] if name in automatic else prior for name, prior in given.items()},
             extreme=extreme,
             extreme_prior=EXTREME_PRIOR,
+            estimate=estimate,
         )
 
-    short = specification_for(None)
+    short = specification_for(SHORT_PRIORS, ())
     items = start_items(short, right, observed)
     if anchors is not None:
         items = _place_anchors(items, anchors, responses.item_ids, anchored)
     options = {"max_iterations": max_iterations, "on_iteration": on_iteration}
 
     def fit_long(items: ItemParameters) -> _Estimate:
-        specification = specification_for(NormalPrior(1.0 if dims == 1 else 0.0, SLOPE_PRIOR_SD))
+        specification = specification_for(SHORT_PRIORS | {"slope": SLOPE_PRIOR}, automatic)
         return _by_normal_posteriors(responses.values, items, specification, tolerance=tolerance, mesh=mesh, **options)
 
     per_dimension = NODES_PER_DIMENSION.get(dims, 9)
@@ -212,6 +216,7 @@ def _by_fixed_nodes(
         converged=converged,
         details={
             "posteriors": "fixed nodes",
+            "priors": item_priors.summary(specification),
             "nodes": len(nodes),
             "node_spacing": 12 / (num_nodes - 1) * float(state.sd.max()),
         },
@@ -243,7 +248,7 @@ def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterat
         sd=state.sd,
         iterations=solution.iterations,
         converged=solution.converged,
-        details={"posteriors": "normal"},
+        details={"posteriors": "normal", "priors": item_priors.summary(solution.specification)},
     )
 
 

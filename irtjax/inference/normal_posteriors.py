@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logit
 
+from irtjax.inference import item_priors
 from irtjax.inference.blocks import padded_shape, to_blocks
 from irtjax.inference.expectations import (
     Posterior,
@@ -34,6 +35,7 @@ MOST_CHANGE = 1.0  # of an ability in one step
 ROUGHLY = 0.3  # standard errors; where the first of two phases ends
 PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
 COMPONENT_STEPS = 6
+HELD = 4  # iterations for which priors to be estimated are held: starting values are alike, and would draw them in
 RESTLESS = 1e-3  # share of items that may still move when the fit has converged
 
 
@@ -60,6 +62,7 @@ class Solution(NamedTuple):
         state: without padding, in NumPy.
         information: (I, K, K) of each item given the abilities, priors included; K is D + 1 without asymptotes.
         link: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
+        specification: priors as estimated.
         log_likelihood: marginal, in nats.
         iterations: made.
         converged: whether the largest change fell below the tolerance.
@@ -68,6 +71,7 @@ class Solution(NamedTuple):
     state: State
     information: np.ndarray
     link: np.ndarray | None
+    specification: Specification
     log_likelihood: float
     iterations: int
     converged: bool
@@ -119,37 +123,39 @@ def solve(
 
     def climb(state, specification, asymptotes, tolerance):
         nonlocal iterations, converged
-        converged, least, since = False, np.inf, 0
+        converged, least, since, first = False, np.inf, 0, iterations
         brakes = tuple(
             Brake(jnp.zeros_like(array), jnp.ones_like(array[:, 0]))
             for array in (as_array(state.items), state.posterior.mean)
         )
         while iterations < max_iterations and not converged and since < PATIENCE:
-            state, brakes, change = _iterate(
+            state, brakes, specification, change = _iterate(
                 state,
                 brakes,
                 blocks,
                 weight,
                 specification,
+                iterations >= first + HELD,
                 asymptotes=asymptotes,
                 restless=int(RESTLESS * num_items),
                 mesh=mesh,
             )
             iterations += 1
-            converged = float(change) < tolerance
+            held = specification.estimated and iterations <= first + HELD
+            converged = float(change) < tolerance and not held
             least, since = (float(change), 0) if change < least else (least, since + 1)
             if on_iteration is not None:
                 on_iteration(iterations, float(change))
-        return state
+        return state, specification
 
     placed, spread = on_devices(items, specification)
     state = State(placed, place(start, mesh, BY_SUBJECT), jnp.zeros(dims), jnp.ones(dims))
     if np.asarray(specification.free)[:, dims + 1 :].any():
         bare, bare_spread = on_devices(*without_asymptotes(items, specification))
-        state = climb(state._replace(items=bare), bare_spread, False, ROUGHLY)
+        state, bare_spread = climb(state._replace(items=bare), bare_spread, False, ROUGHLY)
         state = state._replace(items=state.items._replace(lower=placed.lower, upper=placed.upper))
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
-    state = climb(state, spread, asymptotes, tolerance)
+    state, spread = climb(state, spread, asymptotes, tolerance)
 
     information, link, values_by_block, third = _finish(state, blocks, spread, asymptotes=asymptotes, mesh=mesh)
     values_by_block = np.asarray(values_by_block, np.float64).sum(axis=0)[:num_subjects]
@@ -167,6 +173,7 @@ def solve(
         state=without_padding,
         information=information,
         link=None if specification.fold_mean else np.asarray(link, np.float64),
+        specification=jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread),
         log_likelihood=log_likelihood,
         iterations=iterations,
         converged=converged,
@@ -174,7 +181,7 @@ def solve(
 
 
 @functools.partial(jax.jit, static_argnames=("asymptotes", "restless", "mesh"), donate_argnums=(0, 1))
-def _iterate(state, brakes, blocks, weight, specification, *, asymptotes, restless, mesh):
+def _iterate(state, brakes, blocks, weight, specification, estimate, *, asymptotes, restless, mesh):
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale refixed.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
@@ -182,6 +189,9 @@ def _iterate(state, brakes, blocks, weight, specification, *, asymptotes, restle
     items, posterior, mean, sd = state
     of_items, of_subjects = brakes
     gradient, information, observed = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    if specification.estimated:
+        estimated = item_priors.reestimate(items, information, specification)
+        specification = jax.tree.map(lambda new, old: jnp.where(estimate, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
     array = as_array(items)
     if asymptotes:
@@ -210,7 +220,7 @@ def _iterate(state, brakes, blocks, weight, specification, *, asymptotes, restle
 
     if not specification.fold_mean:
         stepped, moved = _relink(stepped, moved, blocks, specification, asymptotes, mesh)
-    new = _refix(State(stepped, moved, mean, sd), weight, specification)
+    new = _refix(State(stepped, moved, mean, sd), posterior.mean, weight, specification)
 
     # in standard errors: changes times their information
     width = gradient.shape[1]
@@ -220,7 +230,7 @@ def _iterate(state, brakes, blocks, weight, specification, *, asymptotes, restle
     most = jax.lax.top_k(squares, 1 + restless)[0][-1]
     move = new.posterior.mean - posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    return new, (of_items, of_subjects), jnp.sqrt(jnp.maximum(most, squares.max()))
+    return new, (of_items, of_subjects), specification, jnp.sqrt(jnp.maximum(most, squares.max()))
 
 
 def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
@@ -231,7 +241,7 @@ def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
     return Brake(step, part), step
 
 
-def _refix(state: State, weight: jax.Array, specification: Specification) -> State:
+def _refix(state: State, last: jax.Array, weight: jax.Array, specification: Specification) -> State:
     """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
 
     Abilities and items change together, so that every probability stays as it is.
@@ -248,6 +258,12 @@ def _refix(state: State, weight: jax.Array, specification: Specification) -> Sta
         mean = jnp.zeros_like(mean)
     if specification.fold_sd:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
+        if m.shape[1] > 1:
+            # of all frames of this covariance the one nearest to the last: what the likelihood does not know must not
+            # turn for ever
+            left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
+            turn = left @ right
+            inverse, unit = turn.T @ inverse, unit @ turn
         m = m @ inverse.T
         covariance = inverse[None] @ covariance @ inverse.T[None]
         free = specification.free[:, : m.shape[1]]

@@ -40,7 +40,7 @@ START_ASYMPTOTE = 3.0
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes"),
+    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes", "estimated"),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
@@ -57,6 +57,8 @@ class Specification:
         fold_mean: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
         fold_sd: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
         free_slopes: whether any slope is free.
+        estimated: columns whose prior is estimated (`irtjax.inference.item_priors`); those that share its standard
+            deviation together.
     """
 
     free: np.ndarray
@@ -67,6 +69,7 @@ class Specification:
     fold_mean: bool
     fold_sd: bool
     free_slopes: bool
+    estimated: tuple[tuple[int, ...], ...] = ()
 
     @property
     def dims(self) -> int:
@@ -111,6 +114,7 @@ def specify(
     upper_prior: NormalPrior | None = UPPER_PRIOR,
     extreme: np.ndarray | None = None,
     extreme_prior: NormalPrior | None = None,
+    estimate: Sequence[str] = (),
 ) -> Specification:
     """Builds a specification.
 
@@ -124,6 +128,8 @@ def specify(
         upper_prior: on logit d of 4PL items.
         extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
         extreme_prior: on that intercept.
+        estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on; a
+            slope that is shared then has none.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
@@ -149,7 +155,7 @@ def specify(
             f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
             "no one answered it right: put another item there"
         )
-    if dims > 1 and slope_prior is not None and slope_prior.mean != 0:
+    if dims > 1 and slope_prior is not None and slope_prior.mean != 0 and "slope" not in estimate:
         raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
     if extreme is not None and extreme.any() and extreme_prior is not None:
         free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
@@ -161,6 +167,10 @@ def specify(
     has_anchors = bool(anchored.any())
     if has_anchors and dims > 1:
         raise InputError("anchor items need dims 1")
+    # one slope has one prior, however many items share it
+    prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
+    groups = {"slope": tuple(range(dims)), "guessing": (dims + 1,), "upper": (dims + 2,)}
+    own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
     return Specification(
         free=free,
         shared=shared,
@@ -170,6 +180,7 @@ def specify(
         fold_mean=not has_anchors,
         fold_sd=not has_anchors and "rasch" not in types,
         free_slopes=bool(free[:, :dims].any()),
+        estimated=tuple(groups[name] for name in estimate if own[:, groups[name]].any()),
     )
 
 
@@ -208,4 +219,5 @@ def without_asymptotes(items: ItemParameters, specification: Specification) -> t
         upper=np.where(specification.free[:, dims + 2], np.inf, items.upper),
     )
     precision = np.where(free, specification.prior_precision, 0.0)
-    return bare, dataclasses.replace(specification, free=free, prior_precision=precision)
+    estimated = tuple(group for group in specification.estimated if max(group) < dims)
+    return bare, dataclasses.replace(specification, free=free, prior_precision=precision, estimated=estimated)

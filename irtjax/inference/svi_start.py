@@ -9,8 +9,7 @@ import numpyro.distributions as dist
 
 from irtjax.inference.blocks import padded_shape, to_blocks
 from irtjax.inference.expectations import Posterior, item_sums, subject_sums
-from irtjax.inference.mml import SLOPE_PRIOR_SD, fit_mml
-from irtjax.inference.specification import NormalPrior
+from irtjax.inference.mml import SLOPE_PRIOR, fit_mml
 from irtjax.inference.svi_model import Normal, Start
 from irtjax.models import ItemParameters
 from irtjax.responses import ResponseMatrix, counts
@@ -66,7 +65,7 @@ def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, 
         responses,
         "rasch" if model == "1pl" else "2pl",
         extremes="keep",
-        slope_prior=NormalPrior(1.0, SLOPE_PRIOR_SD),
+        slope_prior=SLOPE_PRIOR,
         tolerance=0.01,
         max_iterations=MOST_ITERATIONS,
         standard_errors=False,

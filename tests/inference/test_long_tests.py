@@ -13,7 +13,7 @@ from test_mml import simulate
 import irtjax
 from irtjax import FitWarning, InputError
 from irtjax.inference import mml, normal_posteriors
-from irtjax.inference.specification import NormalPrior
+from irtjax.inference.specification import GUESSING_PRIOR, NormalPrior
 from irtjax.mesh import mesh_of
 
 fit_kept = functools.partial(irtjax.fit, extremes="keep")
@@ -35,7 +35,7 @@ def long_fit(long):
 )
 def test_equals_fine_nodes(monkeypatch, model, nats, in_se, se):
     responses, _, _ = simulate("1pl" if model == "rasch" else model, 600, 300, seed=3, missing=0.1)
-    options = {"extremes": "keep", "slope_prior": None}
+    options = {"extremes": "keep", "slope_prior": None, "guessing_prior": GUESSING_PRIOR}
     nodes = mml.fit_mml(responses, model, num_nodes=241, tolerance=1e-4, **options)
     monkeypatch.setattr(mml, "_expected_width", lambda *_: 0.0)
     normal = mml.fit_mml(responses, model, tolerance=0.01, **options)

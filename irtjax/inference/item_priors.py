@@ -1,0 +1,72 @@
+"""Normal priors of item parameters, their means and standard deviations estimated from the items (empirical Bayes).
+
+With few subjects and many items, the errors of the items bend the scale of ability, however many items there are: a
+slope that came out too steep by chance is believed. Among thousands of items their distribution is known, and a prior
+that is equal to it undoes that.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.inference.item_step import as_array, solve
+from irtjax.inference.specification import Specification
+from irtjax.models import ItemParameters
+
+LEAST_SD = 0.05  # the slopes of Rasch items would draw it to 0, and with it every step
+
+
+def reestimate(items: ItemParameters, information: jax.Array, specification: Specification) -> Specification:
+    """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
+
+    With V the posterior variance of a parameter x under the prior N(m, s²), 1 - V/s² is the share of x that the
+    responses determine: m = mean x and s² = Σ (x - m)² / Σ (1 - V/s²), sums over items. Slopes of D dimensions have a
+    mean each and share s, so that a rotation changes nothing.
+
+    Args:
+        items: I items.
+        information: (I, K, K) of each item, priors left out.
+        specification: says which priors are estimated (`estimated`) and where they stand.
+    """
+    size = information.shape[1]
+    array = as_array(items)[:, :size]
+    free = jnp.asarray(specification.free)[:, :size]
+    own = free.at[:, 0].set(free[:, 0] & ~jnp.asarray(specification.shared))
+    prior_mean, prior_precision = (
+        jnp.asarray(leaf, array.dtype) for leaf in (specification.prior_mean, specification.prior_precision)
+    )
+    unit = jnp.eye(size, dtype=array.dtype)
+    penalised = jnp.where(own[:, :, None] & own[:, None, :], information, 0.0)
+    penalised = penalised + jnp.where(own, prior_precision[:, :size], 1.0)[:, :, None] * unit[None]
+    for group in specification.estimated:
+        columns = np.array(group)
+        chosen = own[:, columns]
+        x = jnp.where(chosen, array[:, columns], 0.0)
+        mean = (x.sum(axis=0) / jnp.maximum(chosen.sum(axis=0), 1))[None, :]
+        variance = jnp.stack([solve(penalised, jnp.broadcast_to(unit[k], array.shape))[:, k] for k in group], axis=1)
+        determined = jnp.where(chosen, 1 - variance * prior_precision[:, columns], 0.0).sum()
+        squares = jnp.where(chosen, (x - mean) ** 2, 0.0).sum()
+        precision = 1 / jnp.maximum(squares / jnp.maximum(determined, 1e-6), LEAST_SD**2)
+        prior_mean = prior_mean.at[:, columns].set(jnp.where(chosen, mean, prior_mean[:, columns]))
+        prior_precision = prior_precision.at[:, columns].set(jnp.where(chosen, precision, prior_precision[:, columns]))
+    return dataclasses.replace(specification, prior_mean=prior_mean, prior_precision=prior_precision)
+
+
+def summary(specification: Specification) -> dict[str, Any]:
+    """Mean and standard deviation of every prior but those of single items, for `fit.json`."""
+    dims = specification.dims
+    free, mean, precision = (
+        np.asarray(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
+    )
+    names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
+    columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
+    priors = {}
+    for name, column in columns.items():
+        chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
+        if chosen.size:
+            first = chosen[0], column
+            priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
+    return priors

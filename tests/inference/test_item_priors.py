@@ -1,0 +1,68 @@
+"""Priors estimated from the items."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import norm
+
+import irtjax
+from irtjax.inference.item_priors import reestimate
+from irtjax.inference.specification import NormalPrior, specify
+from irtjax.models import ItemParameters
+from conftest import matrix
+
+ITEMS = 400
+
+
+def test_the_fixed_point_maximises_the_marginal_likelihood():
+    """Of slopes x_i ~ N(m, s²) known with errors N(0, 1/w_i): x̂_i ~ N(m, s² + 1/w_i)."""
+    rng = np.random.default_rng(0)
+    weight = np.full(ITEMS, 30.0)
+    seen = rng.normal(1.2, 0.4, ITEMS) + rng.normal(size=ITEMS) * weight**-0.5
+    specification = specify(("2pl",) * ITEMS, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope",))
+    information = np.zeros((ITEMS, 2, 2), np.float32)
+    information[:, 0, 0], information[:, 1, 1] = weight, 1.0
+    for _ in range(60):
+        prior = NormalPrior(float(specification.prior_mean[0, 0]), float(specification.prior_precision[0, 0]) ** -0.5)
+        best = (weight * seen + prior.mean * prior.sd**-2) / (weight + prior.sd**-2)
+        nothing = jnp.zeros(ITEMS)
+        items = ItemParameters(jnp.asarray(best, jnp.float32)[:, None], nothing, nothing - jnp.inf, nothing + jnp.inf)
+        specification = reestimate(items, jnp.asarray(information), specification)
+    expected = minimize(
+        lambda x: -norm.logpdf(seen, x[0], np.sqrt(np.exp(2 * x[1]) + 1 / weight)).sum(), np.zeros(2), tol=1e-10
+    ).x
+    assert prior.mean == pytest.approx(expected[0], abs=1e-4)
+    assert prior.sd == pytest.approx(np.exp(expected[1]), abs=1e-4)
+
+
+def test_what_is_held_or_shared_has_no_say():
+    specification = specify(
+        ("1pl", "1pl", "2pl", "3pl"), slope_prior=NormalPrior(1.0, 2.0), estimate=("slope", "guessing", "upper")
+    )
+    assert specification.estimated == ((0,), (2,))
+    assert (specification.prior_precision[:, 0] == (0, 0, 0.25, 0.25)).all()
+    edge = jnp.full(4, jnp.inf)
+    items = ItemParameters(jnp.asarray([[9.0], [9.0], [1.0], [2.0]]), jnp.zeros(4), (-edge).at[3].set(-2.0), edge)
+    estimated = reestimate(items, 100 * jnp.broadcast_to(jnp.eye(4)[None], (4, 4, 4)), specification)
+    assert estimated.prior_mean[2:, 0].tolist() == [1.5, 1.5]
+    assert float(estimated.prior_mean[3, 2]) == -2.0
+    np.testing.assert_allclose(estimated.prior_mean[:2], specification.prior_mean[:2])
+
+
+def test_guessing_does_not_bend_the_scale():
+    """With fixed priors the abilities of this test are off by twice their standard errors."""
+    rng = np.random.default_rng(4)
+    theta = rng.normal(size=500)
+    a, b, c = rng.lognormal(0, 0.3, 2500), rng.normal(size=2500), rng.uniform(0.1, 0.3, 2500)
+    p = c + (1 - c) * expit(a * (theta[:, None] - b))
+    responses = matrix((rng.random(p.shape) < p).astype(np.int8))
+    with pytest.warns(irtjax.FitWarning, match="hardly support asymptotes"):
+        fit = irtjax.fit(responses, "3pl", extremes="keep")
+    residual = (fit.ability - (theta - theta.mean()) / theta.std()) / fit.ability_se
+    assert np.sqrt((residual**2).mean()) < 1.15
+    priors = fit.details["priors"]
+    assert priors["discrimination"] == pytest.approx({"mean": a.mean(), "sd": a.std()}, rel=0.15)
+    logit = np.log(c / (1 - c))
+    assert priors["logit_guessing"] == pytest.approx({"mean": logit.mean(), "sd": logit.std()}, abs=0.15)
