@@ -36,7 +36,7 @@ def item_sums(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *,
     Args:
         items: of I = N B items.
         posterior: of J subjects.
-        blocks: responses, see `to_blocks`.
+        blocks: responses, (N, J, B) int8.
         asymptotes: whether any item has one; without, their derivatives are left out and K is D + 1, not D + 3.
         mesh: of the devices that the arguments are spread over.
 
@@ -134,20 +134,40 @@ def missing_information(items: ItemParameters, posterior: Posterior, blocks: jax
     return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), BY_ITEM)(items, posterior, blocks)
 
 
-def item_objectives(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, mesh=None) -> jax.Array:
-    """Expected log-likelihood of all responses to each item (I,)."""
+def item_gains(
+    candidates: ItemParameters, items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, mesh=None
+) -> jax.Array:
+    """How much higher (I, S) the expected log-likelihood of each item is with each of S candidates than with `items`.
 
-    def local(items, posterior, blocks):
+    Differences are taken response by response: those of sums over thousands of subjects would be lost in the rounding
+    of float32.
+
+    Args:
+        candidates: leaves (I, S, …).
+        items: where they start from.
+        posterior: of J subjects.
+        blocks: responses.
+        mesh: of the devices that the arguments are spread over.
+    """
+
+    def local(candidates, items, posterior, blocks):
         def block(_, at):
-            part, y = at
-            mu, v = _logit(part, posterior)
-            orders = log_response_orders(mu, part, y)
-            return None, jnp.ones_like(mu[:, 0]) @ (orders[0] + 0.5 * v * orders[2])
+            tried, part, y = at
+            before = expected(part, posterior, y)
+            tried = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), tried)
+            gains = jax.lax.map(lambda one: jnp.ones_like(before[:, 0]) @ (expected(one, posterior, y) - before), tried)
+            return None, gains.T
 
-        _, sums = jax.lax.scan(block, None, (_by_block(items, blocks), blocks))
-        return sum_over(SUBJECTS, mesh, sums.reshape(-1))
+        _, gains = jax.lax.scan(block, None, (_by_block(candidates, blocks), _by_block(items, blocks), blocks))
+        return sum_over(SUBJECTS, mesh, gains.reshape(-1, gains.shape[-1]))
 
-    return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), BY_ITEM)(items, posterior, blocks)
+    def expected(part, posterior, y):
+        mu, v = _logit(part, posterior)
+        orders = log_response_orders(mu, part, y)
+        return orders[0] + 0.5 * v * orders[2]
+
+    specs = (BY_ITEM, BY_ITEM, BY_SUBJECT, BY_BLOCK)
+    return on_mesh(local, mesh, specs, BY_ITEM)(candidates, items, posterior, blocks)
 
 
 def subject_expansion(items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, mesh=None):

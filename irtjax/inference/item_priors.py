@@ -12,14 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.inference.item_step import as_array, solve
+from irtjax.inference.item_step import as_array, scoring_step, solve
 from irtjax.inference.specification import Specification
 from irtjax.models import ItemParameters
 
 LEAST_SD = 0.05  # the slopes of Rasch items would draw it to 0, and with it every step
+TINY = 1e-6  # items of which the responses determine nothing leave a prior where it is
 
 
-def reestimate(items: ItemParameters, information: jax.Array, specification: Specification) -> Specification:
+def reestimate(
+    items: ItemParameters, gradient: jax.Array, information: jax.Array, specification: Specification
+) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
     With V the posterior variance of a parameter x under the prior N(m, s²), 1 - V/s² is the share of x that the
@@ -28,11 +31,13 @@ def reestimate(items: ItemParameters, information: jax.Array, specification: Spe
 
     Args:
         items: I items.
-        information: (I, K, K) of each item, priors left out.
+        gradient: (I, K) of the log-likelihood.
+        information: (I, K, K) of each item; like the gradient without priors.
         specification: says which priors are estimated (`estimated`) and where they stand.
     """
     size = information.shape[1]
-    array = as_array(items)[:, :size]
+    # where the items would go under the priors as they stand: else the two would chase each other
+    array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
     free = jnp.asarray(specification.free)[:, :size]
     own = free.at[:, 0].set(free[:, 0] & ~jnp.asarray(specification.shared))
     prior_mean, prior_precision = (
@@ -45,11 +50,12 @@ def reestimate(items: ItemParameters, information: jax.Array, specification: Spe
         columns = np.array(group)
         chosen = own[:, columns]
         x = jnp.where(chosen, array[:, columns], 0.0)
-        mean = (x.sum(axis=0) / jnp.maximum(chosen.sum(axis=0), 1))[None, :]
         variance = jnp.stack([solve(penalised, jnp.broadcast_to(unit[k], array.shape))[:, k] for k in group], axis=1)
-        determined = jnp.where(chosen, 1 - variance * prior_precision[:, columns], 0.0).sum()
+        determined = jnp.where(chosen, 1 - variance * prior_precision[:, columns], 0.0).sum(axis=0)
+        distance = jnp.where(chosen, x - prior_mean[:, columns], 0.0)
+        mean = jnp.where(chosen, prior_mean[:, columns], 0.0) + (distance.sum(axis=0) / (determined + TINY))[None, :]
         squares = jnp.where(chosen, (x - mean) ** 2, 0.0).sum()
-        precision = 1 / jnp.maximum(squares / jnp.maximum(determined, 1e-6), LEAST_SD**2)
+        precision = 1 / jnp.maximum(squares / (determined.sum() + TINY), LEAST_SD**2)
         prior_mean = prior_mean.at[:, columns].set(jnp.where(chosen, mean, prior_mean[:, columns]))
         prior_precision = prior_precision.at[:, columns].set(jnp.where(chosen, precision, prior_precision[:, columns]))
     return dataclasses.replace(specification, prior_mean=prior_mean, prior_precision=prior_precision)

@@ -105,14 +105,24 @@ def best_step(
         objective: of all items, (I,).
         specification: says which items share a slope.
     """
+    tried = candidates(items, steps)
+    return best_of(tried, jax.lax.map(lambda candidate: objective(as_items(candidate)), tried), specification)
+
+
+def candidates(items: ItemParameters, steps: jax.Array) -> jax.Array:
+    """(S + 1, I, D + 3): where each of the steps (S, I, D + 3) leads, and last where it begins."""
     array = as_array(items)[None]
-    candidates = jnp.concatenate([jnp.where(steps == 0, array, array + steps), array])  # held ones are infinite
-    values = jax.lax.map(lambda candidate: objective(as_items(candidate)), candidates)
+    return jnp.concatenate([jnp.where(steps == 0, array, array + steps), array])  # held ones are infinite
+
+
+def best_of(tried: jax.Array, objectives: jax.Array, specification: Specification) -> ItemParameters:
+    """Of the candidates (S + 1, I, D + 3) the best of each item by its objective (S + 1, I)."""
+    values = objectives
     if specification.has_shared:
         shared = jnp.asarray(specification.shared)[None, :]
         values = jnp.where(shared, jnp.where(shared, values, 0.0).sum(axis=1, keepdims=True), values)
     best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values), axis=0)  # an item may run off to infinity
-    return as_items(jnp.take_along_axis(candidates, best[None, :, None], axis=0)[0])
+    return as_items(jnp.take_along_axis(tried, best[None, :, None], axis=0)[0])
 
 
 def parts(step: jax.Array) -> jax.Array:

@@ -1,5 +1,6 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
@@ -30,7 +31,7 @@ SHORT_PRIORS = {"slope": None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
 MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
 NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
-TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.05
+TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.02
 
 
 class _Estimate(NamedTuple):
@@ -88,7 +89,7 @@ def fit_mml(
         tolerance: where the fit has converged. On short tests the largest change of any parameter in an EM step, 1e-6
             if None; it also has where the objective gains less than 1e-8 nats in each of three rounds, as on the way of
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
-            errors, 0.01 (with asymptotes 0.05) if None.
+            errors, 0.01 (with asymptotes 0.02) if None.
         max_iterations: EM steps after which it ends in any case.
         standard_errors: False leaves them out (NaN) on short tests, where they take as long as the rest.
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
@@ -126,35 +127,34 @@ def fit_mml(
             estimate=estimate,
         )
 
-    short = specification_for(SHORT_PRIORS, ())
-    items = start_items(short, right, observed)
+    def long_specification() -> Specification:
+        return specification_for(SHORT_PRIORS | {"slope": SLOPE_PRIOR}, automatic)
+
+    options = {"max_iterations": max_iterations, "on_iteration": on_iteration}
+    long_test = functools.partial(_by_normal_posteriors, responses.values, tolerance=tolerance, mesh=mesh, **options)
+    width = _expected_width(right, observed, responses.num_subjects, dims)
+    long = num_nodes is None and width < NARROW
+    specification = long_specification() if long else specification_for(SHORT_PRIORS, ())
+    items = start_items(specification, right, observed)
     if anchors is not None:
         items = _place_anchors(items, anchors, responses.item_ids, anchored)
-    options = {"max_iterations": max_iterations, "on_iteration": on_iteration}
-
-    def fit_long(items: ItemParameters) -> _Estimate:
-        specification = specification_for(SHORT_PRIORS | {"slope": SLOPE_PRIOR}, automatic)
-        return _by_normal_posteriors(responses.values, items, specification, tolerance=tolerance, mesh=mesh, **options)
-
-    per_dimension = NODES_PER_DIMENSION.get(dims, 9)
-    width = _expected_width(right, observed, responses.num_subjects, dims)
-    spacing = 12 / (per_dimension - 1)
-    if num_nodes is None and width < NARROW:
-        estimate = fit_long(items)
+    if long:
+        estimate = long_test(items, specification)
     else:
+        per_dimension = NODES_PER_DIMENSION.get(dims, 9)
         # in between, more nodes; three dimensions have too many already
-        fine = 2 * per_dimension - 1 if width < spacing and dims < 3 else per_dimension
+        fine = 2 * per_dimension - 1 if width < 12 / (per_dimension - 1) and dims < 3 else per_dimension
         estimate = _by_fixed_nodes(
             responses.values,
             items,
-            short,
+            specification,
             num_nodes or fine,
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
             **options,
         )
         if num_nodes is None and np.median(estimate.ability_se) < NARROW * estimate.sd.max():
-            estimate = fit_long(estimate.items)
+            estimate = long_test(estimate.items, long_specification())
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -165,7 +165,7 @@ def fit_mml(
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),
         log_likelihood=estimate.log_likelihood,
-        num_parameters=observed_information.num_parameters(short),
+        num_parameters=observed_information.num_parameters(specification),
         iterations=estimate.iterations,
         converged=estimate.converged,
         seconds=time.perf_counter() - began,

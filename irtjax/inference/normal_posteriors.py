@@ -16,16 +16,16 @@ import numpy as np
 from scipy.special import logit
 
 from irtjax.inference import item_priors
-from irtjax.inference.blocks import padded_shape, to_blocks
+from irtjax.inference.blocks import Chunks
 from irtjax.inference.expectations import (
     Posterior,
-    item_objectives,
+    item_gains,
     item_sums,
     missing_information,
     subject_expansion,
     subject_sums,
 )
-from irtjax.inference.item_step import as_array, as_items, best_step, log_prior, scoring_step
+from irtjax.inference.item_step import as_array, as_items, best_of, candidates, log_prior, scoring_step
 from irtjax.inference.specification import Specification, without_asymptotes
 from irtjax.mesh import BY_ITEM, BY_SUBJECT, place
 from irtjax.models import ItemParameters
@@ -35,7 +35,7 @@ MOST_CHANGE = 1.0  # of an ability in one step
 ROUGHLY = 0.3  # standard errors; where the first of two phases ends
 PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
 COMPONENT_STEPS = 6
-HELD = 4  # iterations for which priors to be estimated are held: starting values are alike, and would draw them in
+HELD = 2  # iterations before priors are estimated: starting values are alike, and say nothing
 RESTLESS = 1e-3  # share of items that may still move when the fit has converged
 
 
@@ -104,13 +104,12 @@ def solve(
     """
     num_subjects, num_items = values.shape
     dims = specification.dims
-    num_blocks, rows, block = padded_shape(num_subjects, num_items, mesh)
-    pad_items = functools.partial(_pad, size=num_blocks * block)
-    blocks = to_blocks(values, mesh)
-    weight = place(_pad(np.ones(num_subjects, np.float32), rows), mesh, BY_SUBJECT)
+    chunks = Chunks(values, mesh)
+    pad_items = functools.partial(_pad, size=chunks.num_items)
+    weight = place(_pad(np.ones(num_subjects, np.float32), chunks.num_subjects), mesh, BY_SUBJECT)
     if dims > 1:
         specification = specification.without_rotation()
-    start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, rows), jnp.float32), _start(values, dims))
+    start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), _start(values, dims))
 
     def on_devices(items, specification):
         def put(leaf):
@@ -123,7 +122,8 @@ def solve(
 
     def climb(state, specification, asymptotes, tolerance):
         nonlocal iterations, converged
-        converged, least, since, first = False, np.inf, 0, iterations
+        converged, least, since = False, np.inf, 0
+        held = iterations + (HELD if specification.estimated else 0)
         brakes = tuple(
             Brake(jnp.zeros_like(array), jnp.ones_like(array[:, 0]))
             for array in (as_array(state.items), state.posterior.mean)
@@ -132,17 +132,16 @@ def solve(
             state, brakes, specification, change = _iterate(
                 state,
                 brakes,
-                blocks,
+                chunks,
                 weight,
                 specification,
-                iterations >= first + HELD,
+                iterations >= held,
                 asymptotes=asymptotes,
                 restless=int(RESTLESS * num_items),
                 mesh=mesh,
             )
             iterations += 1
-            held = specification.estimated and iterations <= first + HELD
-            converged = float(change) < tolerance and not held
+            converged = float(change) < tolerance and iterations > held
             least, since = (float(change), 0) if change < least else (least, since + 1)
             if on_iteration is not None:
                 on_iteration(iterations, float(change))
@@ -157,16 +156,15 @@ def solve(
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
     state, spread = climb(state, spread, asymptotes, tolerance)
 
-    information, link, values_by_block, third = _finish(state, blocks, spread, asymptotes=asymptotes, mesh=mesh)
-    values_by_block = np.asarray(values_by_block, np.float64).sum(axis=0)[:num_subjects]
-    third = np.asarray(third)[:num_subjects]
+    information, link, values, third = _finish(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
+    values, third = values[:num_subjects], third[:num_subjects]
     without_padding = State(
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_subjects], state.posterior),
         *(np.asarray(leaf, np.float64) for leaf in (state.mean, state.sd)),
     )
-    log_likelihood = _marginal(without_padding, values_by_block, third)
-    information = np.asarray(information, np.float64)[:num_items]
+    log_likelihood = _marginal(without_padding, values, third)
+    information = information[:num_items]
     if dims > 1:
         without_padding, information = _rotate(without_padding, information)
     return Solution(
@@ -180,57 +178,103 @@ def solve(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("asymptotes", "restless", "mesh"), donate_argnums=(0, 1))
-def _iterate(state, brakes, blocks, weight, specification, estimate, *, asymptotes, restless, mesh):
+def _iterate(state, brakes, chunks, weight, specification, estimate, *, asymptotes, restless, mesh):
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale refixed.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
+
+    Returns:
+        The new state, brakes and specification, and the largest change in standard errors.
     """
     items, posterior, mean, sd = state
     of_items, of_subjects = brakes
-    gradient, information, observed = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    over = {"asymptotes": asymptotes, "mesh": mesh}
+    sums = chunks.by_item(functools.partial(_item_sums, **over), items, posterior)
+    specification, of_items, steps = _item_steps(items, sums, of_items, specification, estimate, asymptotes=asymptotes)
+    if asymptotes:
+        gains = chunks.by_item(functools.partial(_item_gains, mesh=mesh), (steps, items), posterior)
+        stepped = _best(steps, gains, specification)
+    else:
+        stepped = as_items(steps)
+    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(_subject_sums, **over))
+    moved, of_subjects, precisions = _subject_step(state, sums_of_subjects(stepped, posterior), of_subjects)
+    if not specification.fold_mean:
+        anchor_sums = sums_of_subjects(_anchors(stepped, specification), moved)
+        stepped, moved = _relink(stepped, moved, anchor_sums, specification)
+    new, change = _close(
+        State(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, restless=restless
+    )
+    return new, (of_items, of_subjects), specification, change
+
+
+@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
+def _item_sums(items, posterior, blocks, *, asymptotes, mesh):
+    sums = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    return sums if asymptotes else sums[:2]  # expected and observed information are the same then
+
+
+_subject_sums = jax.jit(subject_sums, static_argnames=("asymptotes", "mesh"))
+
+
+@functools.partial(jax.jit, static_argnames="mesh")
+def _item_gains(steps_and_items, posterior, blocks, *, mesh):
+    steps, items = steps_and_items
+    tried = jax.vmap(as_items, in_axes=1, out_axes=1)(steps)
+    return item_gains(tried, items, posterior, blocks, mesh=mesh)
+
+
+@functools.partial(jax.jit, static_argnames="asymptotes")
+def _item_steps(items, sums, brake, specification, estimate, *, asymptotes):
+    """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
+    gradient, information = sums[:2]
     if specification.estimated:
-        estimated = item_priors.reestimate(items, information, specification)
+        estimated = item_priors.reestimate(items, gradient, information, specification)
         specification = jax.tree.map(lambda new, old: jnp.where(estimate, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
-    array = as_array(items)
     if asymptotes:
         # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
-        newton = scoring_step(items, gradient, observed, specification)
+        newton = scoring_step(items, gradient, sums[2], specification)
         newton = jnp.where(jnp.isfinite(newton), newton, 0)
-        steps = jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step])
+        tried = candidates(items, jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step]))
+        return specification, brake, jnp.moveaxis(tried, 0, 1)
+    if not specification.has_shared:
+        brake, step = _apply(brake, step)
+    return specification, brake, as_array(items) + step
 
-        def objective(candidate):
-            return item_objectives(candidate, posterior, blocks, mesh=mesh) + log_prior(candidate, specification)
 
-        stepped = best_step(items, steps, objective, specification)
-    else:
-        if not specification.has_shared:
-            of_items, step = _apply(of_items, step)
-        stepped = as_items(array + step)
+@jax.jit
+def _best(steps, gains, specification):
+    priors = jax.lax.map(lambda step: log_prior(as_items(step), specification), jnp.moveaxis(steps, 1, 0))
+    return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
 
-    slope, curvature = subject_sums(stepped, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+
+@jax.jit
+def _subject_step(state, sums, brake):
+    """Moved posteriors, the brake, and the precisions (J, D, D) they moved by."""
+    posterior, mean, sd = state.posterior, state.mean, state.sd
+    slope, curvature = sums
     slope = slope - (posterior.mean - mean[None, :]) * (sd**-2)[None, :]
     precisions = curvature + jnp.diag(sd**-2)[None]
     covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
     move = jnp.einsum("jkl,jl->jk", covariance, slope)
     move = move * jnp.minimum(1.0, MOST_CHANGE / jnp.maximum(jnp.abs(move).max(axis=1), MOST_CHANGE))[:, None]
-    of_subjects, move = _apply(of_subjects, move)
-    moved = Posterior(posterior.mean + move, covariance)
+    brake, move = _apply(brake, move)
+    return Posterior(posterior.mean + move, covariance), brake, precisions
 
-    if not specification.fold_mean:
-        stepped, moved = _relink(stepped, moved, blocks, specification, asymptotes, mesh)
-    new = _refix(State(stepped, moved, mean, sd), posterior.mean, weight, specification)
 
-    # in standard errors: changes times their information
-    width = gradient.shape[1]
-    made = jnp.where(specification.free, as_array(new.items) - array, 0)[:, :width]  # what is held may be infinite
+@functools.partial(jax.jit, static_argnames="restless")
+def _close(moved, before, information, precisions, weight, specification, *, restless):
+    """The scale refixed, and the largest change in standard errors: changes times their information."""
+    new = _refix(moved, before.posterior.mean, weight, specification)
+    width = information.shape[1]
+    # what is held may be infinite
+    made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
     precision = jnp.asarray(specification.prior_precision, made.dtype)[:, :width]
     squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
     most = jax.lax.top_k(squares, 1 + restless)[0][-1]
-    move = new.posterior.mean - posterior.mean
+    move = new.posterior.mean - before.posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    return new, (of_items, of_subjects), specification, jnp.sqrt(jnp.maximum(most, squares.max()))
+    return new, jnp.sqrt(jnp.maximum(most, squares.max()))
 
 
 def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
@@ -272,12 +316,13 @@ def _refix(state: State, last: jax.Array, weight: jax.Array, specification: Spec
     return State(items, Posterior(m, covariance), mean, sd)
 
 
-def _relink(items, posterior, blocks, specification, asymptotes, mesh):
-    """Moves all abilities and all free items together to where the anchors fit best.
+@jax.jit
+def _relink(items, posterior, sums, specification):
+    """Moves all abilities and all free items together to where the anchors fit best, given `_subject_sums` of these.
 
     Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
     """
-    gradient, information = _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh)
+    gradient, information = _by_scale(posterior, sums)
     if not specification.free_slopes:  # the items would not follow a new unit
         information = jnp.diag(information[0, :1].repeat(2))
         gradient = gradient.at[1].set(0.0)
@@ -290,27 +335,47 @@ def _relink(items, posterior, blocks, specification, asymptotes, mesh):
     return items._replace(slope=slope, intercept=intercept), posterior
 
 
-def _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh):
-    """Gradient (2,) and information (2, 2) of the anchors' likelihood in origin and log unit of all abilities."""
-    held = items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
-    gradient, curvature = subject_sums(held, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+@jax.jit
+def _anchors(items, specification):
+    """The items with slopes of 0 but for the anchors: then the others say nothing about abilities."""
+    return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
+
+
+def _by_scale(posterior, sums):
+    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
+    gradient, curvature = sums
     by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
     return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
 
 
-@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
-def _finish(state, blocks, specification, *, asymptotes, mesh):
+def _finish(state, chunks, specification, *, asymptotes, mesh):
+    """Information of items and of the scale, and by subject, in float64, what `_marginal` needs."""
     items, posterior = state.items, state.posterior
-    _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    information, unknown = chunks.by_item(
+        functools.partial(_observed_information, asymptotes=asymptotes, mesh=mesh), items, posterior
+    )
     size = information.shape[1]
-    unknown = missing_information(items, posterior, blocks, mesh=mesh)
-    information = information.at[:, : unknown.shape[1], : unknown.shape[1]].add(-unknown)
-    precision = jnp.asarray(specification.prior_precision, information.dtype)[:, :size]
-    information = information + precision[:, :, None] * jnp.eye(size, dtype=information.dtype)[None]
+    information = np.asarray(information, np.float64)
+    information[:, : unknown.shape[1], : unknown.shape[1]] -= np.asarray(unknown)
+    information[:, np.arange(size), np.arange(size)] += np.asarray(specification.prior_precision)[:, :size]
     link = None
     if not specification.fold_mean:
-        _, link = _anchor_sums(items, posterior, blocks, specification, asymptotes, mesh)
-    return information, link, *subject_expansion(items, posterior, blocks, mesh=mesh)
+        sums = functools.partial(_subject_sums, asymptotes=asymptotes, mesh=mesh)
+        _, link = _by_scale(posterior, chunks.by_subject(sums, _anchors(items, specification), posterior))
+    values, third = 0.0, 0.0
+    for by_block, part in chunks.walk(functools.partial(_expansion, mesh=mesh), items, posterior):
+        values = values + np.asarray(by_block, np.float64).sum(axis=0)
+        third = third + np.asarray(part, np.float64)
+    return information, link, values, third
+
+
+_expansion = jax.jit(subject_expansion, static_argnames="mesh")
+
+
+@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
+def _observed_information(items, posterior, blocks, *, asymptotes, mesh):
+    _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    return information, missing_information(items, posterior, blocks, mesh=mesh)
 
 
 def _marginal(state: State, values: np.ndarray, third: np.ndarray) -> float:

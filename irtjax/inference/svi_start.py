@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from irtjax.inference.blocks import padded_shape, to_blocks
+from irtjax.inference.blocks import Chunks
 from irtjax.inference.expectations import Posterior, item_sums, subject_sums
 from irtjax.inference.mml import SLOPE_PRIOR, fit_mml
 from irtjax.inference.svi_model import Normal, Start
@@ -97,13 +97,13 @@ def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
     """Fisher information of the observed responses about each θ (J,), and about each b and each log a (I,)."""
     num_subjects, num_items = values.shape
-    num_blocks, _, block = padded_shape(num_subjects, num_items, None)
-    slope, intercept = (np.pad(x, (0, num_blocks * block - num_items)) for x in (a, -a * b))
+    chunks = Chunks(values)
+    slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
     edge = jnp.zeros(slope.size)
     items = ItemParameters(jnp.asarray(slope[:, None], jnp.float32), jnp.asarray(intercept, jnp.float32), edge, edge)
     posterior = Posterior(jnp.asarray(theta[:, None], jnp.float32), jnp.zeros((num_subjects, 1, 1)))
-    _, by_item, _ = _item_sums(items, posterior, blocks := to_blocks(values))
-    _, by_subject = _subject_sums(items, posterior, blocks)
+    _, by_item, _ = chunks.by_item(_item_sums, items, posterior)
+    _, by_subject = chunks.by_subject(_subject_sums, items, posterior)
     by_slope, crossed, by_intercept = (
         np.asarray(by_item[:num_items, k, n], float) for k, n in ((0, 0), (0, 1), (1, 1))
     )

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import matrix
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
@@ -11,7 +12,6 @@ import irtjax
 from irtjax.inference.item_priors import reestimate
 from irtjax.inference.specification import NormalPrior, specify
 from irtjax.models import ItemParameters
-from conftest import matrix
 
 ITEMS = 400
 
@@ -28,8 +28,9 @@ def test_the_fixed_point_maximises_the_marginal_likelihood():
         prior = NormalPrior(float(specification.prior_mean[0, 0]), float(specification.prior_precision[0, 0]) ** -0.5)
         best = (weight * seen + prior.mean * prior.sd**-2) / (weight + prior.sd**-2)
         nothing = jnp.zeros(ITEMS)
+        gradient = jnp.asarray(np.stack([weight * (seen - best), np.zeros(ITEMS)], axis=1), jnp.float32)
         items = ItemParameters(jnp.asarray(best, jnp.float32)[:, None], nothing, nothing - jnp.inf, nothing + jnp.inf)
-        specification = reestimate(items, jnp.asarray(information), specification)
+        specification = reestimate(items, gradient, jnp.asarray(information), specification)
     expected = minimize(
         lambda x: -norm.logpdf(seen, x[0], np.sqrt(np.exp(2 * x[1]) + 1 / weight)).sum(), np.zeros(2), tol=1e-10
     ).x
@@ -45,9 +46,9 @@ def test_what_is_held_or_shared_has_no_say():
     assert (specification.prior_precision[:, 0] == (0, 0, 0.25, 0.25)).all()
     edge = jnp.full(4, jnp.inf)
     items = ItemParameters(jnp.asarray([[9.0], [9.0], [1.0], [2.0]]), jnp.zeros(4), (-edge).at[3].set(-2.0), edge)
-    estimated = reestimate(items, 100 * jnp.broadcast_to(jnp.eye(4)[None], (4, 4, 4)), specification)
-    assert estimated.prior_mean[2:, 0].tolist() == [1.5, 1.5]
-    assert float(estimated.prior_mean[3, 2]) == -2.0
+    estimated = reestimate(items, jnp.zeros((4, 4)), 100 * jnp.broadcast_to(jnp.eye(4)[None], (4, 4, 4)), specification)
+    assert estimated.prior_mean[2:, 0].tolist() == pytest.approx([1.5, 1.5], abs=0.01)
+    assert float(estimated.prior_mean[3, 2]) == pytest.approx(-2.0, abs=0.01)
     np.testing.assert_allclose(estimated.prior_mean[:2], specification.prior_mean[:2])
 
 

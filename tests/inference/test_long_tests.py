@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from test_mml import simulate
 import irtjax
 from irtjax import FitWarning, InputError
 from irtjax.inference import mml, normal_posteriors
-from irtjax.inference.specification import GUESSING_PRIOR, NormalPrior
+from irtjax.inference.specification import GUESSING_PRIOR, NormalPrior, specify
 from irtjax.mesh import mesh_of
 
 fit_kept = functools.partial(irtjax.fit, extremes="keep")
@@ -110,11 +111,11 @@ def test_permuting_subjects_and_items_permutes_the_estimates(long, long_fit):
 
 
 def test_a_second_fit_compiles_nothing_and_holds_no_data(long):
-    before = normal_posteriors._iterate._cache_size()
+    before = normal_posteriors._item_steps._cache_size()
     other, _, _ = simulate("2pl", 300, 1203, seed=4)
     fit_kept(other, "2pl")
     fit_kept(long[0], "2pl")
-    assert normal_posteriors._iterate._cache_size() <= before + 1
+    assert normal_posteriors._item_steps._cache_size() <= before + 1
 
 
 @pytest.mark.parametrize(
@@ -236,3 +237,17 @@ def test_a_fit_without_progress_ends(long):
 def test_runs_in_float32_only(long_fit):
     assert not jax.config.jax_enable_x64
     assert long_fit.parameters.slope.dtype == np.float64  # as a result of any estimator
+
+
+@pytest.mark.parametrize("num_items", [37, 10_240])
+def test_the_best_candidate_is_the_same_compiled(num_items):
+    """XLA's CPU compiler was seen to mix up the candidates of 10,240 items, in a `vmap` over them."""
+    rng = np.random.default_rng(0)
+    steps = np.concatenate([rng.normal(size=(num_items, 6, 3)), np.full((num_items, 6, 1), np.inf)], axis=2)
+    steps, gains = jnp.asarray(steps, jnp.float32), jnp.asarray(rng.normal(size=(num_items, 6)), jnp.float32)
+    specification = specify(("3pl",) * num_items, slope_prior=NormalPrior(1.0, 0.3))
+    distance = np.asarray(steps)[:, :, (0, 2)] - (1.0, -1.4)
+    priors = -0.5 * (distance**2 / np.array([0.3, 1.0]) ** 2).sum(axis=2)
+    best = (np.asarray(gains) + priors).argmax(axis=1)
+    chosen = normal_posteriors._best(steps, gains, jax.tree.map(jnp.asarray, specification))
+    np.testing.assert_array_equal(chosen.intercept, np.asarray(steps)[np.arange(num_items), best, 1])
