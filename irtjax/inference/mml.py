@@ -193,19 +193,20 @@ def _by_fixed_nodes(
             max_iterations=max_iterations,
             on_iteration=on_iteration,
         )
-        nodes, weights, marginal = map(np.asarray, jax.jit(fixed_nodes.posterior)(state, answers, quadrature))
+        nodes = fixed_nodes.place_nodes(state, quadrature)
+        found = fixed_nodes.expectation(state, answers, quadrature)
+        weights, log_likelihood = np.asarray(found.weights), float(found.log_likelihood)
         if standard_errors:
             covariances = observed_information.item_covariances(state, answers, quadrature, specification)
         else:
             covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
-        state = jax.tree.map(np.asarray, state)
     ability = weights @ nodes
     return _Estimate(
         items=state.items,
         covariances=covariances,
         ability=ability,
         ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
-        log_likelihood=float(marginal.sum()),
+        log_likelihood=log_likelihood,
         mean=state.mean,
         sd=state.sd,
         iterations=iterations,

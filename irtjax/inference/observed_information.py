@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.inference.fixed_nodes import Answers, State, log_likelihood
+from irtjax.inference.fixed_nodes import Answers, State
 from irtjax.inference.item_step import as_array, as_items, log_prior
 from irtjax.inference.quadrature import Quadrature
 from irtjax.inference.specification import Specification
+from irtjax.models import probabilities
 
 BATCH = 16  # columns of the Hessian at once: bounds the memory
 
@@ -72,7 +73,7 @@ def _objective(state, answers, quadrature, specification, index) -> Callable[[ja
     def objective(change):
         of_items = jnp.where(index >= 0, change[jnp.maximum(index, 0)], 0.0)
         # an asymptote that does not exist is infinite: adding to it would make its derivative NaN
-        array = as_array(state.items)
+        array = jnp.asarray(as_array(state.items))
         items = as_items(jnp.where(index >= 0, jnp.where(index >= 0, array, 0.0) + of_items, array))
         mean, sd, at = state.mean, state.sd, change.shape[0]
         if not specification.fold_sd:
@@ -80,6 +81,15 @@ def _objective(state, answers, quadrature, specification, index) -> Callable[[ja
         if not specification.fold_mean:
             mean = mean + change[at - dims : at]
         changed = State(items, mean, sd)
-        return log_likelihood(changed, answers, quadrature) + log_prior(items, specification).sum()
+        return _log_likelihood(changed, answers, quadrature) + log_prior(items, specification).sum()
 
     return objective
+
+
+def _log_likelihood(state, answers, quadrature) -> jax.Array:
+    """Marginal log-likelihood of all answers, in nats."""
+    p, q = probabilities(state.items, state.mean[None, :] + state.sd[None, :] * quadrature.nodes)
+    log_p, log_q = (jnp.log(jnp.maximum(x, 1e-300)) for x in (p, q))
+    observed = jnp.ones_like(answers.right) if answers.observed is None else answers.observed
+    joint = answers.right @ log_p.T + (observed - answers.right) @ log_q.T + quadrature.log_weights[None, :]
+    return jax.nn.logsumexp(joint, axis=1).sum()
