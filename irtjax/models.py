@@ -80,8 +80,8 @@ def probabilities(items: ItemParameters, theta: jax.Array) -> tuple[jax.Array, j
     Returns:
         P and 1 - P, each (Q, I); NumPy arrays where the arguments are.
     """
-    s, not_s = _sigmoids(theta @ items.slope.T + items.intercept[None, :])
-    (c, _), (d, not_d) = _sigmoids(items.lower[None, :]), _sigmoids(items.upper[None, :])
+    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
+    (c, _), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
     return c + (d - c) * s, not_d + (d - c) * not_s
 
 
@@ -90,16 +90,16 @@ def derivatives(items: ItemParameters, theta: jax.Array) -> jax.Array:
 
     A NumPy array where the arguments are.
     """
-    s, not_s = _sigmoids(theta @ items.slope.T + items.intercept[None, :])
-    (c, not_c), (d, not_d) = _sigmoids(items.lower[None, :]), _sigmoids(items.upper[None, :])
+    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
+    (c, not_c), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
     by_intercept = (d - c) * s * not_s
     xp = by_intercept.__array_namespace__()
     by_slope = by_intercept[:, :, None] * theta[:, None, :]
     return xp.concatenate([by_slope, xp.stack([by_intercept, c * not_c * not_s, d * not_d * s], axis=-1)], axis=-1)
 
 
-def _sigmoids(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """σ(x) and σ(-x)."""
+def sigmoids(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """σ(x) and σ(-x), NumPy arrays where x is one."""
     if not isinstance(x, np.ndarray):
         return jax.nn.sigmoid(x), jax.nn.sigmoid(-x)
     small = np.exp(-np.abs(x))  # one exponential for both, and none that overflows

@@ -197,7 +197,7 @@ def _by_fixed_nodes(
         found = fixed_nodes.expectation(state, answers, quadrature)
         weights, log_likelihood = np.asarray(found.weights), float(found.log_likelihood)
         if standard_errors:
-            covariances = observed_information.item_covariances(state, answers, quadrature, specification)
+            covariances = observed_information.item_covariances(state, answers, found, quadrature, specification)
         else:
             covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
     ability = weights @ nodes

@@ -15,8 +15,9 @@ from scipy.stats import norm, spearmanr
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.inference import fixed_nodes, observed_information, specification
+from irtjax.inference.item_step import as_array, as_items, log_prior
 from irtjax.inference.quadrature import rectangular
-from irtjax.models import ItemParameters
+from irtjax.models import ItemParameters, probabilities
 
 
 def simulate(model, num_subjects, num_items, seed=0, missing=0.0, mean=0.0, sd=1.0):
@@ -155,21 +156,76 @@ def test_marginal_likelihood_equals_brute_force():
     np.testing.assert_allclose(fit.ability, eap, atol=1e-4)
 
 
+def penalised_likelihood(state, values, quadrature, spec):
+    """Marginal log-likelihood and log-prior of a change of the free parameters, for automatic differentiation."""
+    index, dims = observed_information.parameter_index(spec), spec.dims
+    array = as_array(state.items)
+
+    def objective(change):
+        # an asymptote that does not exist is infinite: adding to it would make its derivative NaN
+        changed = jnp.where(index >= 0, np.where(index >= 0, array, 0.0) + change[np.maximum(index, 0)], array)
+        items, at = as_items(changed), index.max() + 1
+        mean, sd = jnp.asarray(state.mean), jnp.asarray(state.sd)
+        if not spec.fold_mean:
+            mean, at = mean + change[at : at + dims], at + dims
+        if not spec.fold_sd:
+            sd = sd * jnp.exp(change[at : at + dims])
+        p, q = probabilities(items, mean[None, :] + sd[None, :] * quadrature.nodes)
+        joint = (values == 1).astype(float) @ jnp.log(p).T + (values == 0).astype(float) @ jnp.log(q).T
+        marginal = jax.nn.logsumexp(joint + quadrature.log_weights[None, :], axis=1)
+        return marginal.sum() + log_prior(items, spec).sum()
+
+    return objective
+
+
 @pytest.mark.parametrize("model", ["rasch", "1pl", "2pl", "3pl", "4pl"])
 def test_the_gradient_vanishes_at_the_estimate(model):
     responses, _, _ = simulate("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
     fit = irtjax.inference.mml.fit_mml(responses, model, tolerance=1e-8)
-    types = specification.item_types(model, 15)
-    spec = specification.specify(types)
-    index = observed_information.parameter_index(spec)
+    spec = specification.specify(specification.item_types(model, 15))
     with jax.enable_x64(True):
         state = fixed_nodes.State(
             fit.parameters, np.array(fit.details["population_mean"]), np.array(fit.details["population_sd"])
         )
-        answers = fixed_nodes.to_answers(responses.values)
-        objective = observed_information._objective(state, answers, rectangular(), spec, jnp.asarray(index))
-        gradient = jax.grad(objective)(jnp.zeros(observed_information.num_parameters(spec)))
+        objective = penalised_likelihood(state, responses.values, rectangular(), spec)
+        gradient = jax.jit(jax.grad(objective))(np.zeros(observed_information.num_parameters(spec)))
     assert np.abs(gradient).max() < 0.01 * np.sqrt(600) / 10  # far below the score's own standard deviation
+
+
+@pytest.mark.parametrize(
+    ("types", "dims", "anchors", "missing"),
+    [
+        (["2pl"], 1, 0, 0.0),
+        (["rasch"], 1, 0, 0.2),
+        (["1pl", "2pl", "4pl"], 1, 0, 0.2),
+        (["4pl"], 1, 3, 0.2),
+        (["1pl"], 1, 3, 0.2),
+        (["4pl"], 2, 0, 0.2),
+    ],
+)
+def test_observed_information_equals_automatic_differentiation(types, dims, anchors, missing):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (150, 9)).astype(np.int8)
+    values[rng.random(values.shape) < missing] = -1
+    spec = specification.specify(
+        np.repeat(types, 9 // len(types)),
+        dims=dims,
+        anchored=np.arange(9) < anchors,
+        slope_prior=specification.NormalPrior(0.0, 2.0),
+    )
+    array = as_array(specification.start_items(spec, (values == 1).sum(axis=0), (values >= 0).sum(axis=0)))
+    array += np.where(array == 0, 0, rng.normal(0, 0.3, array.shape))  # anywhere but at a maximum
+    array[spec.shared, 0] = 1.3
+    population = (np.array([0.4]), np.array([1.3])) if anchors else (np.zeros(dims), np.full(dims, 1.0))
+    state, quadrature = fixed_nodes.State(as_items(array), *population), rectangular(61 if dims == 1 else 15, dims=dims)
+    with jax.enable_x64(True):
+        answers = fixed_nodes.to_answers(values)
+        expected = fixed_nodes.expectation(state, answers, quadrature)
+        got = observed_information.of_all_parameters(state, answers, expected, quadrature, spec)
+        objective = penalised_likelihood(state, values, quadrature, spec)
+        reference = -np.asarray(jax.jit(jax.hessian(objective))(np.zeros(len(got))))
+    size = np.sqrt(np.abs(np.diag(reference)))
+    np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
 
 
 def test_rasch_and_1pl_are_one_model():
