@@ -112,44 +112,46 @@ def em_step(
     Returns:
         The next state, and the objective that the step began at: marginal log-likelihood plus log-prior.
     """
-    nodes = place_nodes(state, quadrature)
-    expected = expectation(state, answers, quadrature)
+    nodes, asymptotes = place_nodes(state, quadrature), has_asymptotes(state.items)
+    p, q = curves(state.items, nodes)
+    log_p, log_q = np.log(p), np.log(q)
+    expected = _expectation(log_p, log_q, quadrature.log_weights, answers)
     right, observed, mass = (np.asarray(leaf) for leaf in (expected.right, expected.observed, expected.mass))
+    wrong = observed - right
 
-    def objective(items):
+    def evaluate(items):
         p, q = curves(items, nodes)
-        return (right * np.log(p) + (observed - right) * np.log(q)).sum(axis=0) + log_prior(items, specification)
+        return p, q, (right * np.log(p) + wrong * np.log(q)).sum(axis=0) + log_prior(items, specification)
 
-    items, value, asymptotes = state.items, None, has_asymptotes(state.items)
+    items, prior = state.items, log_prior(state.items, specification)
+    value = (right * log_p + wrong * log_q).sum(axis=0) + prior
     for _ in range(INNER_STEPS):
-        gradient, information = _score(items, nodes, right, observed, asymptotes)
+        gradient, information = _score(items, nodes, p, q, right, wrong, asymptotes)
         step = scoring_step(items, gradient, information, specification)
         # without asymptotes the objective is concave, and the whole step hardly ever overshoots
         if not asymptotes:
-            before = objective(items) if value is None else value
             whole = as_items(as_array(items) + step)
-            value = objective(whole)
-            if _rises(value - before, specification):
-                items = whole
+            *at_whole, after = evaluate(whole)
+            if _rises(after - value, specification):
+                items, (p, q), value = whole, at_whole, after
                 continue
-        items, value = best_step(items, parts(step), objective, specification), None
+        items = best_step(items, parts(step), lambda items: evaluate(items)[2], specification)
+        p, q, value = evaluate(items)
     mean = mass @ nodes
     sd = np.sqrt(mass @ (nodes - mean[None, :]) ** 2)
-    reached = float(expected.log_likelihood) + log_prior(state.items, specification).sum()
+    reached = float(expected.log_likelihood) + prior.sum()
     return State(*fold_population(items, mean, sd, specification, expand=expand)), reached
 
 
-def _score(items, nodes, right, observed, asymptotes) -> tuple[np.ndarray, np.ndarray]:
+def _score(items, nodes, p, q, right, wrong, asymptotes) -> tuple[np.ndarray, np.ndarray]:
     """Gradient (I, K) and expected information (I, K, K) of answers counted at nodes; K is D + 1 without asymptotes."""
-    p, q = curves(items, nodes)
-    wrong = observed - right
     if asymptotes:
         slopes = derivatives(items, nodes)
         gradient = np.einsum("qi,qik->ik", right / p - wrong / q, slopes)
-        return gradient, np.einsum("qik,qil->ikl", (observed / (p * q))[:, :, None] * slopes, slopes)
+        return gradient, np.einsum("qik,qil->ikl", ((right + wrong) / (p * q))[:, :, None] * slopes, slopes)
     design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
     products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
-    information = (observed * p * q).T @ products
+    information = ((right + wrong) * p * q).T @ products
     return (right * q - wrong * p).T @ design, information.reshape(-1, *2 * design.shape[1:])
 
 
