@@ -26,7 +26,7 @@ from irtjax.responses import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
 SLOPE_PRIOR_SD = 2.0  # on long tests, where by chance some items are answered right by all above an ability, only
-MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
+MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
 NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
 TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.05
@@ -88,7 +88,8 @@ def fit_mml(
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
             errors, 0.01 (with asymptotes 0.05) if None.
         max_iterations: EM steps after which it ends in any case.
-        standard_errors: False leaves them out (NaN) on short tests, where they take as long as the rest.
+        standard_errors: False leaves them out (NaN) on short tests. There they come from the observed information of
+            all parameters or, beyond 3,000 of them, of each item by itself (`irtjax.inference.observed_information`).
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
         on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
@@ -176,12 +177,6 @@ def fit_mml(
 def _by_fixed_nodes(
     values, items, specification, num_nodes, *, tolerance, standard_errors, max_iterations, on_iteration
 ) -> _Estimate:
-    size = observed_information.num_parameters(specification)
-    if standard_errors and size > MOST_PARAMETERS:
-        raise InputError(
-            f"{size:,} free parameters, more than {MOST_PARAMETERS:,}, and so few responses a subject that nodes are "
-            "needed: fit fewer items, go without standard errors (standard_errors=False), or use estimator svi"
-        )
     quadrature = rectangular(num_nodes, dims=specification.dims)
     with jax.enable_x64(True):
         state, answers, iterations, converged = fixed_nodes.solve(
@@ -196,10 +191,13 @@ def _by_fixed_nodes(
         nodes = fixed_nodes.place_nodes(state, quadrature)
         found = fixed_nodes.expectation(state, answers, quadrature)
         weights, log_likelihood = np.asarray(found.weights), float(found.log_likelihood)
+        details = {}
+        covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
         if standard_errors:
-            covariances = observed_information.item_covariances(state, answers, found, quadrature, specification)
-        else:
-            covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
+            few = observed_information.num_parameters(specification) <= MOST_PARAMETERS
+            find = observed_information.item_covariances if few else observed_information.each_item_covariances
+            covariances = find(state, answers, found, quadrature, specification)
+            details["standard_errors"] = "all parameters" if few else "each item"
     ability = weights @ nodes
     return _Estimate(
         items=state.items,
@@ -215,6 +213,7 @@ def _by_fixed_nodes(
             "posteriors": "fixed nodes",
             "nodes": len(nodes),
             "node_spacing": 12 / (num_nodes - 1) * float(state.sd.max()),
+            **details,
         },
     )
 

@@ -15,10 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.inference.fixed_nodes import Answers, Expectation, State, curves, place_nodes
+from irtjax.inference import item_errors
+from irtjax.inference.fixed_nodes import Answers, Expectation, State, curves, has_asymptotes, place_nodes
 from irtjax.inference.quadrature import Quadrature
 from irtjax.inference.specification import Specification
 from irtjax.models import sigmoids
+
+ENTRIES = 2**23  # of scores of subjects on items held at a time
 
 
 def parameter_index(specification: Specification) -> np.ndarray:
@@ -211,3 +214,51 @@ def _mean_score(weights, answers, p, score):
     right, observed = answers
     expected = weights @ (p * score)
     return right * (weights @ score) - (expected if observed is None else observed * expected)
+
+
+@np.errstate(all="ignore")
+def each_item_covariances(
+    state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
+) -> np.ndarray:
+    """The same, for tests of more items than a matrix of all can be inverted of.
+
+    Each item's own block of the observed information is inverted, and the error of the scale added, which all items
+    share (`item_errors`). Left out are other shared errors: the posterior of an ability hangs on all other items that
+    the subject answered, and their parameters are estimates too. An item without a maximum has NaN, and others do not.
+    """
+    dims = specification.dims
+    size = dims + 3 if has_asymptotes(state.items) else dims + 1
+    complete = _complete(state, expected, quadrature)
+    # E s s' is in the information of complete data and, with the other sign, in what is missing of it
+    squares = _squared_means(expected.weights, answers, complete.p, complete.score[:, :, :size])
+    precision = np.asarray(specification.prior_precision)[:, :size]
+    information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
+    link = None
+    if not specification.fold_mean:
+        # given the abilities: what is missing of it is in the items' own errors already
+        anchors = ~np.asarray(specification.free)[:, dims]
+        link = complete.information[anchors, dims + 3 :, dims + 3 :].sum(axis=0)
+        about_zero = np.array([[1.0, state.mean[0]], [0.0, 1.0]])  # a change of unit, in place of about the mean
+        link = about_zero.T @ link @ about_zero
+    return item_errors.item_covariances(
+        state.items.slope, information, specification, state.sd, answers.right.shape[0], link
+    )
+
+
+def _squared_means(weights, answers, p, score) -> np.ndarray:
+    """Squares (I, K, K) of posterior mean scores (Q, I, K), summed over subjects; some items at a time."""
+    (num_subjects, num_items), size = answers.right.shape, score.shape[2]
+    block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
+    result = np.empty((num_items, size, size))
+    for at in range(0, num_items, block):
+        start = min(at, num_items - block)  # blocks of one size, so that one program does
+        part = slice(start, start + block)
+        result[part] = _squares_of_block(weights, answers, p[:, part], score[:, part], start)
+    return result
+
+
+@jax.jit
+def _squares_of_block(weights, answers, p, score, start):
+    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[1], axis=1), answers)
+    means = [_mean_score(weights, part, p, score[:, :, k]) for k in range(score.shape[2])]
+    return jnp.stack([jnp.stack([(one * other).sum(axis=0) for one in means], axis=1) for other in means], axis=2)

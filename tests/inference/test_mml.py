@@ -14,7 +14,7 @@ from scipy.stats import norm, spearmanr
 
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.inference import fixed_nodes, observed_information, specification
+from irtjax.inference import fixed_nodes, mml, observed_information, specification
 from irtjax.inference.item_step import as_array, as_items, log_prior
 from irtjax.inference.quadrature import rectangular
 from irtjax.models import ItemParameters, probabilities
@@ -450,13 +450,36 @@ def test_parameters_survive_the_file(tmp_path):
     assert isinstance(read, ItemParameters)
 
 
-def test_long_tests_of_few_answers_are_refused():
-    rng = np.random.default_rng(0)
-    values = np.full((3000, 1600), -1, np.int8)
-    for row in values:
-        row[rng.choice(1600, 10, replace=False)] = rng.integers(0, 2, 10)
-    with pytest.raises(InputError, match=r"3,1\d\d free parameters, more than 3,000, and so few responses a subject"):
-        irtjax.fit(matrix(values), "2pl", extremes="keep")
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize(
+    ("model", "anchored", "at_most"), [("1pl", 0, 0.01), ("2pl", 0, 0.02), ("3pl", 0, 0.15), ("2pl", 40, 0.02)]
+)
+def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch, model, anchored, at_most):
+    responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
+    anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
+    joint = irtjax.fit(responses, model, anchors=anchors)
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(observed_information, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
+    each = irtjax.fit(responses, model, anchors=anchors)
+    assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
+    for name in joint.item_columns:
+        if name.endswith("_se"):
+            one, other = (fit.item_columns[name][anchored:] for fit in (each, joint))
+            np.testing.assert_allclose(one, other, rtol=at_most)
+            assert abs(np.median(one / other) - 1) < 0.01
+            assert (each.item_columns[name][:anchored] == 0).all()
+    z = ((each.difficulty - truth.b) / each.difficulty_se)[anchored:]
+    assert 0.88 < (np.abs(z) < 1.96).mean() < 0.99
+
+
+def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
+    responses, theta, _ = simulate("2pl", 500, 20, seed=3)
+    values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
+    values[25:, 20] = -1  # few answers, all right above an ability and wrong below
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    with pytest.warns(FitWarning):
+        error = irtjax.fit(matrix(values), "2pl").difficulty_se
+    assert np.isfinite(error[:20]).all()
 
 
 def test_nodes_have_the_moments_of_a_normal_population():
