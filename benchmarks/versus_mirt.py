@@ -4,7 +4,7 @@ r"""Marginal maximum likelihood against the recorded CPU seconds of R's mirt, on
 
 Fits the 2PL at mirt's tolerance of 1e-7 to sets of human responses, each in a fresh process: the first fit compiles,
 the second does not, and another also finds standard errors; whether mirt's recorded times include them is not known.
-They were measured on another machine of this kind: ratios hold to a factor of about two. Expected duration: a minute.
+They were measured on another machine of this kind: ratios hold to a factor of about two. Expected duration: 10 seconds.
 """
 
 import json

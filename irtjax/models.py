@@ -6,7 +6,6 @@ Notation: ability θ (theta), difficulty b, all in logits; `p` is the probabilit
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -79,24 +78,35 @@ def probabilities(items: ItemParameters, theta: jax.Array) -> tuple[jax.Array, j
         theta: (Q, D) abilities.
 
     Returns:
-        P and 1 - P, each (Q, I).
+        P and 1 - P, each (Q, I); NumPy arrays where the arguments are.
     """
-    logit = theta @ items.slope.T + items.intercept[None, :]
-    c, d = jax.nn.sigmoid(items.lower)[None, :], jax.nn.sigmoid(items.upper)[None, :]
-    not_d = jax.nn.sigmoid(-items.upper)[None, :]
-    return c + (d - c) * jax.nn.sigmoid(logit), not_d + (d - c) * jax.nn.sigmoid(-logit)
+    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
+    (c, _), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
+    return c + (d - c) * s, not_d + (d - c) * not_s
 
 
 def derivatives(items: ItemParameters, theta: jax.Array) -> jax.Array:
-    """Derivatives of P with respect to slope_1 … slope_D, intercept, lower and upper: (Q, I, D + 3)."""
-    logit = theta @ items.slope.T + items.intercept[None, :]
-    s, not_s = jax.nn.sigmoid(logit), jax.nn.sigmoid(-logit)
-    c, d = jax.nn.sigmoid(items.lower)[None, :], jax.nn.sigmoid(items.upper)[None, :]
+    """Derivatives of P with respect to slope_1 … slope_D, intercept, lower and upper: (Q, I, D + 3).
+
+    A NumPy array where the arguments are.
+    """
+    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
+    (c, not_c), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
     by_intercept = (d - c) * s * not_s
-    by_lower = c * jax.nn.sigmoid(-items.lower)[None, :] * not_s
-    by_upper = d * jax.nn.sigmoid(-items.upper)[None, :] * s
+    xp = by_intercept.__array_namespace__()
     by_slope = by_intercept[:, :, None] * theta[:, None, :]
-    return jnp.concatenate([by_slope, jnp.stack([by_intercept, by_lower, by_upper], axis=-1)], axis=-1)
+    return xp.concatenate([by_slope, xp.stack([by_intercept, c * not_c * not_s, d * not_d * s], axis=-1)], axis=-1)
+
+
+def sigmoids(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """σ(x) and σ(-x), NumPy arrays where x is one."""
+    if not isinstance(x, np.ndarray):
+        return jax.nn.sigmoid(x), jax.nn.sigmoid(-x)
+    small = np.exp(-np.abs(x))  # one exponential for both, and none that overflows
+    large = 1 / (1 + small)
+    small *= large
+    positive = x >= 0
+    return np.where(positive, large, small), np.where(positive, small, large)
 
 
 def information(items: ItemParameters, theta: jax.Array) -> jax.Array:

@@ -1,4 +1,8 @@
-"""EM for short tests: one set of nodes for all subjects, so that both steps are matrix products."""
+"""EM for short tests: one set of nodes for all subjects, so that both steps are matrix products.
+
+What has a row for each subject stays on the device, in one small compiled function; what there is of each item at each
+node, a few thousand numbers, is NumPy's, which need not be compiled.
+"""
 
 import functools
 from collections.abc import Callable
@@ -9,85 +13,153 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.inference import squarem
-from irtjax.inference.item_step import best_step, fold_population, log_prior, parts, scoring_step
+from irtjax.inference.item_step import as_array, as_items, best_step, fold_population, log_prior, parts, scoring_step
 from irtjax.inference.quadrature import Quadrature
 from irtjax.inference.specification import Specification, without_asymptotes
 from irtjax.models import ItemParameters, derivatives, probabilities
+from irtjax.responses import MISSING
 
 EXPANDED = 150  # most EM steps with an expanded population
 SMALLEST_GAIN = 1e-8  # nats in three EM steps
+ROUNDING = 1e-9  # nats: a fall by less is none
 INNER_STEPS = 2  # Fisher-scoring steps an M-step: the nodes are few, so a second one costs next to nothing
 
 
 class State(NamedTuple):
-    """Item parameters, and mean and standard deviation (D,) of the population."""
+    """Item parameters, and mean and standard deviation (D,) of the population; NumPy arrays."""
 
     items: ItemParameters
-    mean: jax.Array
-    sd: jax.Array
+    mean: np.ndarray
+    sd: np.ndarray
 
 
 class Answers(NamedTuple):
-    """Indicators (J, I) of right and of wrong answers; a missing answer is neither."""
+    """Indicators (J, I) of right and of observed answers, the latter None where all were observed."""
 
     right: jax.Array
-    wrong: jax.Array
+    observed: jax.Array | None
 
 
-def posterior(state: State, answers: Answers, quadrature: Quadrature) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Posterior of every subject over the nodes (Bock and Aitkin 1981).
+class Expectation(NamedTuple):
+    """What the E-step finds.
 
-    Returns:
-        The nodes (Q, D) on the scale of ability, the posterior weights (J, Q), and the marginal log-likelihood of each
-        subject (J,).
+    Attributes:
+        weights: (J, Q) posterior of every subject over the nodes.
+        right: (Q, I) expected number of right answers at each node.
+        observed: (Q, I) likewise of answers, or (Q, 1) where all were observed.
+        mass: (Q,) expected share of subjects at each node.
+        log_likelihood: of all answers, in nats.
     """
-    nodes = state.mean[None, :] + state.sd[None, :] * quadrature.nodes
-    p, q = _probabilities(state.items, nodes)
-    joint = answers.right @ jnp.log(p).T + answers.wrong @ jnp.log(q).T + quadrature.log_weights[None, :]
-    marginal = jax.nn.logsumexp(joint, axis=1)
-    return nodes, jnp.exp(joint - marginal[:, None]), marginal
+
+    weights: jax.Array
+    right: jax.Array
+    observed: jax.Array
+    mass: jax.Array
+    log_likelihood: jax.Array
 
 
-def log_likelihood(state: State, answers: Answers, quadrature: Quadrature) -> jax.Array:
-    """Marginal log-likelihood of all answers, in nats."""
-    return posterior(state, answers, quadrature)[2].sum()
+def to_answers(values: np.ndarray) -> Answers:
+    """Puts responses (J, I) int8 on the device."""
+    observed = values != MISSING
+    return jax.device_put(Answers((values == 1).astype(float), None if observed.all() else observed.astype(float)))
 
 
+def has_asymptotes(items: ItemParameters) -> bool:
+    """Whether any item has one."""
+    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
+
+
+def place_nodes(state: State, quadrature: Quadrature) -> np.ndarray:
+    """The nodes (Q, D) on the scale of ability."""
+    return state.mean[None, :] + state.sd[None, :] * quadrature.nodes
+
+
+def curves(items: ItemParameters, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (Q, I) of a right and of a wrong answer.
+
+    At least 1e-300: an item on its way to infinity must not turn the sums over all others into NaN.
+    """
+    p, q = probabilities(items, nodes)
+    return np.maximum(p, 1e-300), np.maximum(q, 1e-300)
+
+
+def expectation(state: State, answers: Answers, quadrature: Quadrature) -> Expectation:
+    """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981)."""
+    p, q = curves(state.items, place_nodes(state, quadrature))
+    return _expectation(np.log(p), np.log(q), quadrature.log_weights, answers)
+
+
+@jax.jit
+def _expectation(log_p, log_q, log_weights, answers):
+    right, observed = answers
+    joint = right @ (log_p - log_q).T + log_weights[None, :]
+    joint += log_q.sum(axis=1)[None, :] if observed is None else observed @ log_q.T
+    largest = joint.max(axis=1)
+    weights = jnp.exp(joint - largest[:, None])
+    total = weights.sum(axis=1)
+    weights /= total[:, None]
+    mass = weights.sum(axis=0)
+    answered = mass[:, None] if observed is None else weights.T @ observed
+    return Expectation(weights, weights.T @ right, answered, mass / right.shape[0], (largest + jnp.log(total)).sum())
+
+
+@np.errstate(all="ignore")  # an item may run off to infinity
 def em_step(
-    state: State, answers: Answers, quadrature: Quadrature, specification: Specification, *, expand: bool | jax.Array
-) -> tuple[State, jax.Array]:
+    state: State, answers: Answers, quadrature: Quadrature, specification: Specification, *, expand: bool
+) -> tuple[State, float]:
     """One step of EM, its population expanded or not (see `fold_population`).
 
     Returns:
         The next state, and the objective that the step began at: marginal log-likelihood plus log-prior.
     """
-    nodes, weights, marginal = posterior(state, answers, quadrature)
-    # expected numbers of right and wrong answers at each node: all that the items need to know of the subjects
-    right, wrong = weights.T @ answers.right, weights.T @ answers.wrong
+    nodes, asymptotes = place_nodes(state, quadrature), has_asymptotes(state.items)
+    p, q = curves(state.items, nodes)
+    log_p, log_q = np.log(p), np.log(q)
+    expected = _expectation(log_p, log_q, quadrature.log_weights, answers)
+    right, observed, mass = (np.asarray(leaf) for leaf in (expected.right, expected.observed, expected.mass))
+    wrong = observed - right
 
-    def objective(items):
-        p, q = _probabilities(items, nodes)
-        return (right * jnp.log(p) + wrong * jnp.log(q)).sum(axis=0) + log_prior(items, specification)
+    def evaluate(items):
+        p, q = curves(items, nodes)
+        return p, q, (right * np.log(p) + wrong * np.log(q)).sum(axis=0) + log_prior(items, specification)
 
-    def improve(_, items):
-        p, q = _probabilities(items, nodes)
-        slopes = derivatives(items, nodes)
-        gradient = jnp.einsum("qi,qik->ik", right / p - wrong / q, slopes)
-        information = jnp.einsum("qi,qik,qil->ikl", (right + wrong) / (p * q), slopes, slopes)
+    items, prior = state.items, log_prior(state.items, specification)
+    value = (right * log_p + wrong * log_q).sum(axis=0) + prior
+    for _ in range(INNER_STEPS):
+        gradient, information = _score(items, nodes, p, q, right, wrong, asymptotes)
         step = scoring_step(items, gradient, information, specification)
-        return best_step(items, parts(step), objective, specification)
-
-    items = jax.lax.fori_loop(0, INNER_STEPS, improve, state.items)
-    mass = weights.mean(axis=0)
+        # without asymptotes the objective is concave, and the whole step hardly ever overshoots
+        if not asymptotes:
+            whole = as_items(as_array(items) + step)
+            *at_whole, after = evaluate(whole)
+            if _rises(after - value, specification):
+                items, (p, q), value = whole, at_whole, after
+                continue
+        items = best_step(items, parts(step), lambda items: evaluate(items)[2], specification)
+        p, q, value = evaluate(items)
     mean = mass @ nodes
-    sd = jnp.sqrt(mass @ (nodes - mean[None, :]) ** 2)
-    reached = marginal.sum() + log_prior(state.items, specification).sum()
+    sd = np.sqrt(mass @ (nodes - mean[None, :]) ** 2)
+    reached = float(expected.log_likelihood) + prior.sum()
     return State(*fold_population(items, mean, sd, specification, expand=expand)), reached
 
 
-def _probabilities(items: ItemParameters, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """At least 1e-300: an item on its way to infinity must not turn the sums over all others into NaN."""
-    return jax.tree.map(lambda p: jnp.maximum(p, 1e-300), probabilities(items, nodes))
+def _score(items, nodes, p, q, right, wrong, asymptotes) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient (I, K) and expected information (I, K, K) of answers counted at nodes; K is D + 1 without asymptotes."""
+    if asymptotes:
+        slopes = derivatives(items, nodes)
+        gradient = np.einsum("qi,qik->ik", right / p - wrong / q, slopes)
+        return gradient, np.einsum("qik,qil->ikl", ((right + wrong) / (p * q))[:, :, None] * slopes, slopes)
+    design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
+    products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
+    information = ((right + wrong) * p * q).T @ products
+    return (right * q - wrong * p).T @ design, information.reshape(-1, *2 * design.shape[1:])
+
+
+def _rises(gain, specification) -> bool:
+    """Whether no item loses; items that share a slope count as one."""
+    if specification.has_shared:
+        gain = np.where(specification.shared, gain[specification.shared].sum(), gain)
+    return bool((gain > -ROUNDING).all())
 
 
 def solve(
@@ -115,8 +187,7 @@ def solve(
         Where it ended, the answers as it used them, the EM steps made and whether it has converged.
     """
     dims = specification.dims
-    state = State(jax.tree.map(jnp.asarray, items), jnp.zeros(dims), jnp.ones(dims))
-    answers = Answers(jnp.asarray(values == 1, float), jnp.asarray(values == 0, float))
+    state, answers = State(items, np.zeros(dims), np.ones(dims)), to_answers(values)
     iterations, soon = 0, min(EXPANDED, max_iterations)
     climb = functools.partial(_climb, answers=answers, quadrature=quadrature, on_iteration=on_iteration)
     if np.asarray(specification.free)[:, dims + 1 :].any():
@@ -130,9 +201,6 @@ def solve(
     return state, answers, iterations, converged
 
 
-_em_step = jax.jit(em_step)
-
-
 def _climb(state, specification, expand, iterations, limit, tolerance, *, answers, quadrature, on_iteration):
     """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
 
@@ -140,7 +208,7 @@ def _climb(state, specification, expand, iterations, limit, tolerance, *, answer
         The state, the EM steps made so far, and whether it has converged.
     """
     step = functools.partial(
-        _em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
+        em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
     )
     last, stalled, converged = -np.inf, 0, False
     while iterations < limit and not converged:

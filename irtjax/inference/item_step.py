@@ -1,9 +1,12 @@
-"""Fisher-scoring steps for the parameters of all items, given gradients and information."""
+"""Fisher-scoring steps for the parameters of all items, given gradients and information.
+
+NumPy arrays give NumPy arrays, at once; JAX arrays are for functions to be compiled.
+"""
 
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from irtjax.inference.specification import Specification
 from irtjax.models import ItemParameters
@@ -14,7 +17,8 @@ MAX_CHANGE = 1.0  # of any parameter in one step: a first step from afar must no
 
 def as_array(items: ItemParameters) -> jax.Array:
     """(I, D + 3): slopes, intercept, lower, upper."""
-    return jnp.concatenate([items.slope, jnp.stack([items.intercept, items.lower, items.upper], axis=1)], axis=1)
+    xp = items.slope.__array_namespace__()
+    return xp.concatenate([items.slope, *(leaf[:, None] for leaf in items[1:])], axis=1)
 
 
 def as_items(array: jax.Array) -> ItemParameters:
@@ -40,44 +44,45 @@ def scoring_step(
     Returns:
         (I, D + 3).
     """
-    num_parameters = gradient.shape[1]
+    xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
     array = as_array(items)[:, :num_parameters]
-    precision = jnp.asarray(specification.prior_precision, array.dtype)[:, :num_parameters]
+    identity = xp.eye(num_parameters, dtype=array.dtype)[None]
+    precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :num_parameters]
     gradient = gradient - precision * _distance(array, specification)
-    information = information + precision[:, :, None] * jnp.eye(num_parameters, dtype=array.dtype)[None]
+    information = information + precision[:, :, None] * identity
 
-    shared = jnp.asarray(specification.shared)
-    free = jnp.asarray(specification.free)[:, :num_parameters]
-    own = free.at[:, 0].set(free[:, 0] & ~shared)
-    own_gradient = jnp.where(own, gradient, 0.0)
-    own_information = jnp.where(own[:, :, None] & own[:, None, :], information, 0.0)
+    shared, free = xp.asarray(specification.shared), xp.asarray(specification.free)[:, :num_parameters]
+    own = free & ~(shared[:, None] & (xp.arange(num_parameters) == 0)[None, :])
+    own_gradient = xp.where(own, gradient, 0.0)
+    own_information = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
     # a unit diagonal where nothing is free, and a trace of one where nothing is known, keep the systems regular
-    tiny = jnp.finfo(array.dtype).eps * (1 + jnp.abs(information).max())
-    diagonal = jnp.where(own, tiny, 1.0)
-    own_information = own_information + diagonal[:, :, None] * jnp.eye(num_parameters, dtype=array.dtype)[None]
+    tiny = xp.finfo(array.dtype).eps * (1 + xp.abs(information).max(axis=(1, 2)))
+    own_information = own_information + xp.where(own, tiny[:, None], 1.0)[:, :, None] * identity
     step = solve(own_information, own_gradient)
 
     if specification.has_shared:
         weight = shared.astype(array.dtype)
-        coupling = jnp.where(own, information[:, :, 0], 0.0) * weight[:, None]
+        coupling = xp.where(own, information[:, :, 0], 0.0) * weight[:, None]
         response = solve(own_information, coupling)
         rest = (weight * gradient[:, 0] - (coupling * step).sum(1)).sum()
         curvature = (weight * information[:, 0, 0] - (coupling * response).sum(1)).sum()
-        common = rest / curvature
-        step = (step - common * response).at[:, 0].add(weight * common)
+        # of a unit change of the common slope: its own, and the response of the others
+        step = step + rest / curvature * (weight[:, None] * identity[0, :1] - response)
 
-    step = jnp.where(free, step, 0.0)
+    step = xp.where(free, step, 0.0)
     # a long step is shortened as a whole: cut parameter by parameter it might no longer lead uphill
-    factor = jnp.minimum(1.0, MAX_CHANGE / jnp.maximum(jnp.abs(step).max(axis=1), MAX_CHANGE))
+    factor = xp.minimum(1.0, MAX_CHANGE / xp.maximum(xp.abs(step).max(axis=1), MAX_CHANGE))
     if specification.has_shared:
-        factor = jnp.where(shared, jnp.where(shared, factor, 1.0).min(), factor)
-    return jnp.pad(factor[:, None] * step, ((0, 0), (0, items.slope.shape[1] + 3 - num_parameters)))
+        factor = xp.where(shared, xp.where(shared, factor, 1.0).min(), factor)
+    none = xp.zeros((step.shape[0], items.slope.shape[1] + 3 - num_parameters), dtype=step.dtype)
+    return xp.concatenate([factor[:, None] * step, none], axis=1)
 
 
 def solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
     """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
     size = vectors.shape[1]
-    rows = [jnp.concatenate([matrices[:, k], vectors[:, k : k + 1]], axis=1) for k in range(size)]
+    xp = vectors.__array_namespace__()
+    rows = [xp.concatenate([matrices[:, k], vectors[:, k : k + 1]], axis=1) for k in range(size)]
     for k in range(size):
         for below in range(k + 1, size):
             rows[below] = rows[below] - (rows[below][:, k] / rows[k][:, k])[:, None] * rows[k]
@@ -85,7 +90,7 @@ def solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
     for k in reversed(range(size)):
         known = sum((rows[k][:, later] * solution[later] for later in range(k + 1, size)), 0.0)
         solution[k] = (rows[k][:, size] - known) / rows[k][:, k]
-    return jnp.stack(solution, axis=1)
+    return xp.stack(solution, axis=1)
 
 
 def best_step(
@@ -106,41 +111,43 @@ def best_step(
         specification: says which items share a slope.
     """
     tried = candidates(items, steps)
-    return best_of(tried, jax.lax.map(lambda candidate: objective(as_items(candidate)), tried), specification)
+    return best_of(tried, np.stack([objective(as_items(one)) for one in tried]), specification)
 
 
 def candidates(items: ItemParameters, steps: jax.Array) -> jax.Array:
     """(S + 1, I, D + 3): where each of the steps (S, I, D + 3) leads, and last where it begins."""
     array = as_array(items)[None]
-    return jnp.concatenate([jnp.where(steps == 0, array, array + steps), array])  # held ones are infinite
+    xp = array.__array_namespace__()
+    return xp.concatenate([xp.where(steps == 0, array, array + steps), array])  # held ones are infinite
 
 
-def best_of(tried: jax.Array, objectives: jax.Array, specification: Specification) -> ItemParameters:
+def best_of(tried: jax.Array, values: jax.Array, specification: Specification) -> ItemParameters:
     """Of the candidates (S + 1, I, D + 3) the best of each item by its objective (S + 1, I)."""
-    values = objectives
+    xp = values.__array_namespace__()
     if specification.has_shared:
-        shared = jnp.asarray(specification.shared)[None, :]
-        values = jnp.where(shared, jnp.where(shared, values, 0.0).sum(axis=1, keepdims=True), values)
-    best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values), axis=0)  # an item may run off to infinity
-    return as_items(jnp.take_along_axis(tried, best[None, :, None], axis=0)[0])
+        shared = xp.asarray(specification.shared)[None, :]
+        values = xp.where(shared, xp.where(shared, values, 0.0).sum(axis=1, keepdims=True), values)
+    best = xp.argmax(xp.where(xp.isnan(values), -xp.inf, values), axis=0)  # an item may run off to infinity
+    return as_items(xp.take_along_axis(tried, best[None, :, None], axis=0)[0])
 
 
 def parts(step: jax.Array) -> jax.Array:
     """Parts of a step, for `best_step`."""
-    return jnp.stack([part * step for part in STEP_PARTS])
+    return step.__array_namespace__().stack([part * step for part in STEP_PARTS])
 
 
 def log_prior(items: ItemParameters, specification: Specification) -> jax.Array:
     """Log-density (I,) of the normal priors of each item, up to a constant."""
     distance = _distance(as_array(items), specification)
-    return -0.5 * (jnp.asarray(specification.prior_precision, distance.dtype) * distance**2).sum(axis=1)
+    xp = distance.__array_namespace__()
+    return -0.5 * (xp.asarray(specification.prior_precision, dtype=distance.dtype) * distance**2).sum(axis=1)
 
 
 def _distance(array: jax.Array, specification: Specification) -> jax.Array:
     # an asymptote that does not exist is infinite; it has no prior, but 0 · inf would be NaN
-    width = array.shape[1]
-    has_prior = jnp.asarray(specification.prior_precision)[:, :width] > 0
-    return jnp.where(has_prior, array - jnp.asarray(specification.prior_mean, array.dtype)[:, :width], 0.0)
+    xp, width = array.__array_namespace__(), array.shape[1]
+    has_prior = xp.asarray(specification.prior_precision)[:, :width] > 0
+    return xp.where(has_prior, array - xp.asarray(specification.prior_mean, dtype=array.dtype)[:, :width], 0.0)
 
 
 def fold_population(
@@ -154,12 +161,13 @@ def fold_population(
     1e-4 of a slope only; without `expand` what was found is dropped instead, which is EM itself.
     """
     slope, intercept = items.slope, items.intercept
+    xp = slope.__array_namespace__()
     if specification.fold_mean:
-        intercept = jnp.where(expand, intercept + slope @ mean, intercept)
-        mean = jnp.zeros_like(mean)
+        intercept = xp.where(expand, intercept + slope @ mean, intercept)
+        mean = xp.zeros_like(mean)
     if specification.fold_sd:
         # a slope that is held must not wander off with the unit, fold by fold
-        free = jnp.asarray(specification.free)[:, : slope.shape[1]]
-        slope = jnp.where(expand & free, slope * sd[None, :], slope)
-        sd = jnp.ones_like(sd)
+        free = xp.asarray(specification.free)[:, : slope.shape[1]]
+        slope = xp.where(expand & free, slope * sd[None, :], slope)
+        sd = xp.ones_like(sd)
     return items._replace(slope=slope, intercept=intercept), mean, sd

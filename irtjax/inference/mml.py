@@ -28,7 +28,7 @@ from irtjax.responses import ResponseMatrix, counts, require_estimable
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where its estimate starts
 SHORT_PRIORS = {"slope": None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
-MOST_PARAMETERS = 3000  # standard errors by nodes invert a dense matrix of this size
+MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
 NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
 NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
 TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.02
@@ -91,7 +91,8 @@ def fit_mml(
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
             errors, 0.01 (with asymptotes 0.02) if None.
         max_iterations: EM steps after which it ends in any case.
-        standard_errors: False leaves them out (NaN) on short tests, where they take as long as the rest.
+        standard_errors: False leaves them out (NaN) on short tests. There they come from the observed information of
+            all parameters or, beyond 3,000 of them, of each item by itself (`irtjax.inference.observed_information`).
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.mesh.mesh_of`).
         on_iteration: called with the number of EM steps and the objective (short) or the largest change (long).
 
@@ -180,12 +181,6 @@ def fit_mml(
 def _by_fixed_nodes(
     values, items, specification, num_nodes, *, tolerance, standard_errors, max_iterations, on_iteration
 ) -> _Estimate:
-    size = observed_information.num_parameters(specification)
-    if standard_errors and size > MOST_PARAMETERS:
-        raise InputError(
-            f"{size:,} free parameters, more than {MOST_PARAMETERS:,}, and so few responses a subject that nodes are "
-            "needed: fit fewer items, go without standard errors (standard_errors=False), or use estimator svi"
-        )
     quadrature = rectangular(num_nodes, dims=specification.dims)
     with jax.enable_x64(True):
         state, answers, iterations, converged = fixed_nodes.solve(
@@ -197,19 +192,26 @@ def _by_fixed_nodes(
             max_iterations=max_iterations,
             on_iteration=on_iteration,
         )
-        nodes, weights, marginal = map(np.asarray, jax.jit(fixed_nodes.posterior)(state, answers, quadrature))
+        nodes = fixed_nodes.place_nodes(state, quadrature)
+        found = fixed_nodes.expectation(state, answers, quadrature)
+        weights, log_likelihood = np.asarray(found.weights), float(found.log_likelihood)
+        details = {}
+        covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
         if standard_errors:
-            covariances = observed_information.item_covariances(state, answers, quadrature, specification)
-        else:
-            covariances = np.full((values.shape[1], *2 * specification.free.shape[1:]), np.nan)
-        state = jax.tree.map(np.asarray, state)
+            arguments = state, answers, found, quadrature, specification
+            details["standard_errors"] = "all parameters"
+            if observed_information.num_parameters(specification) <= MOST_PARAMETERS:
+                covariances = observed_information.item_covariances(*arguments)
+            if np.isnan(covariances).all(axis=(1, 2)).any():  # too many parameters, or one that ran off to infinity
+                details["standard_errors"] = "each item"
+                covariances = observed_information.each_item_covariances(*arguments)
     ability = weights @ nodes
     return _Estimate(
         items=state.items,
         covariances=covariances,
         ability=ability,
         ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
-        log_likelihood=float(marginal.sum()),
+        log_likelihood=log_likelihood,
         mean=state.mean,
         sd=state.sd,
         iterations=iterations,
@@ -219,6 +221,7 @@ def _by_fixed_nodes(
             "priors": item_priors.summary(specification),
             "nodes": len(nodes),
             "node_spacing": 12 / (num_nodes - 1) * float(state.sd.max()),
+            **details,
         },
     )
 

@@ -14,9 +14,10 @@ from scipy.stats import norm, spearmanr
 
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.inference import fixed_nodes, observed_information, specification
+from irtjax.inference import fixed_nodes, mml, observed_information, specification
+from irtjax.inference.item_step import as_array, as_items, log_prior
 from irtjax.inference.quadrature import rectangular
-from irtjax.models import ItemParameters
+from irtjax.models import ItemParameters, probabilities
 
 
 def simulate(model, num_subjects, num_items, seed=0, missing=0.0, mean=0.0, sd=1.0):
@@ -155,23 +156,76 @@ def test_marginal_likelihood_equals_brute_force():
     np.testing.assert_allclose(fit.ability, eap, atol=1e-4)
 
 
+def penalised_likelihood(state, values, quadrature, spec):
+    """Marginal log-likelihood and log-prior of a change of the free parameters, for automatic differentiation."""
+    index, dims = observed_information.parameter_index(spec), spec.dims
+    array = as_array(state.items)
+
+    def objective(change):
+        # an asymptote that does not exist is infinite: adding to it would make its derivative NaN
+        changed = jnp.where(index >= 0, np.where(index >= 0, array, 0.0) + change[np.maximum(index, 0)], array)
+        items, at = as_items(changed), index.max() + 1
+        mean, sd = jnp.asarray(state.mean), jnp.asarray(state.sd)
+        if not spec.fold_mean:
+            mean, at = mean + change[at : at + dims], at + dims
+        if not spec.fold_sd:
+            sd = sd * jnp.exp(change[at : at + dims])
+        p, q = probabilities(items, mean[None, :] + sd[None, :] * quadrature.nodes)
+        joint = (values == 1).astype(float) @ jnp.log(p).T + (values == 0).astype(float) @ jnp.log(q).T
+        marginal = jax.nn.logsumexp(joint + quadrature.log_weights[None, :], axis=1)
+        return marginal.sum() + log_prior(items, spec).sum()
+
+    return objective
+
+
 @pytest.mark.parametrize("model", ["rasch", "1pl", "2pl", "3pl", "4pl"])
 def test_the_gradient_vanishes_at_the_estimate(model):
     responses, _, _ = simulate("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
     fit = irtjax.inference.mml.fit_mml(responses, model, tolerance=1e-8)
-    types = specification.item_types(model, 15)
-    spec = specification.specify(types)
-    index = observed_information.parameter_index(spec)
+    spec = specification.specify(specification.item_types(model, 15))
     with jax.enable_x64(True):
         state = fixed_nodes.State(
-            jax.tree.map(jnp.asarray, fit.parameters),
-            jnp.asarray(fit.details["population_mean"]),
-            jnp.asarray(fit.details["population_sd"]),
+            fit.parameters, np.array(fit.details["population_mean"]), np.array(fit.details["population_sd"])
         )
-        answers = fixed_nodes.Answers(*(jnp.asarray(responses.values == value, float) for value in (1, 0)))
-        objective = observed_information._objective(state, answers, rectangular(), spec, jnp.asarray(index))
-        gradient = jax.grad(objective)(jnp.zeros(observed_information.num_parameters(spec)))
+        objective = penalised_likelihood(state, responses.values, rectangular(), spec)
+        gradient = jax.jit(jax.grad(objective))(np.zeros(observed_information.num_parameters(spec)))
     assert np.abs(gradient).max() < 0.01 * np.sqrt(600) / 10  # far below the score's own standard deviation
+
+
+@pytest.mark.parametrize(
+    ("types", "dims", "anchors", "missing"),
+    [
+        (["2pl"], 1, 0, 0.0),
+        (["rasch"], 1, 0, 0.2),
+        (["1pl", "2pl", "4pl"], 1, 0, 0.2),
+        (["4pl"], 1, 3, 0.2),
+        (["1pl"], 1, 3, 0.2),
+        (["4pl"], 2, 0, 0.2),
+    ],
+)
+def test_observed_information_equals_automatic_differentiation(types, dims, anchors, missing):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (150, 9)).astype(np.int8)
+    values[rng.random(values.shape) < missing] = -1
+    spec = specification.specify(
+        np.repeat(types, 9 // len(types)),
+        dims=dims,
+        anchored=np.arange(9) < anchors,
+        slope_prior=specification.NormalPrior(0.0, 2.0),
+    )
+    array = as_array(specification.start_items(spec, (values == 1).sum(axis=0), (values >= 0).sum(axis=0)))
+    array += np.where(array == 0, 0, rng.normal(0, 0.3, array.shape))  # anywhere but at a maximum
+    array[spec.shared, 0] = 1.3
+    population = (np.array([0.4]), np.array([1.3])) if anchors else (np.zeros(dims), np.full(dims, 1.0))
+    state, quadrature = fixed_nodes.State(as_items(array), *population), rectangular(61 if dims == 1 else 15, dims=dims)
+    with jax.enable_x64(True):
+        answers = fixed_nodes.to_answers(values)
+        expected = fixed_nodes.expectation(state, answers, quadrature)
+        got = observed_information.of_all_parameters(state, answers, expected, quadrature, spec)
+        objective = penalised_likelihood(state, values, quadrature, spec)
+        reference = -np.asarray(jax.jit(jax.hessian(objective))(np.zeros(len(got))))
+    size = np.sqrt(np.abs(np.diag(reference)))
+    np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
 
 
 def test_rasch_and_1pl_are_one_model():
@@ -276,13 +330,13 @@ def test_missing_equals_dropped():
     with jax.enable_x64(True):
 
         def marginal(values, keep):
-            items = ItemParameters(*(jnp.asarray(leaf)[keep] for leaf in fit.parameters))
-            state = fixed_nodes.State(items, jnp.zeros(1), jnp.ones(1))
-            answers = fixed_nodes.Answers(*(jnp.asarray(values == value, float) for value in (1, 0)))
-            return fixed_nodes.posterior(state, answers, rectangular())[2]
+            items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
+            state = fixed_nodes.State(items, np.zeros(1), np.ones(1))
+            return fixed_nodes.expectation(state, fixed_nodes.to_answers(values), rectangular())
 
         masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
-    np.testing.assert_allclose(masked, dropped, rtol=1e-12)
+    np.testing.assert_allclose(masked.weights, dropped.weights, rtol=1e-12)
+    np.testing.assert_allclose(masked.log_likelihood, dropped.log_likelihood, rtol=1e-12)
 
 
 def test_permuting_subjects_and_items_permutes_the_estimates():
@@ -396,13 +450,36 @@ def test_parameters_survive_the_file(tmp_path):
     assert isinstance(read, ItemParameters)
 
 
-def test_long_tests_of_few_answers_are_refused():
-    rng = np.random.default_rng(0)
-    values = np.full((3000, 1600), -1, np.int8)
-    for row in values:
-        row[rng.choice(1600, 10, replace=False)] = rng.integers(0, 2, 10)
-    with pytest.raises(InputError, match=r"3,1\d\d free parameters, more than 3,000, and so few responses a subject"):
-        irtjax.fit(matrix(values), "2pl", extremes="keep")
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize(
+    ("model", "anchored", "at_most"), [("1pl", 0, 0.01), ("2pl", 0, 0.02), ("3pl", 0, 0.15), ("2pl", 40, 0.02)]
+)
+def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch, model, anchored, at_most):
+    responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
+    anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
+    joint = irtjax.fit(responses, model, anchors=anchors)
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(observed_information, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
+    each = irtjax.fit(responses, model, anchors=anchors)
+    assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
+    for name in joint.item_columns:
+        if name.endswith("_se"):
+            one, other = (fit.item_columns[name][anchored:] for fit in (each, joint))
+            np.testing.assert_allclose(one, other, rtol=at_most)
+            assert abs(np.median(one / other) - 1) < 0.01
+            assert (each.item_columns[name][:anchored] == 0).all()
+    z = ((each.difficulty - truth.b) / each.difficulty_se)[anchored:]
+    assert 0.88 < (np.abs(z) < 1.96).mean() < 0.99
+
+
+def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
+    responses, theta, _ = simulate("2pl", 500, 20, seed=3)
+    values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
+    values[25:, 20] = -1  # few answers, all right above an ability and wrong below
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    with pytest.warns(FitWarning):
+        error = irtjax.fit(matrix(values), "2pl").difficulty_se
+    assert np.isfinite(error[:20]).all()
 
 
 def test_nodes_have_the_moments_of_a_normal_population():
