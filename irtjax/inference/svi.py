@@ -17,7 +17,16 @@ from numpyro.infer import SVI, Trace_ELBO
 from irtjax.errors import InputError
 from irtjax.inference import svi_start
 from irtjax.inference.result import Fit
-from irtjax.inference.svi_model import MODELS, PRIORS, PriorFunction, guide, hyperparameters, model, relative
+from irtjax.inference.svi_model import (
+    MODELS,
+    PRIORS,
+    PriorFunction,
+    guide,
+    hyperparameters,
+    item_moments,
+    model,
+    relative,
+)
 from irtjax.inference.svi_start import STARTS
 from irtjax.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.mesh import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
@@ -28,7 +37,7 @@ CHUNK = 25  # steps between looks at the movement
 STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
 STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
 AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
-PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "discrimination": BY_ITEM}
+PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
 
 
 class AntitheticELBO(Trace_ELBO):
@@ -97,8 +106,8 @@ def fit_svi(
         on_chunk: called with the number of steps made and the ELBO after each chunk.
 
     Returns:
-        Posterior means and standard deviations. A mean-field guide understates the latter where abilities and
-        difficulties are correlated in the posterior: most on short tests.
+        Posterior means and standard deviations; difficulties of the 2PL by `svi_model.item_moments`. A mean-field guide
+        understates the latter where abilities and items are correlated in the posterior: most on short tests.
 
     Raises:
         InputError: an unknown model, priors or start, no steps, or a subject or an item without responses.
@@ -130,14 +139,17 @@ def fit_svi(
     settings = Settings(model, PRIORS.get(priors, priors), batch_subjects, batch_items, mesh)
     began_at = svi_start.starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
     values = place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
-    began_at = {site: place(normal, mesh, PLACES.get(site, EVERYWHERE)) for site, normal in began_at.items()}
+    began_at = svi_start.Start(
+        {site: place(normal, mesh, PLACES.get(site, EVERYWHERE)) for site, normal in began_at.sites.items()},
+        None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
+    )
 
     init, advance, elbo_of = _programs(settings)
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
     step_size, converged, steps = next(step_sizes), False, 0
     trace, resting, moved, at_rest = [], [], math.inf, 0
-    last = {site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.items()}
+    last = {site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.sites.items()}
     while steps < max_steps and not converged:
         state, mean, movement = advance(state, step_size, began_at, values, last)
         steps += CHUNK
@@ -159,11 +171,12 @@ def fit_svi(
         last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *resting)
         trace.append(float(elbo_of(state, began_at, values)))
     posterior = {
-        site: jax.tree.map(lambda x: np.asarray(x, np.float64), relative(began_at[site], *last[site]))
-        for site in PLACES
-        if site in began_at
+        site: jax.tree.map(lambda x: np.asarray(x, np.float64), relative(begun, *last[site]))
+        for site, begun in began_at.sites.items()
+        if site in PLACES
     }
-    return _result(responses, settings, posterior, priors, start, seed, steps, converged, trace, values, began)
+    pivots = None if began_at.pivots is None else np.asarray(began_at.pivots, np.float64)
+    return _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began)
 
 
 @functools.cache
@@ -174,7 +187,7 @@ def _programs(settings: Settings):
     svi = SVI(functools.partial(model, **bound), functools.partial(guide, **bound), optimizer, AntitheticELBO())
 
     def means(params, start):
-        return {site: (params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start}
+        return {site: (params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
 
     def advance(state, step_size, start, responses, last):
         """A chunk of steps: the state, the mean of the guide's parameters, and how far it is from the last one."""
@@ -224,21 +237,22 @@ def _movement(mean, last) -> jax.Array:
     return jnp.stack(changes).max()
 
 
-def _result(responses, settings, posterior, priors, start, seed, steps, converged, trace, values, began) -> Fit:
-    ability, difficulty = posterior["ability"], posterior["difficulty"]
-    on_device = [jnp.asarray(posterior[site].loc, jnp.float32) for site in PLACES if site in posterior]
+def _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began) -> Fit:
+    ability = posterior["ability"]
     num_items, origin = responses.num_items, ability.loc.mean()
     if settings.model == "1pl":
-        log_likelihood = log_likelihood_1pl(*on_device, values, settings.mesh)
+        difficulty = posterior["difficulty"]
+        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, difficulty.loc)]
+        log_likelihood = log_likelihood_1pl(*point, values, settings.mesh)
         unit, slope, columns = 1.0, np.ones(num_items), {}
         num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
     else:
-        theta, b, log_a = on_device
-        log_likelihood = log_likelihood_2pl(theta, jnp.exp(log_a), b, values, settings.mesh)
-        log_slope = posterior["discrimination"]
+        slopes, difficulty = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
+        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, slopes.loc, difficulty.loc)]
+        log_likelihood = log_likelihood_2pl(*point, values, settings.mesh)
         unit = math.sqrt((ability.loc - origin).var() + (ability.scale**2).mean())
-        slope = unit * np.exp(log_slope.loc + log_slope.scale**2 / 2)  # mean of a log-normal distribution
-        columns = {"discrimination": slope, "discrimination_se": slope * np.sqrt(np.expm1(log_slope.scale**2))}
+        slope = unit * slopes.loc
+        columns = {"discrimination": slope, "discrimination_se": unit * slopes.scale}
         num_parameters = responses.num_subjects + 2 * num_items - 2
     b = (difficulty.loc - origin) / unit
     return Fit(

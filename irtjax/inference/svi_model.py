@@ -1,4 +1,4 @@
-"""The NumPyro model of responses, its priors, and the mean-field guide."""
+"""The NumPyro model of responses, its priors, and the guide."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
@@ -70,7 +71,16 @@ class Normal(NamedTuple):
     scale: jax.Array
 
 
-Start = dict[str, Normal]
+class Start(NamedTuple):
+    """Where a guide begins.
+
+    Attributes:
+        sites: of the model by name, positive ones by their logarithm; the 2PL has "intercept" in place of "difficulty".
+        pivots: (I,) abilities at which intercepts are taken; None in the 1PL.
+    """
+
+    sites: dict[str, Normal]
+    pivots: jax.Array | None
 
 
 def model(start: Start, responses: jax.Array, *, model: str, priors: PriorFunction, batch_subjects, batch_items, mesh):
@@ -106,7 +116,14 @@ def guide(
     mesh,
     sign=1.0,
 ):
-    """Mean-field normal guide (positive sites log-normal), its parameters relative to `start`.
+    """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
+
+    In the 2PL b_i is not independent of a_i: easy and hard items fix the logit c_i = a_i (t_i - b_i) at an ability t_i
+    near those that they divide, and thereby a b that runs off as a falls. Hence c_i and log a_i are independent here,
+
+        log a_i ~ N(., .),   c_i ~ N(m_i, s_i²),   so that   b_i | a_i ~ N(t_i - m_i / a_i, (s_i / a_i)²)
+
+    with the pivot t_i of `start`, c in logits, t and b on the scale of ability.
 
     Each location is `start.loc + start.scale * shift`, each scale `start.scale * stretch`, and the parameters
     are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
@@ -120,15 +137,20 @@ def guide(
         numpyro.sample("ability", _posterior("ability", start, sign, [], None if batch_subjects is None else rows))
     with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
         columns = None if batch_items is None else columns
-        numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
-        if model == "2pl":
-            numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+        if model == "1pl":
+            numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
+        else:
+            a = numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+            pivots = start.pivots if columns is None else start.pivots[columns]
+            to_difficulty = AffineTransform(pivots, -1 / a)
+            numpyro.sample("difficulty", _posterior("intercept", start, sign, [to_difficulty], columns))
 
 
 def _posterior(site, start, sign, transforms, index=None):
-    shift = numpyro.param(f"{site}_shift", jnp.zeros_like(start[site].loc))
-    stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(start[site].scale), constraint=dist.constraints.positive)
-    loc, scale = relative(start[site], shift, stretch)
+    begun = start.sites[site]
+    shift = numpyro.param(f"{site}_shift", jnp.zeros_like(begun.loc))
+    stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(begun.scale), constraint=dist.constraints.positive)
+    loc, scale = relative(begun, shift, stretch)
     if index is not None:
         loc, scale = loc[index], scale[index]
     noise = dist.Normal(jnp.zeros_like(loc), 1.0)
@@ -138,3 +160,21 @@ def _posterior(site, start, sign, transforms, index=None):
 def relative(start: Normal, shift: jax.Array, stretch: jax.Array) -> Normal:
     """The posterior of a site from the guide's parameters."""
     return Normal(start.loc + start.scale * shift, start.scale * stretch)
+
+
+def item_moments(intercept: Normal, log_slope: Normal, pivots: np.ndarray) -> tuple[Normal, Normal]:
+    """Location and standard deviation of slopes and difficulties (I,) in the guide of the 2PL.
+
+    Slopes by their mean, and difficulties t - E c / E a, where the logit of mean slope and mean intercept is 0. The
+    mean of b itself is further from t by a factor of exp(v), v the variance of log a, most of which are its tails. Its
+    variance is exact, as c and a are independent and a is log-normal:
+
+        Var b = E c² E a⁻² - (E c E a⁻¹)² = exp(v - 2 E log a) (m² (exp(v) - 1) + s² exp(v))
+    """
+    variance = log_slope.scale**2
+    mean = np.exp(log_slope.loc + variance / 2)
+    spread = intercept.loc**2 * np.expm1(variance) + intercept.scale**2 * np.exp(variance)
+    return (
+        Normal(mean, mean * np.sqrt(np.expm1(variance))),
+        Normal(pivots - intercept.loc / mean, np.exp(variance / 2 - log_slope.loc) * np.sqrt(spread)),
+    )

@@ -17,6 +17,7 @@ from irtjax.responses import ResponseMatrix, counts
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
+LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot goes to 0
 MOST_ITERATIONS = 100  # of the fit that is no more than a start
 
 
@@ -28,6 +29,9 @@ def starting_point(
     mesh: jax.sharding.Mesh | None = None,
 ) -> Start:
     """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
+
+    The pivot of an item (2PL) is the mean ability of its responses, each weighted by its information p (1 - p): there
+    the information about intercept and slope has no cross term.
 
     Args:
         responses: to be fitted.
@@ -42,7 +46,7 @@ def starting_point(
     else:
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
-    by_subject, by_difficulty, by_log_slope = _information(theta, a, b, responses.values)
+    by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values)
     located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
@@ -57,7 +61,11 @@ def starting_point(
             begun[name] = (-math.log(variances[site]), math.sqrt(2 / x.size))
         else:
             begun[name] = (0.0, 0.1)
-    return {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
+    if model == "2pl":
+        _, sd = begun.pop("difficulty")
+        begun["intercept"] = (a * (pivots - b), a * sd)
+    sites = {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
+    return Start(sites, jnp.asarray(pivots, jnp.float32) if model == "2pl" else None)
 
 
 def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -95,7 +103,10 @@ def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Fisher information of the observed responses about each θ (J,), and about each b and each log a (I,)."""
+    """Fisher information of the observed responses about each θ (J,), and each b and each log a (I,); the pivots (I,).
+
+    That about log a is for a given logit at the pivot, of which it is independent in the guide of the 2PL.
+    """
     num_subjects, num_items = values.shape
     chunks = Chunks(values)
     slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
@@ -107,9 +118,10 @@ def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.nda
     by_slope, crossed, by_intercept = (
         np.asarray(by_item[:num_items, k, n], float) for k, n in ((0, 0), (0, 1), (1, 1))
     )
-    # a step of log a, b held, moves slope and intercept by a and -a b
-    by_log_slope = a**2 * (by_slope - 2 * b * crossed + b**2 * by_intercept)
-    return np.asarray(by_subject[:, 0, 0], float), a**2 * by_intercept, np.maximum(by_log_slope, 0)
+    pivots = crossed / np.maximum(by_intercept, LEAST_INFORMATION)
+    # a step of log a, the logit at t held, moves slope and intercept by a and -a t
+    by_log_slope = a**2 * (by_slope - 2 * pivots * crossed + pivots**2 * by_intercept)
+    return np.asarray(by_subject[:, 0, 0], float), a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
 
 
 @jax.jit
