@@ -29,7 +29,7 @@ _MODEL = flags.DEFINE_enum("model", "2pl", ["1pl", "2pl"], "item response model"
 _ESTIMATOR = flags.DEFINE_enum("estimator", "mml", irtjax.inference.ESTIMATORS, "estimator")
 _FITS = flags.DEFINE_integer("fits", 2, "fits; the first compiles", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the data")
-_BLOCK = 2048  # items drawn at once
+_BLOCK = 2**20  # responses drawn at once: the peak of memory is to be that of the fit
 
 
 def simulate() -> tuple[irtjax.ResponseMatrix, np.ndarray, np.ndarray, np.ndarray]:
@@ -39,8 +39,9 @@ def simulate() -> tuple[irtjax.ResponseMatrix, np.ndarray, np.ndarray, np.ndarra
     theta, b = (rng.standard_normal(size, np.float32) for size in (num_subjects, num_items))
     a = np.exp(0.3 * rng.standard_normal(num_items, np.float32)) if _MODEL.value == "2pl" else np.ones_like(b)
     values = np.empty((num_subjects, num_items), np.int8)
-    for at in tqdm(range(0, num_items, _BLOCK), "answers", disable=not sys.stderr.isatty()):
-        part = slice(at, at + _BLOCK)
+    block = max(1, _BLOCK // num_subjects)
+    for at in tqdm(range(0, num_items, block), "answers", disable=not sys.stderr.isatty()):
+        part = slice(at, at + block)
         p = expit(a[part] * (theta[:, None] - b[part]))
         values[:, part] = rng.random(p.shape, np.float32) < p
     ids = (np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in (("s", num_subjects), ("i", num_items)))

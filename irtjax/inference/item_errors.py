@@ -12,6 +12,8 @@ import numpy as np
 
 from irtjax.inference.specification import Specification
 
+ITEMS = 2**16  # inverted in one go
+
 
 def item_covariances(
     slope: np.ndarray,
@@ -53,6 +55,7 @@ def item_covariances(
         moved = np.zeros((slope.shape[0], size, 2))
         moved[:, dims, 0], moved[:, 0, 1] = slope[:, 0], slope[:, 0]
         scale = moved @ origin_and_unit @ moved.transpose(0, 2, 1)
+        covariance += np.where(free[:, :, None] & free[:, None, :], scale, 0.0)
     else:
         variance = np.zeros((slope.shape[0], size))
         if specification.fold_sd:
@@ -60,20 +63,22 @@ def item_covariances(
             variance[:, :dims] = (slope**2 / 2 + later) / num_subjects
         if specification.fold_mean:
             variance[:, dims] = (slope**2 * sd**2).sum(axis=1) / num_subjects
-        scale = variance[:, :, None] * np.eye(size)
-    return covariance + np.where(free[:, :, None] & free[:, None, :], scale, 0.0)
+        covariance[:, range(size), range(size)] += np.where(free, variance, 0.0)
+    return covariance
 
 
 def _inverse(information: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Inverse of the free part of each matrix, 0 elsewhere; NaN where there is none."""
-    both = free[:, :, None] & free[:, None, :]
-    held = ~free[:, :, None] * np.eye(free.shape[1], dtype=bool)
-    matrices = np.where(both, information, 0.0) + held
-    singular = ~np.isfinite(matrices).all(axis=(1, 2)) | (np.linalg.det(np.nan_to_num(matrices)) <= 0)
-    matrices[singular] = np.eye(free.shape[1])
-    inverse = np.linalg.inv(matrices)
-    inverse[singular] = np.nan
-    return np.where(both, inverse, 0.0)
+    inverse = np.empty(information.shape)
+    for at in range(0, len(free), ITEMS):
+        part = slice(at, at + ITEMS)
+        both = free[part, :, None] & free[part, None, :]
+        matrices = np.where(both, information[part], 0.0) + ~free[part, :, None] * np.eye(free.shape[1])
+        singular = ~np.isfinite(matrices).all(axis=(1, 2)) | (np.linalg.det(np.nan_to_num(matrices)) <= 0)
+        matrices[singular] = np.eye(free.shape[1])
+        inverse[part] = np.where(singular[:, None, None], np.nan, np.linalg.inv(matrices))
+        inverse[part][~both] = 0.0
+    return inverse
 
 
 def _shared_slope(information: np.ndarray, own: np.ndarray) -> np.ndarray:

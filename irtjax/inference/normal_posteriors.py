@@ -149,10 +149,12 @@ def solve(
 
     placed, spread = on_devices(items, specification)
     state = State(placed, place(start, mesh, BY_SUBJECT), jnp.zeros(dims), jnp.ones(dims))
+    ends = {"lower": placed.lower, "upper": placed.upper}
+    del placed  # arrays of half a million items would stay for the whole fit
     if np.asarray(specification.free)[:, dims + 1 :].any():
         bare, bare_spread = on_devices(*without_asymptotes(items, specification))
         state, bare_spread = climb(state._replace(items=bare), bare_spread, False, ROUGHLY)
-        state = state._replace(items=state.items._replace(lower=placed.lower, upper=placed.upper))
+        state = state._replace(items=state.items._replace(**ends))
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
     state, spread = climb(state, spread, asymptotes, tolerance)
 
@@ -223,7 +225,7 @@ def _item_gains(steps_and_items, posterior, blocks, *, mesh):
     return item_gains(tried, items, posterior, blocks, mesh=mesh)
 
 
-@functools.partial(jax.jit, static_argnames="asymptotes")
+@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("brake", "specification"))
 def _item_steps(items, sums, brake, specification, estimate, *, asymptotes):
     """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
     gradient, information = sums[:2]
