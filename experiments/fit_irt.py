@@ -33,9 +33,11 @@ _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
 )
 _PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and items (svi)")
-_ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "weak priors on the asymptotes of 3pl and 4pl (mml)")
+_ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "priors on the asymptotes of 3pl and 4pl (mml)")
 _SLOPE_PRIOR = flags.DEFINE_list(
-    "slope_prior", ["auto"], "mean and standard deviation of a normal prior on slopes, none, or auto (mml)"
+    "slope_prior",
+    ["auto"],
+    "normal prior on slopes: mean,sd, none, or auto: none on short tests, estimated on long ones (mml)",
 )
 _START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; by default mml for the 2pl")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; all by default (svi)")
