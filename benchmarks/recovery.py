@@ -7,7 +7,7 @@ the share of 95% intervals that hold the truth; likewise for abilities, on the s
 correlation of the difficulties that two samples of subjects give to the same items. The reference is the truth. Items
 with fewer than three right or three wrong answers are left out. With D > 1 items are compared as they are, rotation
 included, and abilities after the rotation that brings them nearest to the truth. Expected duration on 2 CPU cores:
-twenty minutes.
+ten minutes.
 """
 
 import sys
