@@ -6,6 +6,7 @@ E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Op
 expectations from `irtjax.inference.expectations`. On n items what that leaves out is of order 1/n².
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -167,13 +168,14 @@ def solve(
     )
     log_likelihood = _marginal(without_padding, values, third)
     information = information[:num_items]
+    spread = jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread)
     if dims > 1:
-        without_padding, information = _rotate(without_padding, information)
+        without_padding, information, spread = _rotate(without_padding, information, spread)
     return Solution(
         state=without_padding,
         information=information,
         link=None if specification.fold_mean else np.asarray(link, np.float64),
-        specification=jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread),
+        specification=spread,
         log_likelihood=log_likelihood,
         iterations=iterations,
         converged=converged,
@@ -397,7 +399,9 @@ def _marginal(state: State, values: np.ndarray, third: np.ndarray) -> float:
     return float(marginal.sum())
 
 
-def _rotate(state: State, information: np.ndarray) -> tuple[State, np.ndarray]:
+def _rotate(
+    state: State, information: np.ndarray, specification: Specification
+) -> tuple[State, np.ndarray, Specification]:
     """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]
@@ -408,7 +412,9 @@ def _rotate(state: State, information: np.ndarray) -> tuple[State, np.ndarray]:
     wide = np.eye(information.shape[1])
     wide[:dims, :dims] = turn
     state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
-    return state, wide.T @ information @ wide
+    prior_mean = np.array(specification.prior_mean)
+    prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
+    return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)
 
 
 def _start(values: np.ndarray, dims: int) -> Posterior:

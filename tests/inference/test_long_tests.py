@@ -188,6 +188,8 @@ def test_several_dimensions(dims):
     assert fit.details["posteriors"] == "normal"
     slope = fit.parameters.slope
     assert (np.triu(slope[:dims], 1) == 0).all()
+    means = [fit.details["priors"][f"discrimination_{k + 1}"]["mean"] for k in range(dims)]
+    np.testing.assert_allclose(means, slope.mean(axis=0), atol=0.02)  # in the frame of the estimates
     # up to the rotation, which one item fixes badly, slopes and abilities are those of the truth
     turn = np.linalg.lstsq(slope, a, rcond=None)[0]
     np.testing.assert_allclose(turn @ turn.T, np.eye(dims), atol=0.12)
