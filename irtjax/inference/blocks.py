@@ -41,7 +41,8 @@ class Chunks:
         blocks = columns * -(-items // (block * columns))
         self.num_subjects = rows * -(-subjects // rows)
         most = _most_bytes() if chunk_bytes is None else chunk_bytes
-        number = 1 if mesh is not None else min(blocks, -(-blocks * block * self.num_subjects // most))
+        most_blocks = blocks if mesh is not None else max(1, most // (block * self.num_subjects))
+        number = -(-blocks // most_blocks)
         self._shape = (-(-blocks // number), self.num_subjects, block)
         self._width = self._shape[0] * block
         self.num_items = number * self._width

@@ -76,7 +76,9 @@ def _inverse(information: np.ndarray, free: np.ndarray) -> np.ndarray:
         matrices = np.where(both, information[part], 0.0) + ~free[part, :, None] * np.eye(free.shape[1])
         singular = ~np.isfinite(matrices).all(axis=(1, 2)) | (np.linalg.det(np.nan_to_num(matrices)) <= 0)
         matrices[singular] = np.eye(free.shape[1])
-        inverse[part] = np.where(singular[:, None, None], np.nan, np.linalg.inv(matrices))
+        inverses = np.linalg.inv(matrices)
+        singular |= (np.einsum("ikk->ik", inverses) <= 0).any(axis=1)
+        inverse[part] = np.where(singular[:, None, None], np.nan, inverses)
         inverse[part][~both] = 0.0
     return inverse
 

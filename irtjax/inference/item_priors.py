@@ -16,7 +16,8 @@ from irtjax.inference.item_step import as_array, scoring_step, solve
 from irtjax.inference.specification import Specification
 from irtjax.models import ItemParameters
 
-LEAST_SD = 0.05  # the slopes of Rasch items would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 2.0  # the slopes of Rasch items would draw it to 0, and with it every step
+MOST_CHANGE = 1.0  # of a mean in one step
 TINY = 1e-6  # items of which the responses determine nothing leave a prior where it is
 
 
@@ -45,17 +46,18 @@ def reestimate(
     )
     unit = jnp.eye(size, dtype=array.dtype)
     penalised = jnp.where(own[:, :, None] & own[:, None, :], information, 0.0)
-    penalised = penalised + jnp.where(own, prior_precision[:, :size], 1.0)[:, :, None] * unit[None]
+    penalised = penalised + jnp.where(own, prior_precision[:, :size] + TINY, 1.0)[:, :, None] * unit[None]
     for group in specification.estimated:
         columns = np.array(group)
-        chosen = own[:, columns]
-        x = jnp.where(chosen, array[:, columns], 0.0)
         variance = jnp.stack([solve(penalised, jnp.broadcast_to(unit[k], array.shape))[:, k] for k in group], axis=1)
-        determined = jnp.where(chosen, 1 - variance * prior_precision[:, columns], 0.0).sum(axis=0)
-        distance = jnp.where(chosen, x - prior_mean[:, columns], 0.0)
-        mean = jnp.where(chosen, prior_mean[:, columns], 0.0) + (distance.sum(axis=0) / (determined + TINY))[None, :]
-        squares = jnp.where(chosen, (x - mean) ** 2, 0.0).sum()
-        precision = 1 / jnp.maximum(squares / (determined.sum() + TINY), LEAST_SD**2)
+        chosen = own[:, columns]
+        usable = chosen & jnp.isfinite(array[:, columns]) & jnp.isfinite(variance)  # one may run off to infinity
+        determined = jnp.where(usable, 1 - variance * prior_precision[:, columns], 0.0).sum(axis=0)
+        distance = jnp.where(usable, array[:, columns] - prior_mean[:, columns], 0.0)
+        change = distance.sum(axis=0) / (determined + TINY)
+        mean = prior_mean[:, columns] + jnp.clip(change, -MOST_CHANGE, MOST_CHANGE)[None, :]
+        squares = jnp.where(usable, (array[:, columns] - mean) ** 2, 0.0).sum()
+        precision = 1 / jnp.clip(squares / (determined.sum() + TINY), LEAST_SD**2, MOST_SD**2)
         prior_mean = prior_mean.at[:, columns].set(jnp.where(chosen, mean, prior_mean[:, columns]))
         prior_precision = prior_precision.at[:, columns].set(jnp.where(chosen, precision, prior_precision[:, columns]))
     return dataclasses.replace(specification, prior_mean=prior_mean, prior_precision=prior_precision)
@@ -65,8 +67,9 @@ def summary(specification: Specification) -> dict[str, Any]:
     """Mean and standard deviation of every prior but those of single items, for `fit.json`."""
     dims = specification.dims
     free, mean, precision = (
-        np.asarray(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
+        np.array(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
     )
+    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its part of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
     columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
     priors = {}

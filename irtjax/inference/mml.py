@@ -79,9 +79,11 @@ def fit_mml(
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
         slope_prior: normal, on slopes; None for none. "auto" is none on short tests, and on long ones the prior that is
-            estimated from the items themselves (`irtjax.inference.item_priors`): the errors of thousands of slopes
-            would bend the scale, and by chance some are always infinite.
-        guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is N(-1.4, 1) on short tests.
+            estimated from the items themselves (`irtjax.inference.item_priors`), or N(1, 2²) where fewer than 50 have
+            slopes of their own: the errors of thousands of slopes would bend the scale, and by chance some are always
+            infinite.
+        guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is N(-1.4, 1) on short tests or
+            with fewer than 50 such items.
         upper_prior: likewise on logit d of 4PL items; "auto" is N(3, 1) on short tests.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
             "refuse", or "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept.
@@ -202,7 +204,7 @@ def _by_fixed_nodes(
             details["standard_errors"] = "all parameters"
             if observed_information.num_parameters(specification) <= MOST_PARAMETERS:
                 covariances = observed_information.item_covariances(*arguments)
-            if np.isnan(covariances).all(axis=(1, 2)).any():  # too many parameters, or one that ran off to infinity
+            if np.isnan(covariances).any():  # too many parameters, or one that ran off to infinity
                 details["standard_errors"] = "each item"
                 covariances = observed_information.each_item_covariances(*arguments)
     ability = weights @ nodes

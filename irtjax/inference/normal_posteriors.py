@@ -159,14 +159,13 @@ def solve(
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
     state, spread = climb(state, spread, asymptotes, tolerance)
 
-    information, link, values, third = _finish(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
-    values, third = values[:num_subjects], third[:num_subjects]
+    information, link, by_subject, third = _finish(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
     without_padding = State(
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_subjects], state.posterior),
         *(np.asarray(leaf, np.float64) for leaf in (state.mean, state.sd)),
     )
-    log_likelihood = _marginal(without_padding, values, third)
+    log_likelihood = _marginal(without_padding, by_subject[:num_subjects], third[:num_subjects])
     information = information[:num_items]
     spread = jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread)
     if dims > 1:
@@ -201,7 +200,9 @@ def _iterate(state, brakes, chunks, weight, specification, estimate, *, asymptot
     else:
         stepped = as_items(steps)
     sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(_subject_sums, **over))
-    moved, of_subjects, precisions = _subject_step(state, sums_of_subjects(stepped, posterior), of_subjects)
+    moved, of_subjects, precisions = _subject_step(
+        state, sums_of_subjects(stepped, posterior), of_subjects, asymptotes=asymptotes
+    )
     if not specification.fold_mean:
         anchor_sums = sums_of_subjects(_anchors(stepped, specification), moved)
         stepped, moved = _relink(stepped, moved, anchor_sums, specification)
@@ -252,11 +253,13 @@ def _best(steps, gains, specification):
     return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
 
 
-@jax.jit
-def _subject_step(state, sums, brake):
+@functools.partial(jax.jit, static_argnames="asymptotes")
+def _subject_step(state, sums, brake, *, asymptotes):
     """Moved posteriors, the brake, and the precisions (J, D, D) they moved by."""
     posterior, mean, sd = state.posterior, state.mean, state.sd
     slope, curvature = sums
+    if asymptotes:  # the log-likelihood need not be concave then
+        curvature = _not_negative(curvature)
     slope = slope - (posterior.mean - mean[None, :]) * (sd**-2)[None, :]
     precisions = curvature + jnp.diag(sd**-2)[None]
     covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
@@ -264,6 +267,14 @@ def _subject_step(state, sums, brake):
     move = move * jnp.minimum(1.0, MOST_CHANGE / jnp.maximum(jnp.abs(move).max(axis=1), MOST_CHANGE))[:, None]
     brake, move = _apply(brake, move)
     return Posterior(posterior.mean + move, covariance), brake, precisions
+
+
+def _not_negative(matrices: jax.Array) -> jax.Array:
+    """Symmetric matrices (J, D, D) with their negative eigenvalues set to 0."""
+    if matrices.shape[1] == 1:
+        return jnp.maximum(matrices, 0)
+    values, vectors = jnp.linalg.eigh(matrices)
+    return jnp.einsum("jkm,jm,jlm->jkl", vectors, jnp.maximum(values, 0), vectors)
 
 
 @functools.partial(jax.jit, static_argnames="restless")

@@ -35,6 +35,7 @@ UPPER_PRIOR = NormalPrior(3.0, 1.0)
 # Logits from 0 and 1. The likelihood has several maxima: from the 2PL estimate and here the highest known one was
 # reached on every data set tried, from c = 0.2 it was not.
 START_ASYMPTOTE = 3.0
+FEWEST = 50  # items, or a prior is not estimated from them
 
 
 @functools.partial(
@@ -128,8 +129,8 @@ def specify(
         upper_prior: on logit d of 4PL items.
         extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
         extreme_prior: on that intercept.
-        estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on; a
-            slope that is shared then has none.
+        estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
+            items have such a parameter; a slope that is shared then has none.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
@@ -180,7 +181,7 @@ def specify(
         fold_mean=not has_anchors,
         fold_sd=not has_anchors and "rasch" not in types,
         free_slopes=bool(free[:, :dims].any()),
-        estimated=tuple(groups[name] for name in estimate if own[:, groups[name]].any()),
+        estimated=tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST),
     )
 
 

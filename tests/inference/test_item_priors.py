@@ -9,7 +9,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import irtjax
-from irtjax.inference.item_priors import reestimate
+from irtjax.inference.item_priors import reestimate, summary
 from irtjax.inference.specification import NormalPrior, specify
 from irtjax.models import ItemParameters
 
@@ -39,17 +39,43 @@ def test_the_fixed_point_maximises_the_marginal_likelihood():
 
 
 def test_what_is_held_or_shared_has_no_say():
-    specification = specify(
-        ("1pl", "1pl", "2pl", "3pl"), slope_prior=NormalPrior(1.0, 2.0), estimate=("slope", "guessing", "upper")
-    )
+    kinds = ("1pl", "1pl") + ("2pl",) * 60 + ("3pl",) * 60
+    num_items = len(kinds)
+    specification = specify(kinds, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope", "guessing", "upper"))
     assert specification.estimated == ((0,), (2,))
-    assert (specification.prior_precision[:, 0] == (0, 0, 0.25, 0.25)).all()
-    edge = jnp.full(4, jnp.inf)
-    items = ItemParameters(jnp.asarray([[9.0], [9.0], [1.0], [2.0]]), jnp.zeros(4), (-edge).at[3].set(-2.0), edge)
-    estimated = reestimate(items, jnp.zeros((4, 4)), 100 * jnp.broadcast_to(jnp.eye(4)[None], (4, 4, 4)), specification)
-    assert estimated.prior_mean[2:, 0].tolist() == pytest.approx([1.5, 1.5], abs=0.01)
-    assert float(estimated.prior_mean[3, 2]) == pytest.approx(-2.0, abs=0.01)
+    assert set(specification.prior_precision[:2, 0]) == {0}
+    assert set(specification.prior_precision[2:, 0]) == {0.25}
+    edge = jnp.full(num_items, jnp.inf)
+    slope = jnp.asarray(np.r_[9.0, 9.0, np.ones(60), np.full(60, 2.0)], jnp.float32)[:, None]
+    items = ItemParameters(slope, jnp.zeros(num_items), (-edge).at[62:].set(-2.0), edge)
+    information = 100 * jnp.broadcast_to(jnp.eye(4)[None], (num_items, 4, 4))
+    estimated = reestimate(items, jnp.zeros((num_items, 4)), information, specification)
+    np.testing.assert_allclose(estimated.prior_mean[2:, 0], 1.5, atol=0.01)
+    np.testing.assert_allclose(estimated.prior_mean[62:, 2], -2.0, atol=0.01)
+    np.testing.assert_allclose(estimated.prior_mean[:62, 1:], specification.prior_mean[:62, 1:])
     np.testing.assert_allclose(estimated.prior_mean[:2], specification.prior_mean[:2])
+
+
+def test_an_item_at_infinity_has_no_say():
+    specification = specify(("2pl",) * 60, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope",))
+    slope = jnp.full((60, 1), 1.5).at[7].set(jnp.nan)
+    edge = jnp.full(60, jnp.inf)
+    items = ItemParameters(slope, jnp.zeros(60), -edge, edge)
+    information = 100 * jnp.broadcast_to(jnp.eye(2)[None], (60, 2, 2))
+    estimated = reestimate(items, jnp.zeros((60, 2)), information.at[7].set(jnp.nan), specification)
+    np.testing.assert_allclose(estimated.prior_mean[:, 0], 1.5, atol=0.01)
+    assert np.isfinite(estimated.prior_precision).all()
+
+
+def test_few_items_do_not_make_a_prior():
+    assert (
+        specify(("1pl",) * 500 + ("3pl",) * 3, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope",)).estimated == ()
+    )
+
+
+def test_the_summary_names_the_prior_of_a_shared_slope():
+    shared = specify(("1pl",) * 40, slope_prior=NormalPrior(1.0, 0.5))
+    assert summary(shared) == {"discrimination": pytest.approx({"mean": 1.0, "sd": 0.5})}
 
 
 def test_guessing_does_not_bend_the_scale():
