@@ -7,8 +7,8 @@ py-irt JSON lines, Parquet, NPZ.
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
 
-On 2 CPU cores, ten seconds for a thousand people and 100 items, most of them start and compilation; half a minute for
-1,000 networks and 550,000 items by mml, four minutes by svi, file reading aside.
+On 2 CPU cores, four seconds for a thousand people and 100 items, most of them start and compilation; half a minute for
+1,000 networks and 550,000 items by mml, four to six minutes by svi, file reading aside.
 """
 
 from pathlib import Path
