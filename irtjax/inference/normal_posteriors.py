@@ -6,7 +6,6 @@ E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Op
 expectations from `irtjax.inference.expectations`. On n items what that leaves out is of order 1/n².
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,9 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import logit
 
 from irtjax.inference import item_priors
+from irtjax.inference.ability_scale import State, anchors_only, by_scale, refix, relink, rotate
+from irtjax.inference.ability_start import starting_posterior
 from irtjax.inference.blocks import Chunks
 from irtjax.inference.expectations import (
     Posterior,
@@ -30,23 +30,12 @@ from irtjax.inference.item_step import as_array, as_items, best_of, candidates, 
 from irtjax.inference.specification import Specification, without_asymptotes
 from irtjax.mesh import BY_ITEM, BY_SUBJECT, place
 from irtjax.models import ItemParameters
-from irtjax.responses import counts
 
 MOST_CHANGE = 1.0  # of an ability in one step
 ROUGHLY = 0.3  # standard errors; where the first of two phases ends
 PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
-COMPONENT_STEPS = 6
 HELD = 2  # iterations before priors are estimated: starting values are alike, and say nothing
 RESTLESS = 1e-3  # share of items that may still move when the fit has converged
-
-
-class State(NamedTuple):
-    """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
-
-    items: ItemParameters
-    posterior: Posterior
-    mean: jax.Array
-    sd: jax.Array
 
 
 class Brake(NamedTuple):
@@ -110,7 +99,9 @@ def solve(
     weight = place(_pad(np.ones(num_subjects, np.float32), chunks.num_subjects), mesh, BY_SUBJECT)
     if dims > 1:
         specification = specification.without_rotation()
-    start = jax.tree.map(lambda leaf: jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), _start(values, dims))
+    start = jax.tree.map(
+        lambda leaf: jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), starting_posterior(values, dims)
+    )
 
     def on_devices(items, specification):
         def put(leaf):
@@ -169,7 +160,7 @@ def solve(
     information = information[:num_items]
     spread = jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread)
     if dims > 1:
-        without_padding, information, spread = _rotate(without_padding, information, spread)
+        without_padding, information, spread = rotate(without_padding, information, spread)
     return Solution(
         state=without_padding,
         information=information,
@@ -204,8 +195,8 @@ def _iterate(state, brakes, chunks, weight, specification, estimate, *, asymptot
         state, sums_of_subjects(stepped, posterior), of_subjects, asymptotes=asymptotes
     )
     if not specification.fold_mean:
-        anchor_sums = sums_of_subjects(_anchors(stepped, specification), moved)
-        stepped, moved = _relink(stepped, moved, anchor_sums, specification)
+        anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
+        stepped, moved = relink(stepped, moved, anchor_sums, specification)
     new, change = _close(
         State(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, restless=restless
     )
@@ -280,7 +271,7 @@ def _not_negative(matrices: jax.Array) -> jax.Array:
 @functools.partial(jax.jit, static_argnames="restless")
 def _close(moved, before, information, precisions, weight, specification, *, restless):
     """The scale refixed, and the largest change in standard errors: changes times their information."""
-    new = _refix(moved, before.posterior.mean, weight, specification)
+    new = refix(moved, before.posterior.mean, weight, specification)
     width = information.shape[1]
     # what is held may be infinite
     made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
@@ -300,69 +291,6 @@ def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
     return Brake(step, part), step
 
 
-def _refix(state: State, last: jax.Array, weight: jax.Array, specification: Specification) -> State:
-    """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
-
-    Abilities and items change together, so that every probability stays as it is.
-    """
-    items, (m, covariance), mean, sd = state
-    number = weight.sum()
-    mean = (weight @ m) / number
-    centred = m - mean[None, :]
-    spread = jnp.einsum("j,jk,jl->kl", weight, centred, centred) + jnp.einsum("j,jkl->kl", weight, covariance)
-    unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
-    sd = jnp.sqrt(jnp.diagonal(spread) / number)
-    if specification.fold_mean:
-        m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
-        mean = jnp.zeros_like(mean)
-    if specification.fold_sd:
-        inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
-        if m.shape[1] > 1:
-            # of all frames of this covariance the one nearest to the last: what the likelihood does not know must not
-            # turn for ever
-            left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
-            turn = left @ right
-            inverse, unit = turn.T @ inverse, unit @ turn
-        m = m @ inverse.T
-        covariance = inverse[None] @ covariance @ inverse.T[None]
-        free = specification.free[:, : m.shape[1]]
-        items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
-        sd = jnp.ones_like(sd)
-    return State(items, Posterior(m, covariance), mean, sd)
-
-
-@jax.jit
-def _relink(items, posterior, sums, specification):
-    """Moves all abilities and all free items together to where the anchors fit best, given `_subject_sums` of these.
-
-    Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
-    """
-    gradient, information = _by_scale(posterior, sums)
-    if not specification.free_slopes:  # the items would not follow a new unit
-        information = jnp.diag(information[0, :1].repeat(2))
-        gradient = gradient.at[1].set(0.0)
-    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
-    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
-    free = specification.free[:, 1]
-    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
-    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
-    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
-    return items._replace(slope=slope, intercept=intercept), posterior
-
-
-@jax.jit
-def _anchors(items, specification):
-    """The items with slopes of 0 but for the anchors: then the others say nothing about abilities."""
-    return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
-
-
-def _by_scale(posterior, sums):
-    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
-    gradient, curvature = sums
-    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
-    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
-
-
 def _finish(state, chunks, specification, *, asymptotes, mesh):
     """Information of items and of the scale, and by subject, in float64, what `_marginal` needs."""
     items, posterior = state.items, state.posterior
@@ -376,7 +304,7 @@ def _finish(state, chunks, specification, *, asymptotes, mesh):
     link = None
     if not specification.fold_mean:
         sums = functools.partial(_subject_sums, asymptotes=asymptotes, mesh=mesh)
-        _, link = _by_scale(posterior, chunks.by_subject(sums, _anchors(items, specification), posterior))
+        _, link = by_scale(posterior, chunks.by_subject(sums, anchors_only(items, specification), posterior))
     values, third = 0.0, 0.0
     for by_block, part in chunks.walk(functools.partial(_expansion, mesh=mesh), items, posterior):
         values = values + np.asarray(by_block, np.float64).sum(axis=0)
@@ -408,47 +336,6 @@ def _marginal(state: State, values: np.ndarray, third: np.ndarray) -> float:
     skewness = np.einsum("jabc,jdef,jad,jbe,jcf->j", third, third, covariance, covariance, covariance, optimize=True)
     marginal = values + log_prior_density + 0.5 * np.linalg.slogdet(covariance)[1] + skewness / 12
     return float(marginal.sum())
-
-
-def _rotate(
-    state: State, information: np.ndarray, specification: Specification
-) -> tuple[State, np.ndarray, Specification]:
-    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
-    items, (m, covariance), mean, sd = state
-    dims = m.shape[1]
-    turn, triangle = np.linalg.qr(items.slope[:dims].T)
-    turn = turn * np.where(np.diagonal(triangle) < 0, -1, 1)
-    slope = items.slope @ turn
-    slope[:dims] = np.tril(slope[:dims])
-    wide = np.eye(information.shape[1])
-    wide[:dims, :dims] = turn
-    state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
-    prior_mean = np.array(specification.prior_mean)
-    prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
-    return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)
-
-
-def _start(values: np.ndarray, dims: int) -> Posterior:
-    """Standardised logits of percent correct; with D > 1 the first D principal components."""
-    right, observed = counts(values, axis=1)
-    theta = logit((right + 0.5) / (observed + 1))[:, None] if dims == 1 else _components(values, dims)
-    theta = (theta - theta.mean(axis=0)) / np.maximum(theta.std(axis=0), 1e-6)
-    return Posterior(theta, np.eye(dims)[None] * (4 / (observed + 4))[:, None, None])
-
-
-def _components(values: np.ndarray, dims: int, block: int = 4096) -> np.ndarray:
-    """Principal components (J, D) of the standardised responses, by a few steps of subspace iteration."""
-    basis = np.random.default_rng(0).normal(size=(values.shape[0], dims + 2)).astype(np.float32)
-    for _ in range(COMPONENT_STEPS):
-        product = np.zeros_like(basis)
-        for at in range(0, values.shape[1], block):
-            part = values[:, at : at + block]
-            seen = part >= 0
-            p = (part == 1).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-            z = np.where(seen, (part - p) / np.sqrt(p * (1 - p) + 1e-3), 0).astype(np.float32)
-            product += z @ (z.T @ basis)
-        basis = np.linalg.qr(product)[0]
-    return basis[:, :dims]
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:
