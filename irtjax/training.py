@@ -86,7 +86,7 @@ def to_device(task: Task) -> Data:
 def start(trainer: Trainer, key: jax.Array) -> Learner:
     """A learner before its first epoch."""
     init_key, key = jax.random.split(key)
-    parameters = trainer.network.init(init_key)
+    parameters = trainer.network.init(init_key, width)
     return Learner(
         key=key,
         parameters=parameters,

@@ -19,12 +19,14 @@ class Network(NamedTuple):
     """A network without its parameters.
 
     Attributes:
-        init: key -> parameters.
-        logits: (parameters, inputs (B, ...)) -> (B, C) class logits.
+        init: (key, number of hidden units that are not masked) -> parameters.
+        logits: (parameters, embeddings, inputs, key) -> (B, C) class logits. `embeddings` (V, D) are the word vectors
+            that numbers in `inputs` point to, None for images. `inputs` is what `Split.inputs` holds, for B examples;
+            sentences may be cut to any length that holds them. `key` is of dropout; None means none, as in answering.
     """
 
-    init: Callable[[jax.Array], Parameters]
-    logits: Callable[[Parameters, jax.Array], jax.Array]
+    init: Callable[[jax.Array, jax.Array | int], Parameters]
+    logits: Callable[[Parameters, jax.Array | None, Any, jax.Array | None], jax.Array]
 
 
 def build(name: str, task: Task, width: int) -> Network:
@@ -32,7 +34,7 @@ def build(name: str, task: Task, width: int) -> Network:
 
     Args:
         name: one of `NETWORKS`.
-        task: gives the input shape and scale and the number of classes.
+        task: gives the shape and format of inputs and the number of classes.
         width: hidden units a layer.
 
     Raises:
@@ -42,18 +44,19 @@ def build(name: str, task: Task, width: int) -> Network:
         raise InputError(f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}")
     if width < 1:
         raise InputError(f"network width {width}, expected at least 1")
-    return _mlp(task.train.inputs[0].size, width, task.num_classes, task.input_scale)
+    return _network(Mlp, task.train.inputs[0].size, width, task.num_classes, task.format)
 
 
 @functools.cache
-def _mlp(num_inputs: int, width: int, num_classes: int, input_scale: float) -> Network:
+def _network(module: type[nnx.Module], *arguments: Any) -> Network:
     """One network a size: its functions are static arguments of jit, and two of them would be compiled for twice."""
 
-    def make(rngs: nnx.Rngs) -> nnx.Module:
-        return Mlp(num_inputs, width, num_classes, input_scale, rngs=rngs)
+    def make(key: jax.Array, active: jax.Array | int) -> nnx.Module:
+        return module(*arguments, active, rngs=nnx.Rngs(key))
 
-    graph = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))))[0]
-    return Network(
-        init=lambda key: nnx.split(make(nnx.Rngs(key)), nnx.Param)[1],
-        logits=lambda parameters, inputs: nnx.merge(graph, parameters)(inputs),
-    )
+    graph = nnx.split(nnx.eval_shape(lambda: make(jax.random.key(0), 1)))[0]
+
+    def logits(parameters, embeddings, inputs, key=None):
+        return nnx.merge(graph, parameters)(embeddings, inputs, key)
+
+    return Network(init=lambda key, active: nnx.split(make(key, active), nnx.Param)[1], logits=logits)

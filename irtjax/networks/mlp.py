@@ -1,27 +1,33 @@
-"""Multilayer perceptron with one hidden layer."""
+"""Multilayer perceptron with one hidden layer, for images."""
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
+
+from irtjax.networks.layers import image_values, width_mask
+from irtjax.tasks.task import ImageFormat
 
 
 class Mlp(nnx.Module):
-    """logits = W₂ relu(W₁ x / scale + c₁) + c₂, for inputs x of any shape, flattened.
+    """logits = W₂ (m · relu(W₁ x + c₁)) + c₂, for the values x of an image, flattened, and a mask m of hidden units.
 
     Args:
-        num_inputs: size of one flattened input.
+        num_inputs: size of one flattened image.
         width: hidden units.
         num_classes: C.
-        input_scale: integer inputs are divided by it on the device.
+        format: of the images.
+        active: hidden units that are not masked.
         rngs: of the initial weights.
     """
 
-    def __init__(self, num_inputs: int, width: int, num_classes: int, input_scale: float, *, rngs: nnx.Rngs):
-        self.input_scale = input_scale
+    def __init__(
+        self, num_inputs: int, width: int, num_classes: int, format: ImageFormat, active: jax.Array, *, rngs: nnx.Rngs
+    ):
+        self.format = format
         self.hidden = nnx.Linear(num_inputs, width, rngs=rngs)
         self.out = nnx.Linear(width, num_classes, rngs=rngs)
+        self.mask = width_mask(width, active)
 
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        """(B, ...) inputs -> (B, C) logits."""
-        x = inputs.reshape(inputs.shape[0], self.hidden.in_features).astype(jnp.float32) / self.input_scale
-        return self.out(nnx.relu(self.hidden(x)))
+    def __call__(self, embeddings: None, inputs: jax.Array, key: jax.Array | None = None) -> jax.Array:
+        """(B, H, W, channels) stored images -> (B, C) logits; there is nothing random in training."""
+        x = image_values(self.format, inputs).reshape(inputs.shape[0], self.hidden.in_features)
+        return self.out(jax.lax.stop_gradient(self.mask[...]) * nnx.relu(self.hidden(x)))

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
-from irtjax.tasks.task import Split, Task
+from irtjax.tasks.task import ImageFormat, Split, Task
 
 NUM_VALIDATION = NUM_TEST = 300
 
@@ -27,6 +27,6 @@ def load(data_dir: str | None = None) -> Task:
         train=Split(inputs[train], labels[train], ids[train]),
         validation=Split(inputs[validation], labels[validation], ids[validation]),
         test=Split(inputs[test], labels[test], ids[test]),
-        num_classes=10,
-        input_scale=16.0,
+        classes=tuple("0123456789"),
+        format=ImageFormat(scale=16.0),
     )

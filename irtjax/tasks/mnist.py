@@ -3,7 +3,7 @@
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.tasks.task import Split, Task
+from irtjax.tasks.task import ImageFormat, Split, Task
 
 NUM_VALIDATION = 10_000
 
@@ -28,8 +28,8 @@ def load(data_dir: str | None = None) -> Task:
         train=Split(train_inputs[:cut], train_labels[:cut], train_ids[:cut]),
         validation=Split(train_inputs[cut:], train_labels[cut:], train_ids[cut:]),
         test=Split(test_inputs, test_labels, test_ids),
-        num_classes=10,
-        input_scale=255.0,
+        classes=tuple("0123456789"),
+        format=ImageFormat(scale=255.0),
     )
 
 

@@ -6,14 +6,54 @@ from typing import NamedTuple
 import numpy as np
 
 SPLITS = ("train", "validation", "test")
+PADDING, UNKNOWN = 0, 1  # word numbers
 
 
 class Split(NamedTuple):
-    """N examples: `inputs` (N, ...) in the smallest dtype that holds them, gold `labels` (N,) int32, `ids` (N,)."""
+    """N examples of one split.
 
-    inputs: np.ndarray
+    Attributes:
+        inputs: images (N, H, W, channels) uint8; text: a tuple of arrays (N, L) of word numbers, one a sentence of the
+            example, in the smallest dtype, padded at the end with `PADDING`.
+        labels: (N,) int32 gold labels.
+        ids: (N,) names that lead back to the example.
+    """
+
+    inputs: np.ndarray | tuple[np.ndarray, ...]
     labels: np.ndarray
     ids: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageFormat:
+    """How stored images become inputs, on the device: (x / scale - mean) / deviation, by channel.
+
+    Attributes:
+        scale: stored values run from 0 to this.
+        mean, deviation: of the scaled training images, a value a channel.
+        flips: whether an image and its mirror image are of the same class, so that training may flip and shift it.
+    """
+
+    scale: float
+    mean: tuple[float, ...] = (0.0,)
+    deviation: tuple[float, ...] = (1.0,)
+    flips: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TextFormat:
+    """What the word numbers of a text task stand for.
+
+    Attributes:
+        vocabulary: V words, by number; the first two are `PADDING` and `UNKNOWN`.
+        embeddings: (V, D) float32 vectors of the words; zeros for padding.
+        buckets: ascending lengths that examples are cut to when they are batched: a tuple of a length a sentence; the
+            last one holds every example.
+    """
+
+    vocabulary: tuple[str, ...]
+    embeddings: np.ndarray
+    buckets: tuple[tuple[int, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,16 +63,21 @@ class Task:
     Attributes:
         name: as given to `load`.
         train, validation, test: the splits.
-        num_classes: C; labels run from 0 to C - 1.
-        input_scale: inputs divided by this lie in 0..1; the division happens on the device.
+        classes: names of the C classes; labels run from 0 to C - 1.
+        format: what the inputs are.
     """
 
     name: str
     train: Split
     validation: Split
     test: Split
-    num_classes: int
-    input_scale: float
+    classes: tuple[str, ...]
+    format: ImageFormat | TextFormat
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return len(self.classes)
 
     def split(self, name: str) -> Split:
         """The split called `name`."""
