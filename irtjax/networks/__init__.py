@@ -8,11 +8,33 @@ import jax
 from flax import nnx
 
 from irtjax.errors import InputError
+from irtjax.networks.cnn import CnnClassifier
+from irtjax.networks.esim import EsimClassifier
+from irtjax.networks.lstm import LstmClassifier
 from irtjax.networks.mlp import Mlp
+from irtjax.networks.nse import NseClassifier
 from irtjax.tasks import Task
+from irtjax.tasks.task import ImageFormat
 
 Parameters = Any
-NETWORKS = ("mlp",)
+
+
+class _Kind(NamedTuple):
+    """A module of this package: what it reads (`sentences` (), of images), and the dropout it is built with."""
+
+    module: type[nnx.Module]
+    sentences: tuple[int, ...]
+    dropout: float
+
+
+_KINDS = {
+    "mlp": _Kind(Mlp, (), 0.0),
+    "lstm": _Kind(LstmClassifier, (1, 2), 0.2),
+    "cnn": _Kind(CnnClassifier, (1, 2), 0.5),
+    "nse": _Kind(NseClassifier, (1, 2), 0.3),
+    "esim": _Kind(EsimClassifier, (2,), 0.5),
+}
+NETWORKS = tuple(_KINDS)
 
 
 class Network(NamedTuple):
@@ -29,22 +51,47 @@ class Network(NamedTuple):
     logits: Callable[[Parameters, jax.Array | None, Any, jax.Array | None], jax.Array]
 
 
-def build(name: str, task: Task, width: int) -> Network:
+def choices(task: Task) -> tuple[str, ...]:
+    """Names of the networks that can read the inputs of `task`."""
+    sentences = 0 if isinstance(task.format, ImageFormat) else len(task.train.inputs)
+    return tuple(name for name, kind in _KINDS.items() if sentences in (kind.sentences or (0,)))
+
+
+def build(name: str, task: Task, width: int, *, dropout: float | None = None) -> Network:
     """The network called `name`, sized for the inputs and classes of `task`.
 
     Args:
-        name: one of `NETWORKS`.
+        name: one of `choices(task)`.
         task: gives the shape and format of inputs and the number of classes.
-        width: hidden units a layer.
+        width: hidden units a layer; of an image network with convolutions, the channels of the first.
+        dropout: rate, in [0, 1); None for the network's own.
 
     Raises:
-        InputError: unknown name, or a width that is not positive.
+        InputError: unknown name, a network that cannot read the inputs of `task`, a width that is not positive, or a
+            rate out of range.
     """
     if name not in NETWORKS:
         raise InputError(f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}")
+    if name not in choices(task):
+        reads = (
+            "pairs of sentences" if _KINDS[name].sentences == (2,) else "text" if _KINDS[name].sentences else "images"
+        )
+        raise InputError(f"network {name!r} reads {reads}; for task {task.name!r}, choose {', '.join(choices(task))}")
     if width < 1:
         raise InputError(f"network width {width}, expected at least 1")
-    return _network(Mlp, task.train.inputs[0].size, width, task.num_classes, task.format)
+    module, _, rate = _KINDS[name]
+    rate = rate if dropout is None else dropout
+    if not 0 <= rate < 1:
+        raise InputError(f"dropout {rate}, expected at least 0 and less than 1")
+    return _network(module, *_reading(name, task), width, task.num_classes, rate)
+
+
+def _reading(name: str, task: Task) -> tuple[Any, ...]:
+    """What a module must know of the inputs, its first arguments."""
+    if isinstance(task.format, ImageFormat):
+        return task.train.inputs.shape[1:], task.format
+    dimension = task.format.embeddings.shape[1]
+    return (dimension,) if _KINDS[name].sentences == (2,) else (dimension, len(task.train.inputs))
 
 
 @functools.cache

@@ -12,14 +12,97 @@ def image_values(format: ImageFormat, images: jax.Array) -> jax.Array:
     """Stored images as float32 inputs: (x / scale - mean) / deviation, by channel."""
     mean, deviation = np.float32(format.mean), np.float32(format.deviation)
     gain = 1 / (format.scale * deviation)
-    shape = (1,) * (images.ndim - 1) + (-1,)
-    return images.astype(jnp.float32) * gain.reshape(shape) - (mean / deviation).reshape(shape)
+    return along_last(gain, images) * images.astype(jnp.float32) - along_last(mean / deviation, images)
+
+
+def along_last(vector: jax.Array, like: jax.Array) -> jax.Array:
+    """(N,) with leading axes of 1, as many as `like` has dimensions: ranks are never promoted silently."""
+    return vector.reshape((1,) * (like.ndim - 1) + (-1,))
+
+
+def compute_dtype(dtype: jnp.dtype) -> jnp.dtype:
+    """What operands of `dtype` are multiplied in: float32 in bfloat16 on a GPU or TPU, all else as it is."""
+    low = jax.default_backend() in ("gpu", "tpu") and dtype == jnp.float32
+    return jnp.dtype(jnp.bfloat16 if low else dtype)
+
+
+def matmul(x: jax.Array, w: jax.Array) -> jax.Array:
+    """Product of x (..., K) and w (K, N): operands in `compute_dtype`, sums and result in the dtype of x.
+
+    The products of the gradient are formed likewise; left to JAX, they would mix bfloat16 with float32.
+    """
+    return jnp.dot(x, w) if compute_dtype(x.dtype) == x.dtype else _low_precision(x, w)
+
+
+@jax.custom_vjp
+def _low_precision(x, w):
+    return _product(x, w, ((x.ndim - 1,), (0,)))
+
+
+def _product(x, y, contract):
+    low = compute_dtype(x.dtype)
+    return jax.lax.dot_general(x.astype(low), y.astype(low), (contract, ((), ())), preferred_element_type=x.dtype)
+
+
+def _low_precision_forward(x, w):
+    return _low_precision(x, w), (x, w)
+
+
+def _low_precision_backward(residuals, gradient):
+    x, w = residuals
+    leading = tuple(range(x.ndim - 1))
+    return _product(gradient, w, ((x.ndim - 1,), (1,))), _product(x, gradient, (leading, leading))
+
+
+_low_precision.defvjp(_low_precision_forward, _low_precision_backward)
+
+
+class Dense(nnx.Module):
+    """W x + c; W is drawn with variance 1 / inputs (LeCun et al. 1998), c starts at 0."""
+
+    def __init__(self, num_inputs: int, num_outputs: int, *, rngs: nnx.Rngs):
+        self.kernel = nnx.Param(nnx.initializers.lecun_normal()(rngs.params(), (num_inputs, num_outputs)))
+        self.bias = nnx.Param(jnp.zeros(num_outputs))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """(..., inputs) -> (..., outputs)."""
+        y = matmul(x, self.kernel[...])
+        return y + along_last(self.bias[...], y)
+
+
+def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+    """Values set to 0 with probability `rate`, the others divided by 1 - rate (Srivastava et al. 2014).
+
+    One random byte a value, a quarter of the cost of a random float: `rate` is rounded to a 256th.
+
+    Args:
+        x: any shape.
+        rate: 0 for no dropout.
+        key: None for no dropout, as in answering.
+    """
+    dropped = round(256 * rate)
+    if key is None or dropped == 0:
+        return x
+    words = jax.random.bits(key, (-(-x.size // 4),), jnp.uint32)
+    draws = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1)[: x.size].reshape(x.shape)
+    return jnp.where(draws >= dropped, x * (256 / (256 - dropped)), 0)
+
+
+def split_key(key: jax.Array | None, count: int) -> list[jax.Array | None]:
+    """`count` keys, or as many None."""
+    return [None] * count if key is None else list(jax.random.split(key, count))
 
 
 def width_mask(width: int, active: jax.Array) -> nnx.Param:
     """(width,) ones for the first `active` hidden units, zeros for the others.
 
     A narrow network in a crowd of wide ones: a masked unit puts out 0 and gets no gradient. The mask is stored among
-    the parameters, because each member has its own; networks take it through `stop_gradient`, so it never changes.
+    the parameters, because each member has its own; networks take it through `only_active`, so it never changes.
     """
     return nnx.Param((jnp.arange(width) < active).astype(jnp.float32))
+
+
+def only_active(mask: nnx.Param, x: jax.Array) -> jax.Array:
+    """`x` (..., k · width) with masked units set to 0: of a layer k times as wide as the mask, units ≥ k · active."""
+    units = jax.lax.stop_gradient(mask[...]).astype(x.dtype)
+    return x * along_last(jnp.repeat(units, x.shape[-1] // units.size), x)

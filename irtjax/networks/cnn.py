@@ -1,0 +1,78 @@
+"""Convolutions over the words of a sentence."""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from irtjax.networks.layers import Dense, dropout, matmul, only_active, split_key, width_mask
+from irtjax.networks.words import Words, max_over_time
+
+WINDOWS = (3, 4, 5)
+
+
+class CnnClassifier(nnx.Module):
+    """Kim (2014): filters of 3, 4 and 5 words, the largest value of each over the sentence.
+
+    Filter k of n words, at the window that starts with word i, and its feature:
+        c_i = relu(w_k · [x_i; ...; x_{i+n-1}] + b_k),  ĉ_k = max_i c_i.
+    A window starts at every word; beyond the sentence there are zeros, so sentences of fewer than n words have
+    features too. One sentence: logits = V dropout(ĉ) + c. A pair: the features of premise and hypothesis, by the same
+    filters, are concatenated; as a sum of what each of them says could not compare them, one tanh layer follows
+    (after Bowman et al. 2015): logits = V dropout(tanh(T [ĉ; ĉ'] + d)) + c.
+
+    Args:
+        dimension: D, of word vectors.
+        num_sentences: 1 or 2.
+        width: units of the projection, and filters of each size.
+        num_classes: C.
+        dropout: rate.
+        active: units that are not masked.
+        rngs: of the initial weights.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        num_sentences: int,
+        width: int,
+        num_classes: int,
+        dropout: float,
+        active: jax.Array,
+        *,
+        rngs: nnx.Rngs,
+    ):
+        self.dropout = dropout
+        self.words = Words(dimension, width, rngs=rngs)
+        self.filters = nnx.List([Dense(n * width, width, rngs=rngs) for n in WINDOWS])
+        joined = num_sentences * len(WINDOWS) * width
+        self.layers = nnx.List([Dense(joined, 2 * width, rngs=rngs)] if num_sentences > 1 else [])
+        self.out = Dense(2 * width if num_sentences > 1 else joined, num_classes, rngs=rngs)
+        self.mask = width_mask(width, active)
+
+    def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
+        """(V, D) vectors and (B, L) word numbers a sentence -> (B, C) logits."""
+        feature_key, layer_key = split_key(key, 2)
+        u = jnp.concatenate([self.features(embeddings, sentence) for sentence in inputs], axis=-1)
+        u = dropout(u, self.dropout, feature_key)
+        for layer in self.layers:
+            u = dropout(only_active(self.mask, jnp.tanh(layer(u))), self.dropout, layer_key)
+        return self.out(u)
+
+    def features(self, embeddings: jax.Array, sentence: jax.Array) -> jax.Array:
+        """ĉ of one sentence, (B, 3 · width): filters of 3 words, of 4, of 5."""
+        x, present = self.words(embeddings, sentence, self.mask)
+        width, length = x.shape[-1], x.shape[0]
+        # every word is multiplied by its part of every filter, at every place it can have in a window: one product,
+        # no copies of windows; a window's value is then a sum of products of words that follow each other
+        kernels = [layer.kernel[...].reshape(n, width, width) for n, layer in zip(WINDOWS, self.filters, strict=True)]
+        parts = matmul(x, jnp.concatenate([part for kernel in kernels for part in kernel], axis=1))
+        parts = jnp.pad(parts, ((0, max(WINDOWS) - 1), (0, 0), (0, 0)))
+        features, first = [], 0
+        for n, layer in zip(WINDOWS, self.filters, strict=True):
+            columns = [slice((first + place) * width, (first + place + 1) * width) for place in range(n)]
+            window = sum(parts[place : place + length, :, part] for place, part in enumerate(columns))
+            # the largest of relu(w · x + b) is relu(the largest w · x, + b)
+            largest = max_over_time(window, present) + layer.bias[...][None]
+            features.append(only_active(self.mask, nnx.relu(largest)))
+            first += n
+        return jnp.concatenate(features, axis=-1)

@@ -1,0 +1,143 @@
+"""Long short-term memory over padded sequences: one kernel for every network that reads word by word."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from irtjax.networks.layers import Dense, compute_dtype, matmul, only_active
+
+
+class Lstm(nnx.Module):
+    r"""Long short-term memory (Hochreiter and Schmidhuber 1997) with forget gates (Gers et al. 2000).
+
+    .. math::
+        (i_t, f_t, o_t) = \sigma(W x_t + U h_{t-1} + b), \quad g_t = \tanh(W_g x_t + U_g h_{t-1} + b_g) \\
+        c_t = f_t c_{t-1} + i_t g_t, \qquad h_t = m \, o_t \tanh(c_t)
+
+    for a mask m of units. The bias of the forget gate starts at 1 (Jozefowicz et al. 2015). W x + b is one product
+    for the whole sequence, U h one for all gates, whose 4 · width columns are in the order i, f, o, g. At padding the
+    state stays as it is, so the state after the last column is that after the last word, and a reversed pass, which
+    meets padding first, starts from 0 at the last word.
+
+    Args:
+        num_inputs: size of x.
+        width: hidden units H.
+        rngs: of the initial weights.
+    """
+
+    def __init__(self, num_inputs: int, width: int, *, rngs: nnx.Rngs):
+        self.input = Dense(num_inputs, 4 * width, rngs=rngs)
+        self.input.bias = nnx.Param(jnp.zeros(4 * width).at[width : 2 * width].set(1.0))
+        self.recurrent = nnx.Param(nnx.initializers.lecun_normal()(rngs.params(), (width, 4 * width)))
+
+    def __call__(self, x: jax.Array, present: jax.Array, mask: nnx.Param, *, reverse: bool = False) -> jax.Array:
+        """States after every word: (L, B, inputs) and (L, B) bool -> (L, B, H); from the last word on if `reverse`."""
+        return only_active(mask, states(self.input(x), self.masked_recurrent(mask), present, reverse))
+
+    def masked_recurrent(self, mask: nnx.Param) -> jax.Array:
+        """U (H, 4H) that ignores masked units: their state may be anything, it goes nowhere and has no gradient."""
+        return only_active(mask, self.recurrent[...].T).T
+
+
+class BiLstm(nnx.Module):
+    """Two LSTMs, one a direction, whose states are concatenated: (L, B, 2H)."""
+
+    def __init__(self, num_inputs: int, width: int, *, rngs: nnx.Rngs):
+        self.forward = Lstm(num_inputs, width, rngs=rngs)
+        self.backward = Lstm(num_inputs, width, rngs=rngs)
+
+    def __call__(self, x: jax.Array, present: jax.Array, mask: nnx.Param) -> jax.Array:
+        """(L, B, inputs) -> (L, B, 2H): what is before and at a word, and what is at and after it."""
+        both = self.forward(x, present, mask), self.backward(x, present, mask, reverse=True)
+        return jnp.concatenate(both, axis=-1)
+
+
+def cell(z: jax.Array, memory: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """One step of an LSTM: z = W x + U h + b (B, 4H) and c (B, H) -> activated gates (B, 4H), new c, new h."""
+    width = memory.shape[-1]
+    # σ(z) = (1 + tanh(z / 2)) / 2: one pass of one function over all gates, which XLA vectorises well
+    half = np.repeat([0.5, 1.0], [3 * width, width]).astype(z.dtype)[None]
+    gates = jnp.tanh(z * half) * half + (1 - half)
+    i, f, o, g = jnp.split(gates, 4, axis=-1)
+    memory = f * memory + i * g
+    return gates, memory, o * jnp.tanh(memory)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def states(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool) -> jax.Array:
+    """States of an LSTM from its input products.
+
+    The gradient of a scan adds to dU at every step, a product over B examples each; here the way back puts out dz of
+    every step, and dU is one product over L · B.
+
+    Args:
+        z: (L, B, 4H) W x + b.
+        recurrent: (H, 4H) U.
+        present: (L, B) bool, False at padding.
+        reverse: from the last column to the first.
+
+    Returns:
+        (L, B, H) states h; at padding the state before it.
+    """
+    return _scan_forward(z, recurrent, present, reverse)[0]
+
+
+def _scan_forward(z, recurrent, present, reverse):
+    low = compute_dtype(recurrent.dtype)
+    recurrent = recurrent.astype(low)
+
+    def step(carry, at):
+        hidden, memory = carry
+        z, present = at
+        product = jnp.dot(hidden.astype(low), recurrent, preferred_element_type=z.dtype)
+        gates, new_memory, new_hidden = cell(z + product, memory)
+        hidden = jnp.where(present[:, None], new_hidden, hidden)
+        memory = jnp.where(present[:, None], new_memory, memory)
+        return (hidden, memory), (hidden, memory, gates)
+
+    zero = jnp.zeros((z.shape[1], recurrent.shape[0]), z.dtype)
+    return jax.lax.scan(step, (zero, zero), (z, present), reverse=reverse)[1]
+
+
+def _states_forward(z, recurrent, present, reverse):
+    hidden, memory, gates = _scan_forward(z, recurrent, present, reverse)
+    return hidden, (hidden, memory, gates, recurrent, present)
+
+
+def _states_backward(reverse, residuals, gradient):
+    hidden, memory, gates, recurrent, present = residuals
+    hidden_before, memory_before = _before(hidden, reverse), _before(memory, reverse)
+    low = compute_dtype(recurrent.dtype)
+    transposed = recurrent.T.astype(low)
+
+    def step(carry, at):
+        d_hidden, d_memory = carry
+        gradient, gates, memory, memory_before, present = at
+        d_hidden = d_hidden + gradient
+        i, f, o, g = jnp.split(gates, 4, axis=-1)
+        tanh = jnp.tanh(memory)
+        here = present[:, None]
+        dh = jnp.where(here, d_hidden, 0)
+        dc = jnp.where(here, d_memory + dh * o * (1 - tanh * tanh), 0)
+        dz = (dc * g * i * (1 - i), dc * memory_before * f * (1 - f), dh * tanh * o * (1 - o), dc * i * (1 - g * g))
+        dz = jnp.concatenate(dz, axis=-1)
+        back = jnp.dot(dz.astype(low), transposed, preferred_element_type=dz.dtype)
+        return (back + jnp.where(here, 0, d_hidden), jnp.where(here, dc * f, d_memory)), dz
+
+    zero = jnp.zeros_like(hidden[0])
+    _, dz = jax.lax.scan(step, (zero, zero), (gradient, gates, memory, memory_before, present), reverse=not reverse)
+    width = recurrent.shape[0]
+    before, rows = hidden_before.reshape(-1, width), dz.reshape(-1, 4 * width)
+    return dz, matmul(before.T, rows), None
+
+
+def _before(states, reverse):
+    """The state that each step started from: states one step earlier, 0 at first."""
+    zero = jnp.zeros_like(states[:1])
+    return jnp.concatenate([states[1:], zero] if reverse else [zero, states[:-1]])
+
+
+states.defvjp(_states_forward, _states_backward)
