@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 
+import jax
 from absl import app, flags, logging
 
 from irtjax import FitWarning, InputError
@@ -45,6 +46,16 @@ def run(main: Callable[[], None]) -> None:
     warnings.showwarning = show
     logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
     app.run(guarded, flags_parser=parse)
+
+
+def one_device_a_core() -> None:
+    """Makes every core of the processor a device of its own; before JAX is used, and without effect on accelerators.
+
+    A small network does not fill two cores: two networks, each on its own, do.
+    """
+    jax.config.update(
+        "jax_num_cpu_devices", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    )
 
 
 @contextlib.contextmanager

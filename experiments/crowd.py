@@ -1,41 +1,47 @@
-"""The crowd stage: train an artificial crowd and save its graded answers."""
+r"""Trains an artificial crowd and lets it answer every example of a task.
 
-from pathlib import Path
+  python -m experiments.crowd --task=sst2 --network=lstm --num_models=1000 --output_dir=runs/sst2
 
-from experiments.progress import training_bar
-from experiments.settings import Settings, make_trainer
-from irtjax import ResponseMatrix, write_responses
-from irtjax.crowd import Crowd, sample_members, train_crowd
-from irtjax.files import write_csv
-from irtjax.response_files import read_responses
-from irtjax.responses import concatenate_items
-from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS
+Writes `crowd/` in the run directory: `members.csv`, a row a member, and `responses_<split>.npz` and `.csv`, ready for
+`experiments.fit_irt`. The same command goes on where a killed one stopped, to the same last bit. docs/crowd.md tells
+durations and expected numbers.
+"""
 
+from absl import flags
 
-def train(settings: Settings, task: Task, description: str = "crowd") -> Crowd:
-    """Trains the crowd that the settings describe."""
-    members = sample_members(
-        settings.num_models,
-        len(task.train.labels),
-        settings.seed,
-        min_subset=settings.min_subset,
-        max_corruption=settings.max_corruption,
-    )
-    trainer = make_trainer(settings, task, settings.patience)
-    with training_bar(description, settings.epochs, settings.num_models) as on_epoch:
-        return train_crowd(task, members, trainer, settings.steps_per_epoch, on_epoch=on_epoch)
+from experiments import app, settings
+from experiments.run_directory import checkpoints_of, open_run, stage
+from experiments.stages import crowd
+
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
+_CHECKPOINT_SECONDS = flags.DEFINE_float(
+    "checkpoint_seconds",
+    crowd.CHECKPOINT_SECONDS,
+    "least time from one checkpoint to the next",
+    lower_bound=0,
+)
+settings.define_flags(without=settings.AFTER_CROWD)
 
 
-def run(settings: Settings, task: Task, folder: Path) -> None:
-    """Writes `members.csv`, and `responses_<split>` as NPZ and CSV."""
-    crowd = train(settings, task)
-    write_csv(crowd.members.assign(network=settings.network), folder / "members.csv")
-    for split, responses in crowd.responses.items():
-        for ending in (".npz", ".csv"):
-            write_responses(responses, folder / f"responses_{split}{ending}")
+def main() -> None:
+    """Trains the crowd, or what is left of it."""
+    app.one_device_a_core()
+    chosen = settings.from_flags()
+    task = settings.load_task(chosen, settings.DATA_DIR.value)
+    directory = open_run(_OUTPUT_DIR.value, chosen)
+
+    def work(folder):
+        crowd.run(
+            chosen,
+            task,
+            folder,
+            checkpoints=checkpoints_of(directory, "crowd"),
+            checkpoint_seconds=_CHECKPOINT_SECONDS.value,
+        )
+
+    folder = stage(directory, "crowd", "crowd", work)
+    print(f"Done: {folder}, fit with --responses={folder}/responses_train.npz", flush=True)
 
 
-def load_responses(folder: Path) -> ResponseMatrix:
-    """The crowd's answers to the items of all splits, training items first."""
-    return concatenate_items([read_responses(folder / f"responses_{split}.npz") for split in SPLITS])
+if __name__ == "__main__":
+    app.run(main)

@@ -10,28 +10,25 @@ On 2 CPU cores: digits about 1 minute, mnist about 11 minutes.
 
 from absl import flags
 
-from experiments import app, crowd, curriculum, difficulty, filtering, mislabelled, report, settings
-from experiments.run_directory import open_run, stage
-from irtjax import tasks
+from experiments import app, settings
+from experiments.run_directory import checkpoints_of, open_run, stage
+from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
 
-_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
-_DATA_DIR = flags.DEFINE_string(
-    "data_dir",
-    None,
-    "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)",
-)
 settings.define_flags()
 
 
 def main() -> None:
     """Runs the stages that are not there yet, then the report."""
-    chosen = settings.from_flags(_TASK.value)
-    task = tasks.load(chosen.task, _DATA_DIR.value)
-    settings.check_task(chosen, task)
+    app.one_device_a_core()
+    chosen = settings.from_flags()
+    task = settings.load_task(chosen, settings.DATA_DIR.value)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 
-    stage(directory, "crowd", "1/5 crowd", lambda folder: crowd.run(chosen, task, folder))
+    def with_checkpoints(name, work):
+        return lambda folder: work(chosen, task, folder, checkpoints=checkpoints_of(directory, name))
+
+    stage(directory, "crowd", "1/5 crowd", with_checkpoints("crowd", crowd.run))
 
     def fit(folder):
         difficulty.run(chosen, crowd.load_responses(directory / "crowd"), folder)
@@ -42,7 +39,7 @@ def main() -> None:
             directory,
             "mislabelled",
             "3/5 mislabelled examples",
-            lambda folder: mislabelled.run(chosen, task, folder),
+            with_checkpoints("mislabelled", mislabelled.run),
         )
 
     items = difficulty.load_items(directory / "difficulty", chosen.priors, task.train.ids)

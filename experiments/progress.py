@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tqdm import tqdm
 
+from irtjax.pool import Progress
+
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
 
 
@@ -19,18 +21,23 @@ def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
 
 
 @contextlib.contextmanager
-def training_bar(
-    description: str, max_epochs: int, num_networks: int
-) -> Iterator[Callable[[int, int, np.ndarray], None]]:
-    """A bar over epochs, with networks still training and the range of their validation accuracies."""
-    with _bar(description, max_epochs, "epochs") as bar:
+def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress], None]]:
+    """A bar over networks that have finished, with those in training and the range of validation accuracies.
 
-        def on_epoch(epoch: int, training: int, accuracies: np.ndarray) -> None:
-            bar.n = epoch
-            low, high = accuracies.min(), accuracies.max()
-            bar.set_postfix_str(f"training {training}/{num_networks}, accuracy {low:.2f} to {high:.2f}")
+    Pools that come one after the other, as in a crowd of several architectures, share the bar.
+    """
+    with _bar(description, num_networks, "networks") as bar:
+        before = 0
 
-        yield on_epoch
+        def on_progress(state: Progress) -> None:
+            nonlocal before
+            bar.n = before + state.finished
+            if state.training + state.waiting == 0:
+                before = bar.n
+            low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
+            bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
+
+        yield on_progress
 
 
 class CurriculumProgress:

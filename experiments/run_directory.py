@@ -4,6 +4,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from irtjax import InputError, versions
 from irtjax.files import whole_directory, whole_file, writable_directory
 
 RECORD = "stage.json"  # in the folder of each finished stage
+CHECKPOINTS = ".checkpoints"  # of stages that are not finished
 
 
 def open_run(output_dir: str, settings: Settings) -> Path:
@@ -25,8 +27,8 @@ def open_run(output_dir: str, settings: Settings) -> Path:
     _lock(directory)
     config = directory / "config.json"
     wanted = dataclasses.asdict(settings)
-    # a run that finished no stage left nothing that other settings could be mixed up with
-    if config.exists() and list(directory.glob(f"*/{RECORD}")):
+    # a run that left no stage and no checkpoint left nothing that other settings could be mixed up with
+    if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
         try:
             found = json.loads(config.read_text())
             found = dict(found)
@@ -56,6 +58,8 @@ def _lock(directory: Path) -> None:
 def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
     """Runs one stage into the folder `name`, unless that folder is there already.
 
+    A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished.
+
     The work is done in a temporary folder that is renamed at the end, so an interrupted stage leaves no folder of
     that name. `stage.json` in it keeps the seconds it took and the versions it ran on.
     """
@@ -74,4 +78,10 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
         work(partial)
         record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    shutil.rmtree(checkpoints_of(directory, name), ignore_errors=True)
     return folder
+
+
+def checkpoints_of(directory: Path, name: str) -> Path:
+    """Where the stage `name` keeps what it goes on from after a kill."""
+    return directory / CHECKPOINTS / name

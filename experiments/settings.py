@@ -1,14 +1,18 @@
 """Settings of a run: defaults per task, each replaceable by a flag of the same name."""
 
 import dataclasses
-import functools
+from collections.abc import Collection
 from typing import Any
 
+import jax
 import optax
 from absl import flags
 
-from irtjax import InputError, networks, tasks
+from irtjax import InputError, networks, pool_size, tasks
+from irtjax.augmentation import flip_and_shift
 from irtjax.inference.svi import PRIORS
+from irtjax.pool import Job
+from irtjax.tasks.task import TextFormat
 from irtjax.training import Trainer
 
 ABILITIES = ("ml", "map")
@@ -19,12 +23,35 @@ class Settings:
     """Everything that the results of a pipeline run depend on; the metadata are the help texts of the flags."""
 
     task: str
+    dataset: str = dataclasses.field(
+        default="",
+        metadata={"help": "name in TensorFlow Datasets, where it is not the task's usual one"},
+    )
+    glove: str = dataclasses.field(
+        default="", metadata={"help": "file of GloVe vectors for text; else vectors are made of the training text"}
+    )
+    item_ids: str = dataclasses.field(
+        default="", metadata={"help": "CSV of ids and texts: examples of a text task that it has take their id from it"}
+    )
     seed: int = dataclasses.field(default=0, metadata={"help": "seed of every random draw"})
     num_models: int = dataclasses.field(default=384, metadata={"help": "networks in the artificial crowd"})
-    network: str = dataclasses.field(default="mlp", metadata={"help": f"one of {', '.join(networks.NETWORKS)}"})
-    width: int = dataclasses.field(default=32, metadata={"help": "hidden units of a layer"})
+    network: str = dataclasses.field(
+        default="mlp",
+        metadata={
+            "help": f"one of {', '.join(networks.NETWORKS)}; several with commas make a mixed crowd, and filtering and "
+            "curriculum use the first"
+        },
+    )
+    width: int = dataclasses.field(default=32, metadata={"help": "hidden units (or channels) of a layer"})
+    min_width: int = dataclasses.field(
+        default=0, metadata={"help": "smallest width in the crowd, where units are masked to have it; 0 for none"}
+    )
     batch_size: int = dataclasses.field(default=32, metadata={"help": "examples in a gradient step"})
     learning_rate: float = dataclasses.field(default=5e-3, metadata={"help": "learning rate of Adam"})
+    learning_rate_factor: float = dataclasses.field(
+        default=1.0,
+        metadata={"help": "learning rates in the crowd are log-uniform from rate / factor to rate × factor"},
+    )
     epochs: int = dataclasses.field(default=40, metadata={"help": "most epochs a network is trained for"})
     patience: int = dataclasses.field(
         default=5, metadata={"help": "epochs without a better validation accuracy that end a training"}
@@ -36,6 +63,12 @@ class Settings:
     min_subset: int = dataclasses.field(default=16, metadata={"help": "smallest training subset in the crowd"})
     max_corruption: float = dataclasses.field(
         default=0.8, metadata={"help": "largest share of corrupted labels in the crowd, 0 to 1"}
+    )
+    out_of_bag: bool = dataclasses.field(
+        default=False, metadata={"help": "members' answers to examples that they were trained on count as missing"}
+    )
+    slots: int = dataclasses.field(
+        default=0, metadata={"help": "networks that train at once on a device; 0 for what is fastest, by measurement"}
     )
     priors: str = dataclasses.field(
         default="hierarchical",
@@ -60,10 +93,15 @@ class Settings:
         default="ml", metadata={"help": f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}"}
     )
 
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Architectures of the crowd; the first is also that of filtering and curriculum."""
+        return tuple(self.network.split(","))
+
 
 # What differs from the defaults above, which are those of `digits`.
 TASK_DEFAULTS: dict[str, dict[str, Any]] = {
-    "digits": {},
+    "digits": {"slots": 32},  # measuring would take longer than the crowd
     "mnist": {
         "num_models": 256,
         "batch_size": 64,
@@ -73,14 +111,37 @@ TASK_DEFAULTS: dict[str, dict[str, Any]] = {
         "min_subset": 50,
     },
 }
+# One object: another would be a different static argument, and compiled for again. The rate is each network's own.
+ADAM = optax.adam(1.0)
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
-_DEFINERS = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
+_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
+DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
+)
+_DEFINERS = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
 
 
-def define_flags() -> None:
-    """Defines a flag for every setting but the task; unset flags leave the task's default."""
+AFTER_CROWD = {
+    "priors",
+    "mislabelled",
+    "filtering_seeds",
+    "curriculum_seeds",
+    "curriculum_patience",
+    "curriculum_length",
+    "initial_share",
+    "ability",
+}
+
+
+def define_flags(without: Collection[str] = ()) -> None:
+    """Defines a flag for every setting but the task and some others; unset flags leave the task's default."""
     for field in dataclasses.fields(Settings):
-        if field.name != "task":
+        if field.name not in {"task", *without}:
             others = "".join(
                 f"; {task}: {changes[field.name]}" for task, changes in TASK_DEFAULTS.items() if field.name in changes
             )
@@ -88,18 +149,19 @@ def define_flags() -> None:
             _DEFINERS[field.type](field.name, None, text)
 
 
-def from_flags(task: str) -> Settings:
+def from_flags() -> Settings:
     """The task's defaults, replaced by the flags that were given.
 
     Raises:
         InputError: unknown task, or a value out of range.
     """
+    task = _TASK.value
     if task not in tasks.LOADERS:
         raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.LOADERS)}")
     given = {
         field.name: flags.FLAGS[field.name].value
         for field in dataclasses.fields(Settings)
-        if field.name != "task" and flags.FLAGS[field.name].value is not None
+        if field.name in flags.FLAGS and flags.FLAGS[field.name].value is not None and field.name != "task"
     }
     settings = Settings(**{"task": task, **TASK_DEFAULTS.get(task, {}), **given})
     _check(settings)
@@ -107,7 +169,10 @@ def from_flags(task: str) -> Settings:
 
 
 def _check(settings: Settings) -> None:
-    choices = {"network": networks.NETWORKS, "priors": PRIORS, "ability": ABILITIES}
+    choices = {"priors": PRIORS, "ability": ABILITIES}
+    for name in settings.networks:
+        if name not in networks.NETWORKS:
+            raise InputError(f"--network={settings.network}: {name!r} is none of {', '.join(networks.NETWORKS)}")
     for name, allowed in choices.items():
         if getattr(settings, name) not in allowed:
             raise InputError(f"--{name}={getattr(settings, name)}: expected one of {', '.join(allowed)}")
@@ -119,6 +184,9 @@ def _check(settings: Settings) -> None:
         "seed": (0, 2**31 - 1),
         "num_models": (4, None),  # two halves of at least two
         "max_corruption": (0, 1),
+        "min_width": (0, settings.width),
+        "learning_rate_factor": (1, None),
+        "slots": (0, None),
         "mislabelled": (0, 0.5),
         "initial_share": (0, 1),
     }
@@ -132,6 +200,18 @@ def _check(settings: Settings) -> None:
         raise InputError(f"--learning_rate={settings.learning_rate}: expected a positive number")
 
 
+def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
+    """The task with its data.
+
+    Raises:
+        InputError: they are not there, or too few for the settings.
+    """
+    given = {name: getattr(settings, name) for name in ("dataset", "glove", "item_ids") if getattr(settings, name)}
+    task = tasks.load(settings.task, data_dir, **given)
+    check_task(settings, task)
+    return task
+
+
 def check_task(settings: Settings, task: tasks.Task) -> None:
     """Refuses settings that the task is too small for.
 
@@ -139,6 +219,11 @@ def check_task(settings: Settings, task: tasks.Task) -> None:
         InputError: names the flag.
     """
     num_examples = len(task.train.labels)
+    for name in settings.networks:
+        if name not in networks.choices(task):
+            raise InputError(
+                f"--network={name}: cannot read {task.name}, choose of {', '.join(networks.choices(task))}"
+            )
     if settings.min_subset > num_examples:
         raise InputError(f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples")
     if settings.mislabelled > 0 and round(settings.mislabelled * num_examples) < 1:
@@ -147,18 +232,24 @@ def check_task(settings: Settings, task: tasks.Task) -> None:
         )
 
 
-def make_trainer(settings: Settings, task: tasks.Task, patience: int) -> Trainer:
-    """The trainer that all stages share, but for their patience."""
+def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
+    """The trainer that all stages share, but for their patience and, in a mixed crowd, the network."""
+    text = isinstance(task.format, TextFormat)
     return Trainer(
-        network=networks.build(settings.network, task, settings.width),
-        optimizer=_adam(settings.learning_rate),
+        network=networks.build(network or settings.networks[0], task, settings.width),
+        optimizer=ADAM,
         batch_size=settings.batch_size,
         patience=patience,
         max_epochs=settings.epochs,
+        buckets=task.format.buckets if text else (),
+        augment=None if text or not task.format.flips else flip_and_shift,
     )
 
 
-@functools.cache
-def _adam(learning_rate: float) -> optax.GradientTransformation:
-    """One optimizer a rate: two of them would be different static arguments, and compiled for twice."""
-    return optax.adam(learning_rate)
+def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
+    """`--slots`, or what is fastest here: measured once for this network and task, and remembered."""
+    if settings.slots:
+        return settings.slots
+    shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
+    key = (network, settings.width, settings.batch_size, shapes, task.num_classes, job.num_networks)
+    return pool_size.remembered(job, key)

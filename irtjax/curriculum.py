@@ -8,20 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.device_data import Data, accuracy, classify
 from irtjax.scoring import Population, ability_1pl
-from irtjax.training import (
-    Data,
-    Learner,
-    Plan,
-    Trainer,
-    accuracy,
-    end_epoch,
-    is_training,
-    predict,
-    start,
-    train_epoch,
-    tree_where,
-)
+from irtjax.training import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 
 
 class History(NamedTuple):
@@ -72,6 +61,8 @@ def train_curriculum(
     difficulty: jax.Array,
     shares: jax.Array | None,
     *,
+    learning_rate: float,
+    width: int,
     population: Population | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
 ) -> History:
@@ -95,71 +86,85 @@ def train_curriculum(
         data: the splits.
         difficulty: (N,) of the training examples, in logits.
         shares: (max_epochs,) share of the data at each epoch; None for DDaCLAE.
+        learning_rate: of the optimizer.
+        width: hidden units a layer, as the network was built with.
         population: for DDaCLAE, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
         on_epoch: called from within the program after each epoch with (S,) epochs made and best accuracies.
     """
     difficulty = jnp.asarray(difficulty, jnp.float32)
     if shares is not None:
         shares = jnp.asarray(shares, jnp.float32)
-    return _train(trainer, on_epoch, keys, data, difficulty, shares, population)
+    rate, width = jnp.float32(learning_rate), jnp.int32(width)
+    return _train(trainer, on_epoch, keys, data, difficulty, shares, population, rate, width)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _train(trainer, on_epoch, keys, data, difficulty, shares, population):
-    num_examples = difficulty.shape[0]
+def _train(trainer, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
+    num_examples, num_seeds = difficulty.shape[0], keys.shape[0]
     # sorted once, so that whatever an epoch selects is a prefix
     order = jnp.argsort(difficulty)
     ascending = difficulty[order]
 
-    def eligible(learner: Learner):
-        """How many of the easiest examples the strategy selects, and the ability where it asks for it."""
+    def everyone(value):
+        return jnp.broadcast_to(value, (num_seeds, *jnp.shape(value)))
+
+    plans = Plan(
+        keys,
+        everyone(order),
+        everyone(jnp.int32(1)),
+        everyone(data.train.labels),
+        everyone(learning_rate),
+        everyone(width),
+    )
+
+    def ability_of(parameters):
+        answers = classify(trainer.network, parameters, data.embeddings, data.train)
+        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population).ability
+
+    def eligible(learners: Learner):
+        """How many of the easiest examples the strategy selects, and the abilities where it asks for them."""
         if shares is not None:
-            return jnp.ceil(shares[learner.epoch] * num_examples).astype(jnp.int32), jnp.float32(jnp.nan)
-        answers = predict(trainer.network, learner.parameters, data.train.inputs)
-        ability, _ = ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
+            return jnp.ceil(shares[learners.epoch] * num_examples).astype(jnp.int32), jnp.full(num_seeds, jnp.nan)
+        ability = jax.vmap(ability_of)(learners.parameters)
         return jnp.searchsorted(ascending, ability, side="right").astype(jnp.int32), ability
 
-    def epoch(learner: Learner, fallback: jax.Array):
-        active = is_training(trainer, learner)
-        count, ability = eligible(learner)
+    def body(carry):
+        learners, fallback, history = carry
+        active, at = is_training(trainer, learners), learners.epoch
+        count, ability = eligible(learners)
         if shares is None:
             too_few = count < trainer.batch_size
             count = jnp.where(too_few, fallback, count)
             fallback = jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
         size = jnp.clip(count, 1, num_examples)
         num_steps = jnp.where(active, jnp.maximum(size // trainer.batch_size, 1), 0)
-        plan = Plan(learner.key, order, size, data.train.labels)
-        new = train_epoch(trainer, learner, data.train.inputs, plan, num_steps)
-        dev_accuracy = accuracy(trainer.network, new.parameters, data.validation)
+        new = train_epoch(trainer, learners, plans._replace(size=size), data, num_steps)
+        answer = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
+        dev_accuracy, test_accuracy = (
+            answer(new.parameters, data.embeddings, split) for split in (data.validation, data.test)
+        )
         row = History(
             share=size / num_examples,
             ability=ability,
             examples_used=num_steps * trainer.batch_size,
             dev_accuracy=dev_accuracy,
-            test_accuracy=accuracy(trainer.network, new.parameters, data.test),
+            test_accuracy=test_accuracy,
         )
-        return tree_where(active, end_epoch(new, dev_accuracy), learner), fallback, row
-
-    def body(carry):
-        learners, fallbacks, history = carry
-        active, at = is_training(trainer, learners), learners.epoch
-        learners, fallbacks, row = jax.vmap(epoch)(learners, fallbacks)
+        learners = jax.vmap(tree_where)(active, end_epoch(new, dev_accuracy), learners)
         # a seed that has stopped writes past the end, which is dropped
         columns = jnp.where(active, at, trainer.max_epochs)
         history = jax.tree.map(
-            lambda table, values: table.at[jnp.arange(keys.shape[0]), columns].set(values, mode="drop"),
-            history,
-            row,
+            lambda table, values: table.at[jnp.arange(num_seeds), columns].set(values, mode="drop"), history, row
         )
         if on_epoch is not None:
             jax.debug.callback(on_epoch, learners.epoch, learners.best_accuracy)
-        return learners, fallbacks, history
+        return learners, fallback, history
 
-    learners = jax.vmap(functools.partial(start, trainer))(keys)
-    fallbacks = jnp.full(keys.shape, trainer.batch_size, jnp.int32)
-    blank = jnp.full((*keys.shape, trainer.max_epochs), jnp.nan)
+    learners = jax.vmap(functools.partial(start, trainer))(plans)
+    fallback = jnp.full(num_seeds, trainer.batch_size, jnp.int32)
+    blank = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
     history = History(*[blank] * len(History._fields))
     _, _, history = jax.lax.while_loop(
-        lambda carry: is_training(trainer, carry[0]).any(), body, (learners, fallbacks, history)
+        lambda carry: is_training(trainer, carry[0]).any(), body, (learners, fallback, history)
     )
     return history

@@ -1,7 +1,8 @@
 """Data filtering: which training examples to keep, by item difficulty (Lalor, Wu and Yu 2019, section 4)."""
 
+from typing import NamedTuple
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
@@ -52,20 +53,25 @@ def ranking(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, 
     return shuffled[np.argsort(keys[strategy][shuffled], kind="stable")]
 
 
-def plan_subsets(orders: np.ndarray, sizes: np.ndarray, seeds: np.ndarray, labels: np.ndarray) -> Plan:
-    """Training plans of J networks: the first `sizes[j]` examples of `orders[j]`, with gold labels.
+class SubsetRow(NamedTuple):
+    """What one network's plan is made of.
 
-    Args:
-        orders: (J, N) indices from `ranking`.
-        sizes: (J,) examples kept.
-        seeds: (J,) of weights and minibatches; equal seeds start from equal weights, so that strategies can be
+    Attributes:
+        seed: of weights and minibatches; networks of equal seeds start from equal weights, so that strategies can be
             compared pair by pair.
-        labels: (N,) gold labels.
+        order: (N,) indices from `ranking`.
+        size: examples kept.
+        learning_rate: of its optimizer.
+        width: hidden units that are not masked.
     """
-    labels = jnp.asarray(labels)
-    return Plan(
-        key=jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32)),
-        order=jnp.asarray(orders, jnp.int32),
-        size=jnp.asarray(sizes, jnp.int32),
-        labels=jnp.broadcast_to(labels, (len(sizes), labels.size)),
-    )
+
+    seed: jax.Array
+    order: jax.Array
+    size: jax.Array
+    learning_rate: jax.Array
+    width: jax.Array
+
+
+def plan_subset(row: SubsetRow, labels: jax.Array) -> Plan:
+    """A network trained on the first `size` examples of its order, with gold labels (N,)."""
+    return Plan(jax.random.key(row.seed), row.order, row.size, labels, row.learning_rate, row.width)

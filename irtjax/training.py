@@ -1,4 +1,8 @@
-"""Training many networks as one program: minibatches from a prefix of an order, early stopping, best parameters."""
+"""Training networks side by side: minibatches from a prefix of an order, early stopping, best parameters.
+
+Everything here carries a leading axis of G networks. Networks are vmapped inside the loop over steps, not around it, so
+that what a step reads can have one shape for all of them: text is cut to the longest sentence that any of them drew.
+"""
 
 import dataclasses
 import functools
@@ -7,28 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
+from irtjax.device_data import Data, accuracy, take
 from irtjax.networks import Network, Parameters
-from irtjax.tasks import Task
 
-ANSWER_BLOCK = 1024  # examples answered at once: bounds the memory of a crowd's hidden layers
-
-
-class Examples(NamedTuple):
-    """Inputs (N, ...) and gold labels (N,) on the device."""
-
-    inputs: jax.Array
-    labels: jax.Array
-
-
-class Data(NamedTuple):
-    """The three splits of a task on the device, once, shared by all networks."""
-
-    train: Examples
-    validation: Examples
-    test: Examples
+WINDOW = 16  # minibatches of text that are drawn together and sorted by length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +25,12 @@ class Trainer:
 
     Attributes:
         network: what is trained.
-        optimizer: an optax transformation.
+        optimizer: an optax transformation at learning rate 1; each network scales its updates by its own rate.
         batch_size: examples a step.
         patience: epochs without a better validation accuracy after which training stops.
         max_epochs: where it stops in any case.
+        buckets: for text, `TextFormat.buckets`; else empty.
+        augment: (key, inputs) -> inputs, at random, of a minibatch of images; None for none.
     """
 
     network: Network
@@ -48,26 +38,32 @@ class Trainer:
     batch_size: int
     patience: int
     max_epochs: int
+    buckets: tuple[tuple[int, ...], ...] = ()
+    augment: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
 class Plan(NamedTuple):
-    """What one network is trained on (a leading axis of networks is added by `train_networks`).
+    """What a network is trained on, and how it differs from others; every leaf with a leading axis of G networks.
 
     Attributes:
-        key: of its initial weights and minibatches.
+        key: of its initial weights, minibatches and dropout.
         order: (N,) int32 indices of training examples; the first `size` are its training set.
         size: scalar int32.
         labels: (N,) integer labels it is shown, corrupted ones included.
+        learning_rate: scalar.
+        width: scalar int32, hidden units that are not masked.
     """
 
     key: jax.Array
     order: jax.Array
     size: jax.Array
     labels: jax.Array
+    learning_rate: jax.Array
+    width: jax.Array
 
 
 class Learner(NamedTuple):
-    """One network in training; `best_*` belong to the epoch of its highest validation accuracy so far."""
+    """Networks in training; `best_*` belong to the epoch of the highest validation accuracy so far."""
 
     key: jax.Array
     parameters: Parameters
@@ -78,15 +74,10 @@ class Learner(NamedTuple):
     best_accuracy: jax.Array
 
 
-def to_device(task: Task) -> Data:
-    """Puts the splits of a task on the default device, inputs in the dtype they have."""
-    return Data(*(Examples(*map(jnp.asarray, split[:2])) for split in (task.train, task.validation, task.test)))
-
-
-def start(trainer: Trainer, key: jax.Array) -> Learner:
-    """A learner before its first epoch."""
-    init_key, key = jax.random.split(key)
-    parameters = trainer.network.init(init_key, width)
+def start(trainer: Trainer, plan: Plan) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis."""
+    init_key, key = jax.random.split(plan.key)
+    parameters = trainer.network.init(init_key, plan.width)
     return Learner(
         key=key,
         parameters=parameters,
@@ -98,158 +89,106 @@ def start(trainer: Trainer, key: jax.Array) -> Learner:
     )
 
 
-def is_training(trainer: Trainer, learner: Learner) -> jax.Array:
+def is_training(trainer: Trainer, learners: Learner) -> jax.Array:
     """Whether neither patience nor epochs have run out."""
-    return (learner.epoch - learner.best_epoch < trainer.patience) & (learner.epoch < trainer.max_epochs)
+    return (learners.epoch - learners.best_epoch < trainer.patience) & (learners.epoch < trainer.max_epochs)
 
 
-def predict(network: Network, parameters: Parameters, inputs: jax.Array) -> jax.Array:
-    """Most probable class of each input: (N, ...) -> (N,) int32, in blocks of bounded memory."""
-    num_inputs = inputs.shape[0]
-    block = min(ANSWER_BLOCK, num_inputs)
-    whole = num_inputs // block * block
+def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, num_steps: int | jax.Array) -> Learner:
+    """`num_steps` minibatches for each network from the first `size` examples of its order.
 
-    def answer(x):
-        return network.logits(parameters, x).argmax(-1).astype(jnp.int32)
+    The prefix is shuffled anew each epoch and read from its beginning: no example returns before all others have been
+    seen. Where it ends before the steps do, reading starts again from its beginning.
 
-    blocks = jax.lax.map(answer, inputs[:whole].reshape(-1, block, *inputs.shape[1:]))
-    return jnp.concatenate([blocks.reshape(-1), answer(inputs[whole:])])
+    Minibatches of text are of examples of similar length: `WINDOW` of them are drawn at once, their examples sorted by
+    length and dealt out again, a length at a time in an order that is random but the same for all networks. So padding
+    costs little even though all networks must pad to the longest.
 
-
-def accuracy(network: Network, parameters: Parameters, examples: Examples) -> jax.Array:
-    """Share of examples whose predicted class is the gold label."""
-    return (predict(network, parameters, examples.inputs) == examples.labels).mean()
-
-
-def train_epoch(
-    trainer: Trainer, learner: Learner, inputs: jax.Array, plan: Plan, num_steps: int | jax.Array
-) -> Learner:
-    """`num_steps` minibatches from the first `plan.size` examples of `plan.order`.
-
-    The prefix is shuffled anew each epoch and read from its beginning: no example returns before all others
-    have been seen. Where it ends before the steps do, reading starts again from its beginning.
+    Args:
+        trainer: how.
+        learners: G networks.
+        plans: theirs.
+        data: the task.
+        num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
     """
-    num_examples = plan.order.shape[0]
-    key = jax.random.fold_in(learner.key, learner.epoch)
-    # a uniform draw a place, and 2 for places past the prefix: sorting shuffles the prefix and leaves it in front
-    draws = jnp.where(jnp.arange(num_examples) < plan.size, jax.random.uniform(key, (num_examples,)), 2.0)
-    shuffled = plan.order[jnp.argsort(draws)]
+    keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
+    shuffled = jax.vmap(_shuffle)(keys[:, 0], plans.order, plans.size)
+    batch = trainer.batch_size
 
-    def loss(parameters, chosen):
-        logits = trainer.network.logits(parameters, inputs[chosen])
-        labels = plan.labels[chosen].astype(jnp.int32)
+    def places(first, count):
+        return (first * batch + jnp.arange(count * batch)) % plans.size[:, None]
+
+    def update(carry, at, chosen, level=None):
+        cut = None if level is None else trainer.buckets[level]
+        step = functools.partial(_step, trainer, data, cut)
+        new = jax.vmap(step)(*carry, jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at), plans, chosen)
+        return new if jnp.ndim(num_steps) == 0 else jax.vmap(tree_where)(at < num_steps, new, carry)
+
+    def image_step(at, carry):
+        return update(carry, at, jnp.take_along_axis(shuffled, places(at, 1), axis=1))
+
+    levels = [functools.partial(update, level=level) for level in range(len(trainer.buckets))]
+
+    def text_window(window, carry):
+        drawn = jnp.take_along_axis(shuffled, places(window * WINDOW, WINDOW), axis=1)
+        drawn = jnp.take_along_axis(drawn, jnp.argsort(data.bucket[drawn], axis=1), axis=1)
+        turns = jax.random.permutation(jax.random.key(window), WINDOW)
+
+        def text_step(at, carry):
+            chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
+            return jax.lax.switch(data.bucket[chosen].max().astype(jnp.int32), levels, carry, at, chosen)
+
+        return jax.lax.fori_loop(window * WINDOW, jnp.minimum((window + 1) * WINDOW, last), text_step, carry)
+
+    last = jnp.max(num_steps)
+    carry = (learners.parameters, learners.optimizer_state)
+    if trainer.buckets:
+        carry = jax.lax.fori_loop(0, -(-last // WINDOW), text_window, carry)
+    else:
+        carry = jax.lax.fori_loop(0, last, image_step, carry)
+    return learners._replace(parameters=carry[0], optimizer_state=carry[1])
+
+
+def _shuffle(key, order, size):
+    # a uniform draw a place, and 2 for places past the prefix: sorting shuffles the prefix and leaves it in front
+    draws = jnp.where(jnp.arange(order.shape[0]) < size, jax.random.uniform(key, order.shape), 2.0)
+    return order[jnp.argsort(draws)]
+
+
+def _step(trainer, data, cut, parameters, optimizer_state, key, plan, chosen):
+    """One gradient step of one network on the training examples `chosen`."""
+    augment_key, dropout_key = jax.random.split(key)
+    inputs = take(data.inputs, chosen, cut)
+    if trainer.augment is not None:
+        inputs = trainer.augment(augment_key, inputs)
+    labels = plan.labels[chosen].astype(jnp.int32)
+
+    def loss(parameters):
+        logits = trainer.network.logits(parameters, data.embeddings, inputs, dropout_key)
         return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
-    def step(at, carry):
-        parameters, optimizer_state = carry
-        places = (at * trainer.batch_size + jnp.arange(trainer.batch_size)) % plan.size
-        gradient = jax.grad(loss)(parameters, shuffled[places])
-        updates, optimizer_state = trainer.optimizer.update(gradient, optimizer_state, parameters)
-        return optax.apply_updates(parameters, updates), optimizer_state
-
-    parameters, optimizer_state = jax.lax.fori_loop(0, num_steps, step, (learner.parameters, learner.optimizer_state))
-    return learner._replace(parameters=parameters, optimizer_state=optimizer_state)
+    updates, optimizer_state = trainer.optimizer.update(jax.grad(loss)(parameters), optimizer_state, parameters)
+    updates = jax.tree.map(lambda update: plan.learning_rate * update, updates)
+    return optax.apply_updates(parameters, updates), optimizer_state
 
 
-def end_epoch(learner: Learner, validation_accuracy: jax.Array) -> Learner:
-    """Counts the epoch, and keeps its parameters if no earlier epoch was as accurate."""
-    learner = learner._replace(epoch=learner.epoch + 1)
-    better = validation_accuracy > learner.best_accuracy
-    return learner._replace(
-        best_parameters=tree_where(better, learner.parameters, learner.best_parameters),
-        best_epoch=jnp.where(better, learner.epoch, learner.best_epoch),
-        best_accuracy=jnp.where(better, validation_accuracy, learner.best_accuracy),
+def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
+    """Ends an epoch of each network: answers the validation split and keeps what is better than ever before."""
+    answer = functools.partial(accuracy, trainer.network)
+    return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, data.validation))
+
+
+def end_epoch(learners: Learner, validation_accuracy: jax.Array) -> Learner:
+    """Counts the epoch, and keeps its parameters where no earlier epoch was as accurate."""
+    learners = learners._replace(epoch=learners.epoch + 1)
+    better = validation_accuracy > learners.best_accuracy
+    return learners._replace(
+        best_parameters=jax.vmap(tree_where)(better, learners.parameters, learners.best_parameters),
+        best_epoch=jnp.where(better, learners.epoch, learners.best_epoch),
+        best_accuracy=jnp.where(better, validation_accuracy, learners.best_accuracy),
     )
 
 
 def tree_where(condition: jax.Array, new: Any, old: Any) -> Any:
     """`new` if a scalar condition holds, else `old`, leaf by leaf."""
     return jax.tree.map(functools.partial(jnp.where, condition), new, old)
-
-
-def train_one(trainer: Trainer, plan: Plan, data: Data, steps_per_epoch: int) -> Learner:
-    """Trains one network to its end; what each network of `train_networks` goes through, without the crowd."""
-
-    def epoch(learner):
-        return _epoch(trainer, learner, plan, data, steps_per_epoch)
-
-    return jax.lax.while_loop(functools.partial(is_training, trainer), epoch, start(trainer, plan.key))
-
-
-def _epoch(trainer, learner, plan, data, steps_per_epoch):
-    learner = train_epoch(trainer, learner, data.train.inputs, plan, steps_per_epoch)
-    return end_epoch(learner, accuracy(trainer.network, learner.parameters, data.validation))
-
-
-# Both programs pin the placement of what they return: left to the compiler, leaves that start as constants would be
-# copied to every device, and the second epoch would be compiled anew for another placement than the first.
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_all(trainer, spread, keys):
-    return jax.lax.with_sharding_constraint(jax.vmap(functools.partial(start, trainer))(keys), spread)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _advance_all(trainer, spread, steps_per_epoch, learners, plans, data):
-    """One epoch of every network that is still training; the others stay as they are."""
-
-    def advance(learner, plan):
-        new = _epoch(trainer, learner, plan, data, steps_per_epoch)
-        return tree_where(is_training(trainer, learner), new, learner)
-
-    learners = jax.lax.with_sharding_constraint(jax.vmap(advance)(learners, plans), spread)
-    return learners, is_training(trainer, learners)
-
-
-def train_networks(
-    trainer: Trainer,
-    plans: Plan,
-    data: Data,
-    steps_per_epoch: int,
-    *,
-    mesh: jax.sharding.Mesh | None = None,
-    on_epoch: Callable[[int, int, np.ndarray], None] | None = None,
-) -> Learner:
-    """Trains J networks as one jitted, vmapped program, called once an epoch until all have stopped.
-
-    An epoch is the same number of steps for every network, whatever the size of its training set, so that no
-    network waits for another.
-
-    Args:
-        trainer: how.
-        plans: on what; every leaf with a leading axis of J networks.
-        data: the splits.
-        steps_per_epoch: minibatches between two looks at the validation accuracy.
-        mesh: a one-dimensional device mesh that the networks are spread over; None for all local devices.
-        on_epoch: called after each epoch with its number, how many networks are still training, and the best
-            validation accuracies (J,).
-
-    Returns:
-        The learners, every leaf with a leading axis of J.
-    """
-    num_networks = plans.size.shape[0]
-    mesh = default_mesh() if mesh is None else mesh
-    # every device gets equally many networks: the last one is repeated, and its copies dropped at the end
-    padding = -num_networks % mesh.size
-    indices = np.minimum(np.arange(num_networks + padding), num_networks - 1)
-    spread = jax.NamedSharding(mesh, jax.P(*mesh.axis_names))
-    plans = jax.device_put(jax.tree.map(lambda leaf: leaf[indices], plans) if padding else plans, spread)
-    data = jax.device_put(data, jax.NamedSharding(mesh, jax.P()))
-
-    learners, training, epoch = _start_all(trainer, spread, plans.key), True, 0
-    while np.any(training):
-        learners, training = _advance_all(trainer, spread, steps_per_epoch, learners, plans, data)
-        epoch += 1
-        if on_epoch is not None:
-            on_epoch(epoch, int(training[:num_networks].sum()), np.asarray(learners.best_accuracy)[:num_networks])
-    return jax.tree.map(lambda leaf: leaf[:num_networks], learners) if padding else learners
-
-
-def default_mesh() -> jax.sharding.Mesh:
-    """All local devices in a row."""
-    return jax.make_mesh((jax.local_device_count(),), ("network",), axis_types=(jax.sharding.AxisType.Auto,))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def predict_all(network: Network, parameters: Parameters, inputs: jax.Array) -> jax.Array:
-    """Predicted classes (J, N) of J networks, for parameters with a leading axis of J."""
-    return jax.vmap(lambda p: predict(network, p, inputs))(parameters)

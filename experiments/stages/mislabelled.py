@@ -6,20 +6,20 @@ from pathlib import Path
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from experiments import crowd, difficulty
 from experiments.settings import Settings
+from experiments.stages import crowd, difficulty
 from irtjax.files import write_csv
 from irtjax.tasks import Task, flip_labels
 
 
-def run(settings: Settings, task: Task, folder: Path) -> None:
+def run(settings: Settings, task: Task, folder: Path, **options) -> None:
     """Writes `mislabelled.csv`, a row a training item, hardest first, and `detection.json`.
 
     Everything downstream of the flip takes the wrong labels for gold: members train on them and their answers are
-    graded against them.
+    graded against them. Options are those of `crowd.train`.
     """
     wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)
-    responses = crowd.train(settings, wrong).responses["train"]
+    responses = crowd.train(settings, wrong, **options).responses["train"]
     fit = difficulty.fit(responses, settings.priors, settings.seed, settings.priors)
     table = pd.DataFrame(
         {

@@ -10,11 +10,11 @@ import pandas as pd
 from experiments.progress import CurriculumProgress
 from experiments.settings import Settings, make_trainer
 from irtjax.curriculum import History, full_share, linear_share, root_share, train_curriculum
+from irtjax.device_data import to_device
 from irtjax.files import write_csv
 from irtjax.plots import interval
 from irtjax.scoring import Population
 from irtjax.tasks import Task
-from irtjax.training import to_device
 
 BASELINE = "baseline"
 STRATEGIES = (BASELINE, "CB-linear", "CB-root", "DDaCLAE")
@@ -54,6 +54,8 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, subjects: pd.DataFr
                 data,
                 items.difficulty.to_numpy(),
                 shares[strategy],
+                learning_rate=settings.learning_rate,
+                width=settings.width,
                 population=population,
                 on_epoch=progress.on_epoch,
             )

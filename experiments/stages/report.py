@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments import curriculum, filtering
-from experiments.difficulty import load_items
 from experiments.run_directory import RECORD
 from experiments.settings import Settings
+from experiments.stages import curriculum, filtering
+from experiments.stages.difficulty import load_items
 from irtjax import plots
 from irtjax.files import whole_file
 from irtjax.plots import interval

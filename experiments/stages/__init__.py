@@ -1,0 +1,1 @@
+"""The stages of a run: each reads what earlier ones wrote and writes a folder of its own."""

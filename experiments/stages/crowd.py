@@ -1,0 +1,126 @@
+"""The crowd stage: train an artificial crowd and save its graded answers."""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from experiments.progress import networks_bar
+from experiments.settings import Settings, make_trainer, pool_slots
+from irtjax import ResponseMatrix, write_responses
+from irtjax.checkpoints import Checkpoints
+from irtjax.crowd import (
+    Crowd,
+    Members,
+    assemble,
+    blank_answers,
+    flush,
+    gold_of,
+    plan_member,
+    rows_of,
+    sample_members,
+    train_members,
+)
+from irtjax.device_data import to_device
+from irtjax.files import write_csv
+from irtjax.pool import Job, default_mesh, progress
+from irtjax.response_files import read_responses
+from irtjax.responses import concatenate_items
+from irtjax.tasks import Task
+from irtjax.tasks.task import SPLITS
+
+CHECKPOINT_SECONDS = 30.0
+CSV_LIMIT = 20_000_000  # responses: a larger matrix is written as NPZ only
+
+
+def choose_members(settings: Settings, task: Task) -> Members:
+    """The crowd that the settings describe."""
+    return sample_members(
+        settings.num_models,
+        len(task.train.labels),
+        settings.seed,
+        min_subset=settings.min_subset,
+        max_corruption=settings.max_corruption,
+        learning_rate=settings.learning_rate,
+        learning_rate_factor=settings.learning_rate_factor,
+        width=settings.width,
+        min_width=settings.min_width or None,
+        networks=settings.networks,
+    )
+
+
+def train(
+    settings: Settings,
+    task: Task,
+    members: Members | None = None,
+    description: str = "crowd",
+    checkpoints: Path | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Crowd:
+    """Trains a crowd, by default the one that the settings describe.
+
+    Args:
+        settings: of the run.
+        task: what it is trained on and answers.
+        members: the crowd.
+        description: of the progress bar.
+        checkpoints: a folder for the state at ends of epochs, to go on from; None keeps all in memory.
+        checkpoint_seconds: that are at least between two of them.
+    """
+    members = choose_members(settings, task) if members is None else members
+    if checkpoints is not None:
+        checkpoints.mkdir(parents=True, exist_ok=True)
+    answers = blank_answers(task, len(members.seed), checkpoints)
+    mesh = default_mesh()
+    data = to_device(task, mesh)
+    pools = []
+    with networks_bar(description, len(members.seed)) as on_progress:
+        for network in dict.fromkeys(members.network):
+            places = np.flatnonzero(members.network == network)
+            job = Job(
+                trainer=make_trainer(settings, task, settings.patience, network),
+                plan=plan_member,
+                rows=rows_of(members[places]),
+                shared=gold_of(task),
+                data=data,
+                steps_per_epoch=settings.steps_per_epoch,
+                slots=1,
+                mesh=mesh,
+            )
+            choose = functools.partial(pool_slots, settings, task, job, network)
+            work = functools.partial(train_members, task=task, places=places, answers=answers)
+            work = functools.partial(work, out_of_bag=settings.out_of_bag)
+            if checkpoints is None:
+                job = dataclasses.replace(job, slots=choose())
+                pool = work(job, on_epoch=lambda pool: on_progress(progress(pool)))
+            else:
+                with Checkpoints(checkpoints / network, checkpoint_seconds) as keeper:
+                    job = dataclasses.replace(job, slots=keeper.slots(choose))
+
+                    def on_epoch(pool, keeper=keeper):
+                        on_progress(progress(pool))
+                        if keeper.due:
+                            flush(answers)
+                            keeper.save(pool)
+
+                    pool = work(job, pool=keeper.restore(job), on_epoch=on_epoch)
+                    flush(answers)
+                    keeper.save(pool)
+            pools.append((places, pool))
+    return assemble(task, members, answers, pools)
+
+
+def run(settings: Settings, task: Task, folder: Path, **options) -> None:
+    """Writes `members.csv`, and `responses_<split>` as NPZ and, if it is not too large, CSV; options of `train`."""
+    crowd = train(settings, task, **options)
+    write_csv(crowd.members, folder / "members.csv")
+    for split, responses in crowd.responses.items():
+        write_responses(responses, folder / f"responses_{split}.npz")
+        if responses.values.size <= CSV_LIMIT:
+            write_responses(responses, folder / f"responses_{split}.csv")
+
+
+def load_responses(folder: Path) -> ResponseMatrix:
+    """The crowd's answers to the items of all splits, training items first."""
+    return concatenate_items([read_responses(folder / f"responses_{split}.npz") for split in SPLITS])

@@ -1,0 +1,66 @@
+"""The filtering stage: train new networks on the subsets that each strategy keeps."""
+
+import dataclasses
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.progress import networks_bar
+from experiments.settings import Settings, make_trainer, pool_slots
+from irtjax.device_data import to_device
+from irtjax.files import write_csv
+from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking
+from irtjax.pool import Job, begin, classify_all, default_mesh, progress, train_all
+from irtjax.tasks import Task
+
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def run(settings: Settings, task: Task, items: pd.DataFrame, folder: Path) -> None:
+    """Writes `filtering.csv`: a row a strategy, share of data kept and seed, all trained as one program.
+
+    Args:
+        settings: of the run.
+        task: networks train on its training split.
+        items: difficulty and percent_correct of the training items, in their order.
+        folder: to write to.
+    """
+    num_examples = len(task.train.labels)
+    seeds = range(settings.seed, settings.seed + settings.filtering_seeds)
+    orders = {
+        (strategy, seed): ranking(strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), seed)
+        for strategy, seed in product(STRATEGIES, seeds)
+    }
+    table = pd.DataFrame(product(STRATEGIES, SHARES, seeds), columns=["strategy", "share", "seed"])
+    table["examples"] = np.maximum(np.round(table.share * num_examples), 1).astype(int)
+    trainer, mesh = make_trainer(settings, task, settings.patience), default_mesh()
+    predictions = np.empty((len(table), len(task.test.labels)), np.int32)
+    job = Job(
+        trainer=trainer,
+        plan=plan_subset,
+        rows=SubsetRow(
+            seed=table.seed.to_numpy(np.uint32),
+            order=np.stack([orders[row.strategy, row.seed] for row in table.itertuples()]).astype(np.int32),
+            size=table.examples.to_numpy(np.int32),
+            learning_rate=np.full(len(table), settings.learning_rate, np.float32),
+            width=np.full(len(table), settings.width, np.int32),
+        ),
+        shared=task.train.labels,
+        data=to_device(task, mesh),
+        steps_per_epoch=settings.steps_per_epoch,
+        slots=1,
+        mesh=mesh,
+    )
+    job = dataclasses.replace(job, slots=pool_slots(settings, task, job, settings.networks[0]))
+
+    def hand_over(numbers, parameters):
+        predictions[numbers] = classify_all(job, parameters, job.data.test)
+
+    with networks_bar("filtering", len(table)) as on_progress:
+        pool = train_all(job, begin(job), hand_over, lambda pool: on_progress(progress(pool)))
+    table["epochs"] = pool.epochs
+    table["dev_accuracy"] = pool.best_accuracies
+    table["test_accuracy"] = (predictions == task.test.labels).mean(axis=1)
+    write_csv(table, folder / "filtering.csv")
