@@ -88,13 +88,13 @@ class NseClassifier(nnx.Module):
             z = jax.nn.softmax(scores, axis=-1)
             m = jnp.einsum("bl,blk->bk", z, memory)
             c = only_active(self.mask, nnx.relu(from_o + matmul(m, from_m)))
-            _, new_carried, new_hidden = cell(self.write.input(c) + matmul(hidden, recurrent), carried)
-            new_hidden = only_active(self.mask, new_hidden)
+            new = cell(self.write.input(c) + matmul(hidden, recurrent), carried)
+            new_hidden = only_active(self.mask, new.hidden)
             written = memory + z[:, :, None] * (new_hidden[:, None] - memory)
-            new = (written, new_hidden, new_carried)
+            after = (written, new_hidden, new.memory)
             return tuple(
-                jnp.where(present.reshape(-1, *[1] * (after.ndim - 1)), after, before)
-                for after, before in zip(new, carry, strict=True)
+                jnp.where(present.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+                for new, old in zip(after, carry, strict=True)
             ), None
 
         zero = jnp.zeros(x.shape[1:], x.dtype)

@@ -1,10 +1,10 @@
 """Long short-term memory over padded sequences: one kernel for every network that reads word by word."""
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from irtjax.networks.layers import Dense, compute_dtype, matmul, only_active
@@ -55,23 +55,36 @@ class BiLstm(nnx.Module):
         return jnp.concatenate(both, axis=-1)
 
 
-def cell(z: jax.Array, memory: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """One step of an LSTM: z = W x + U h + b (B, 4H) and c (B, H) -> activated gates (B, 4H), new c, new h."""
-    width = memory.shape[-1]
-    # σ(z) = (1 + tanh(z / 2)) / 2: one pass of one function over all gates, which XLA vectorises well
-    half = np.repeat([0.5, 1.0], [3 * width, width]).astype(z.dtype)[None]
-    gates = jnp.tanh(z * half) * half + (1 - half)
-    i, f, o, g = jnp.split(gates, 4, axis=-1)
+class Step(NamedTuple):
+    """What one step of an LSTM computed, (..., H) each: activated gates, and the state after it."""
+
+    input: jax.Array
+    forget: jax.Array
+    output: jax.Array
+    candidate: jax.Array
+    memory: jax.Array
+    hidden: jax.Array
+
+
+def cell(z: jax.Array, memory: jax.Array) -> Step:
+    """One step of an LSTM from z = W x + U h + b (B, 4H) and c (B, H)."""
+    i, f, o, g = jnp.split(z, 4, axis=-1)
+    i, f, o, g = _sigmoid(i), _sigmoid(f), _sigmoid(o), jnp.tanh(g)
     memory = f * memory + i * g
-    return gates, memory, o * jnp.tanh(memory)
+    return Step(i, f, o, g, memory, o * jnp.tanh(memory))
+
+
+def _sigmoid(z):
+    return 0.5 * jnp.tanh(0.5 * z) + 0.5  # on a CPU XLA computes tanh in 0.6 of the time of exp and a division
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def states(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool) -> jax.Array:
     """States of an LSTM from its input products.
 
-    The gradient of a scan adds to dU at every step, a product over B examples each; here the way back puts out dz of
-    every step, and dU is one product over L · B.
+    The gradient of a scan adds to dU at every step, a product over B examples each. Here the way back puts out dz of
+    every step, and dU is one product over L · B; and all of a step's derivatives that need no gradient are formed for
+    the whole sequence at once, so that the loop has little more to do than its matrix product.
 
     Args:
         z: (L, B, 4H) W x + b.
@@ -82,55 +95,59 @@ def states(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool
     Returns:
         (L, B, H) states h; at padding the state before it.
     """
-    return _scan_forward(z, recurrent, present, reverse)[0]
+    return _scan(z, recurrent, present, reverse).hidden
 
 
-def _scan_forward(z, recurrent, present, reverse):
+def _scan(z, recurrent, present, reverse):
     low = compute_dtype(recurrent.dtype)
     recurrent = recurrent.astype(low)
 
     def step(carry, at):
         hidden, memory = carry
         z, present = at
-        product = jnp.dot(hidden.astype(low), recurrent, preferred_element_type=z.dtype)
-        gates, new_memory, new_hidden = cell(z + product, memory)
-        hidden = jnp.where(present[:, None], new_hidden, hidden)
-        memory = jnp.where(present[:, None], new_memory, memory)
-        return (hidden, memory), (hidden, memory, gates)
+        new = cell(z + jnp.dot(hidden.astype(low), recurrent, preferred_element_type=z.dtype), memory)
+        hidden = jnp.where(present[:, None], new.hidden, hidden)
+        memory = jnp.where(present[:, None], new.memory, memory)
+        return (hidden, memory), new._replace(hidden=hidden, memory=memory)
 
     zero = jnp.zeros((z.shape[1], recurrent.shape[0]), z.dtype)
     return jax.lax.scan(step, (zero, zero), (z, present), reverse=reverse)[1]
 
 
 def _states_forward(z, recurrent, present, reverse):
-    hidden, memory, gates = _scan_forward(z, recurrent, present, reverse)
-    return hidden, (hidden, memory, gates, recurrent, present)
+    steps = _scan(z, recurrent, present, reverse)
+    return steps.hidden, (steps, recurrent, present)
 
 
 def _states_backward(reverse, residuals, gradient):
-    hidden, memory, gates, recurrent, present = residuals
-    hidden_before, memory_before = _before(hidden, reverse), _before(memory, reverse)
+    (i, f, o, g, memory, hidden), recurrent, present = residuals
+    tanh, here = jnp.tanh(memory), present[:, :, None]
+
+    # derivatives of dh and dc by ...; 0 at padding, where dh and dc pass unchanged
+    by_input, by_forget = g * i * (1 - i), _before(memory, reverse) * f * (1 - f)
+    by_output, by_candidate = tanh * o * (1 - o), i * (1 - g * g)
+    by_gates = tuple(jnp.where(here, by, 0) for by in (by_input, by_forget, by_output, by_candidate))
+    hidden_by_memory = jnp.where(here, o * (1 - tanh * tanh), 0)
+    memory_by_memory = jnp.where(here, f, 1)
+    hidden_by_hidden = jnp.broadcast_to(jnp.where(here, 0, 1).astype(f.dtype), f.shape)
+
     low = compute_dtype(recurrent.dtype)
     transposed = recurrent.T.astype(low)
 
     def step(carry, at):
-        d_hidden, d_memory = carry
-        gradient, gates, memory, memory_before, present = at
-        d_hidden = d_hidden + gradient
-        i, f, o, g = jnp.split(gates, 4, axis=-1)
-        tanh = jnp.tanh(memory)
-        here = present[:, None]
-        dh = jnp.where(here, d_hidden, 0)
-        dc = jnp.where(here, d_memory + dh * o * (1 - tanh * tanh), 0)
-        dz = (dc * g * i * (1 - i), dc * memory_before * f * (1 - f), dh * tanh * o * (1 - o), dc * i * (1 - g * g))
-        dz = jnp.concatenate(dz, axis=-1)
+        dh, dc = carry
+        gradient, (by_i, by_f, by_o, by_g), hidden_by_memory, memory_by_memory, hidden_by_hidden = at
+        dh = dh + gradient
+        dc = dc + dh * hidden_by_memory
+        dz = jnp.concatenate([dc * by_i, dc * by_f, dh * by_o, dc * by_g], axis=-1)
         back = jnp.dot(dz.astype(low), transposed, preferred_element_type=dz.dtype)
-        return (back + jnp.where(here, 0, d_hidden), jnp.where(here, dc * f, d_memory)), dz
+        return (back + dh * hidden_by_hidden, dc * memory_by_memory), dz
 
     zero = jnp.zeros_like(hidden[0])
-    _, dz = jax.lax.scan(step, (zero, zero), (gradient, gates, memory, memory_before, present), reverse=not reverse)
+    steps = (gradient, by_gates, hidden_by_memory, memory_by_memory, hidden_by_hidden)
+    _, dz = jax.lax.scan(step, (zero, zero), steps, reverse=not reverse)
     width = recurrent.shape[0]
-    before, rows = hidden_before.reshape(-1, width), dz.reshape(-1, 4 * width)
+    before, rows = _before(hidden, reverse).reshape(-1, width), dz.reshape(-1, 4 * width)
     return dz, matmul(before.T, rows), None
 
 
