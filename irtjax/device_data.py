@@ -53,14 +53,15 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None) -> Data:
         inputs=task.train.inputs,
         bucket=None if text is None else bucket_of(task.train.inputs, text.buckets),
         embeddings=None if text is None else text.embeddings,
-        train=_answerable(task.train, text),
-        validation=_answerable(task.validation, text),
-        test=_answerable(task.test, text),
+        train=answerable(task.train, text),
+        validation=answerable(task.validation, text),
+        test=answerable(task.test, text),
     )
     return jax.device_put(data, None if mesh is None else jax.NamedSharding(mesh, jax.P()))
 
 
-def _answerable(split: Split, text: TextFormat | None) -> Answerable:
+def answerable(split: Split, text: TextFormat | None = None) -> Answerable:
+    """A split on its shelves, still on the host."""
     num_examples = len(split.labels)
     bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(split.inputs, text.buckets)
     shelves, place, start = [], np.empty(num_examples, np.int32), 0

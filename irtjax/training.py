@@ -116,7 +116,7 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
     batch = trainer.batch_size
 
     def places(first, count):
-        return (first * batch + jnp.arange(count * batch)) % plans.size[:, None]
+        return (first * batch + jnp.arange(count * batch))[None] % plans.size[:, None]
 
     def update(carry, at, chosen, level=None):
         cut = None if level is None else trainer.buckets[level]
@@ -130,15 +130,19 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
     levels = [functools.partial(update, level=level) for level in range(len(trainer.buckets))]
 
     def text_window(window, carry):
+        count = jnp.minimum(WINDOW, last - window * WINDOW)  # minibatches; fewer in the last window
         drawn = jnp.take_along_axis(shuffled, places(window * WINDOW, WINDOW), axis=1)
-        drawn = jnp.take_along_axis(drawn, jnp.argsort(data.bucket[drawn], axis=1), axis=1)
-        turns = jax.random.permutation(jax.random.key(window), WINDOW)
+        beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
+        by_length = jnp.argsort(jnp.where(beyond, len(trainer.buckets), data.bucket[drawn]), axis=1)
+        drawn = jnp.take_along_axis(drawn, by_length, axis=1)
+        draws = jax.random.uniform(jax.random.key(window), (WINDOW,))
+        turns = jnp.argsort(jnp.where(jnp.arange(WINDOW) < count, draws, 2.0))
 
         def text_step(at, carry):
             chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
             return jax.lax.switch(data.bucket[chosen].max().astype(jnp.int32), levels, carry, at, chosen)
 
-        return jax.lax.fori_loop(window * WINDOW, jnp.minimum((window + 1) * WINDOW, last), text_step, carry)
+        return jax.lax.fori_loop(window * WINDOW, window * WINDOW + count, text_step, carry)
 
     last = jnp.max(num_steps)
     carry = (learners.parameters, learners.optimizer_state)

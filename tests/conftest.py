@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from irtjax import ResponseMatrix
+from irtjax.device_data import Data, answerable
+from irtjax.tasks import Split
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"
@@ -58,3 +60,10 @@ def matrix(values: np.ndarray) -> ResponseMatrix:
     return ResponseMatrix(
         values, np.array([f"s{j}" for j in range(num_subjects)]), np.array([f"i{i}" for i in range(num_items)])
     )
+
+
+def data_of(inputs: np.ndarray, labels: np.ndarray) -> Data:
+    """The same examples as training, validation and test split."""
+    split = Split(np.asarray(inputs), np.asarray(labels, np.int32), np.arange(len(labels)).astype(str))
+    shelves = answerable(split)
+    return jax.device_put(Data(split.inputs, None, None, shelves, shelves, shelves))

@@ -1,19 +1,25 @@
 """Curricula: schedules by formula, DDaCLAE by what it must select, and the cases where selection degenerates."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from conftest import data_of
 
 from irtjax import networks, tasks
 from irtjax.curriculum import full_share, linear_share, root_share, train_curriculum
+from irtjax.device_data import to_device
 from irtjax.networks import Network
 from irtjax.scoring import Population
-from irtjax.training import Data, Examples, Trainer, to_device
+from irtjax.training import Trainer
 
 TASK = tasks.load("digits")
 KEYS = jax.vmap(jax.random.key)(jnp.arange(2, dtype=jnp.uint32))
+
+train = functools.partial(train_curriculum, learning_rate=1.0, width=16)
 
 
 def test_schedules_by_hand():
@@ -30,8 +36,10 @@ def constant_network(parameter_start, step):
     With gold label 0 everywhere and inputs 0, 1, 2, …, the number right is what the parameter says it is.
     """
     network = Network(
-        init=lambda key: jnp.float32(parameter_start),
-        logits=lambda parameter, inputs: jnp.stack([jnp.full(inputs.shape[0], parameter), inputs[:, 0]], axis=1),
+        init=lambda key, width: jnp.float32(parameter_start),
+        logits=lambda parameter, embeddings, inputs, key: jnp.stack(
+            [jnp.full(inputs.shape[0], parameter), inputs[:, 0]], axis=1
+        ),
     )
     optimizer = optax.GradientTransformation(
         init=lambda parameters: (), update=lambda gradient, state, parameters=None: (jnp.float32(step), state)
@@ -40,8 +48,7 @@ def constant_network(parameter_start, step):
 
 
 def ladder(num_examples=64):
-    examples = Examples(jnp.arange(num_examples, dtype=jnp.float32)[:, None], jnp.zeros(num_examples, jnp.int32))
-    return Data(examples, examples, examples)
+    return data_of(np.arange(num_examples, dtype=np.float32)[:, None], np.zeros(num_examples))
 
 
 def expected_ability(num_right, difficulty):
@@ -54,7 +61,7 @@ def expected_ability(num_right, difficulty):
 def test_ddaclae_selects_what_the_ability_is_ready_for():
     difficulty = np.linspace(-3, 3, 64)
     trainer = constant_network(20.5, step=0.0)  # 21 of 64 right, whatever happens
-    history = train_curriculum(trainer, KEYS, ladder(), difficulty, None)
+    history = train(trainer, KEYS, ladder(), difficulty, None)
     theta = expected_ability(21, difficulty)
     eligible = (difficulty <= theta).sum()
     assert 4 < eligible < 64
@@ -67,57 +74,57 @@ def test_ddaclae_selects_what_the_ability_is_ready_for():
 def test_ddaclae_by_map_is_drawn_to_the_population():
     difficulty = np.linspace(-3, 3, 64)
     trainer = constant_network(20.5, step=0.0)
-    ml = train_curriculum(trainer, KEYS, ladder(), difficulty, None).ability[0, 0]
-    drawn = train_curriculum(trainer, KEYS, ladder(), difficulty, None, population=Population(2.0, 0.1)).ability[0, 0]
+    ml = train(trainer, KEYS, ladder(), difficulty, None).ability[0, 0]
+    drawn = train(trainer, KEYS, ladder(), difficulty, None, population=Population(2.0, 0.1)).ability[0, 0]
     assert ml < -0.5
     assert drawn > 1
 
 
 def test_a_network_that_knows_everything_gets_everything():
-    history = train_curriculum(constant_network(100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    history = train(constant_network(100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
     assert (history.ability == np.inf).all()
     assert (history.share == 1).all()
     assert (history.examples_used == 64).all()
 
 
 def test_a_network_that_knows_nothing_still_gets_on():
-    history = train_curriculum(constant_network(-100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    history = train(constant_network(-100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
     assert (history.ability == -np.inf).all()
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])  # doubling, from one minibatch
 
 
 def test_the_share_falls_with_the_ability():
     difficulty = np.linspace(-3, 3, 64)
-    history = train_curriculum(constant_network(50.5, step=-0.7), KEYS, ladder(), difficulty, None)
+    history = train(constant_network(50.5, step=-0.7), KEYS, ladder(), difficulty, None)
     assert (np.diff(history.ability) < 0).all()
     assert (np.diff(history.share) < 0).all()
 
 
 def test_equal_difficulties_are_all_or_nothing():
     trainer = constant_network(40.5, step=0.0)  # 41 of 64 right: above the common difficulty
-    history = train_curriculum(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), None)
     assert (history.share == 1).all()
     trainer = constant_network(20.5, step=0.0)
-    history = train_curriculum(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), None)
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
 
 
 def test_fewer_examples_than_a_minibatch():
-    history = train_curriculum(constant_network(1.5, step=0.0), KEYS, ladder(3), np.zeros(3), None)
+    history = train(constant_network(1.5, step=0.0), KEYS, ladder(3), np.zeros(3), None)
     assert (history.share == 1).all()
     assert (history.examples_used == 4).all()  # one minibatch, filled by reading the three again
 
 
 def test_a_schedule_selects_its_share_of_the_easiest():
     shares = linear_share(6, length=4, c0=0.25)
-    history = train_curriculum(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
+    history = train(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
     np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
     assert np.isnan(history.ability).all()
 
 
 def test_a_schedule_below_one_minibatch_is_followed_too():
     shares = np.array([0.02, 0.02, 0.05, 0.02, 0.5, 1.0])
-    history = train_curriculum(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
+    history = train(constant_network(20.5, step=0.0), KEYS, ladder(), np.linspace(3, -3, 64), shares)
     np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
     np.testing.assert_array_equal(history.examples_used[0], [4, 4, 4, 4, 32, 64])  # one minibatch at the least
 
@@ -125,32 +132,30 @@ def test_a_schedule_below_one_minibatch_is_followed_too():
 def test_only_the_selected_examples_are_trained_on():
     # the parameters count the examples seen; difficulty falls along the inputs, so the easiest are the last
     network = Network(
-        init=lambda key: jnp.zeros(64),
-        logits=lambda parameters, inputs: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
+        init=lambda key, width: jnp.zeros(64),
+        logits=lambda parameters, embeddings, inputs, key: jnp.stack(
+            [inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1
+        ),
     )
     trainer = Trainer(network, optax.sgd(1.0), batch_size=4, patience=100, max_epochs=1)
-    examples = Examples(jnp.eye(64), jnp.zeros(64, jnp.int32))
-    history = train_curriculum(
-        trainer, KEYS, Data(examples, examples, examples), np.linspace(3, -3, 64), jnp.array([0.25])
-    )
+    history = train(trainer, KEYS, data_of(np.eye(64), np.zeros(64)), np.linspace(3, -3, 64), jnp.array([0.25]))
     assert (history.examples_used == 16).all()
     # class 0 wins ties, so the accuracy says nothing here; ask again with labels that only training can get right
-    wrong = Examples(jnp.eye(64), jnp.ones(64, jnp.int32))
-    history = train_curriculum(trainer, KEYS, Data(wrong, wrong, wrong), np.linspace(3, -3, 64), jnp.array([0.25]))
+    history = train(trainer, KEYS, data_of(np.eye(64), np.ones(64)), np.linspace(3, -3, 64), jnp.array([0.25]))
     np.testing.assert_allclose(history.test_accuracy, 0.25)
 
 
 @pytest.fixture(scope="module")
 def digits_runs():
-    trainer = Trainer(networks.build("mlp", TASK, 16), optax.adam(5e-3), batch_size=32, patience=4, max_epochs=25)
+    trainer = Trainer(networks.build("mlp", TASK, 16), optax.adam(1.0), batch_size=32, patience=4, max_epochs=25)
     difficulty = np.random.default_rng(0).normal(size=1197)
     keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
-    return trainer, difficulty, keys, train_curriculum(trainer, keys, to_device(TASK), difficulty, None)
+    return trainer, difficulty, keys, train(trainer, keys, to_device(TASK), difficulty, None, learning_rate=5e-3)
 
 
 def test_seeds_run_together_are_what_they_are_alone(digits_runs):
     trainer, difficulty, keys, together = digits_runs
-    alone = train_curriculum(trainer, keys[1:2], to_device(TASK), difficulty, None)
+    alone = train(trainer, keys[1:2], to_device(TASK), difficulty, None, learning_rate=5e-3)
     np.testing.assert_allclose(alone.ability[0][:8], together.ability[1][:8], atol=1e-3)
     np.testing.assert_allclose(alone.share[0][:8], together.share[1][:8], atol=2e-3)
     np.testing.assert_allclose(alone.test_accuracy[0][:8], together.test_accuracy[1][:8], atol=0.011)
@@ -169,7 +174,7 @@ def test_rows_end_where_a_seed_stops_early(digits_runs):
 def test_progress_is_reported_from_within_the_program():
     trainer = constant_network(20.5, step=0.0)
     seen = []
-    train_curriculum(
+    train(
         trainer,
         KEYS,
         ladder(),

@@ -1,11 +1,12 @@
 """Filtering strategies against their definitions."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.filtering import STRATEGIES, plan_subsets, ranking
+from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(size=50)
@@ -49,10 +50,13 @@ def test_unknown_strategy_is_named():
 
 
 def test_plans_pair_equal_seeds():
-    orders = np.stack([ranking(strategy, DIFFICULTY, PERCENT) for strategy in ("UB", "LB")])
+    orders = [ranking(strategy, DIFFICULTY, PERCENT) for strategy in ("UB", "LB")]
     labels = np.arange(50) % 3
-    plans = plan_subsets(orders, np.array([10, 20]), np.array([7, 7]), labels)
-    np.testing.assert_array_equal(jax.random.key_data(plans.key[0]), jax.random.key_data(plans.key[1]))
-    np.testing.assert_array_equal(plans.order, orders)
-    np.testing.assert_array_equal(plans.size, [10, 20])
-    np.testing.assert_array_equal(plans.labels[1], labels)
+    one, two = (
+        plan_subset(SubsetRow(jnp.uint32(7), order, size, 0.1, 16), labels)
+        for order, size in zip(orders, (10, 20), strict=True)
+    )
+    np.testing.assert_array_equal(jax.random.key_data(one.key), jax.random.key_data(two.key))
+    np.testing.assert_array_equal(two.order, orders[1])
+    assert (one.size, two.size) == (10, 20)
+    np.testing.assert_array_equal(two.labels, labels)

@@ -1,36 +1,48 @@
-"""Training: which examples are seen, when it stops, and that a crowd's members are what they would be alone."""
+"""Training: which examples are seen, when it stops, and how text is cut."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conftest import mesh_of
+from conftest import data_of
 
-from irtjax import crowd, networks, tasks, training
+from irtjax import training
+from irtjax.device_data import ANSWER_BLOCK, Data, accuracy, answerable, classify, take, to_device
 from irtjax.networks import Network
-from irtjax.training import Data, Examples, Plan, Trainer
-
-TASK = tasks.load("digits")
+from irtjax.tasks import Split, load
+from irtjax.tasks.task import Task, TextFormat
+from irtjax.training import Plan, Trainer
 
 
 def counting_trainer(batch_size=4, patience=2, max_epochs=8):
     """A "network" whose parameters count how often each of 20 examples was seen: plain SGD, gradient -1 a sight."""
     network = Network(
-        init=lambda key: jnp.zeros(20),
+        init=lambda key, width: jnp.zeros(20),
         # inputs are one-hot; two equal logits, so that d loss / d parameters is the mean over the batch of ± x / 2
-        logits=lambda parameters, inputs: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
+        logits=lambda parameters, _, inputs, key: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
     )
     # the label pushes logit 0 up; sign of the gradient marks the example as seen, its size how often
     return Trainer(network, optax.sgd(1.0), batch_size, patience, max_epochs)
 
 
-def seen(trainer, size, num_steps, epoch=0, order=None):
+DATA = data_of(np.eye(20, dtype=np.float32), np.zeros(20))
+
+
+def plan(size, order=None, rate=1.0):
     order = jnp.arange(20) if order is None else order
-    plan = Plan(jax.random.key(0), order, jnp.int32(size), jnp.zeros(20, jnp.int32))
-    learner = training.start(trainer, plan.key)._replace(epoch=jnp.int32(epoch))
-    learner = training.train_epoch(trainer, learner, jnp.eye(20), plan, num_steps)
-    return np.asarray(learner.parameters)
+    plan = Plan(jax.random.key(0), order, jnp.int32(size), jnp.zeros(20, jnp.int32), jnp.float32(rate), jnp.int32(1))
+    return jax.tree.map(lambda leaf: leaf[None], plan)
+
+
+def started(trainer, plans):
+    return jax.vmap(lambda plan: training.start(trainer, plan))(plans)
+
+
+def seen(trainer, size, num_steps, epoch=0, order=None, rate=1.0):
+    plans = plan(size, order, rate)
+    learners = started(trainer, plans)._replace(epoch=jnp.array([epoch]))
+    return np.asarray(training.train_epoch(trainer, learners, plans, DATA, num_steps).parameters[0])
 
 
 def test_an_epoch_sees_each_example_of_the_prefix_once():
@@ -61,113 +73,122 @@ def test_the_prefix_is_that_of_the_order():
 
 
 def test_a_traced_number_of_steps_does_the_same():
+    trainer, plans = counting_trainer(), plan(12)
+    run = jax.jit(lambda steps: training.train_epoch(trainer, started(trainer, plans), plans, DATA, steps).parameters)
+    np.testing.assert_array_equal(run(jnp.int32(3))[0], seen(trainer, size=12, num_steps=3))
+
+
+def test_networks_with_fewer_steps_wait():
     trainer = counting_trainer()
-    traced = jax.jit(lambda steps: seen_parameters(trainer, steps))(jnp.int32(3))
-    np.testing.assert_array_equal(traced, seen(trainer, size=12, num_steps=3))
+    plans = jax.tree.map(lambda leaf: jnp.repeat(leaf, 3, axis=0), plan(12))
+    learners = training.train_epoch(trainer, started(trainer, plans), plans, DATA, jnp.array([0, 1, 3]))
+    for parameters, steps in zip(learners.parameters, (0, 1, 3), strict=True):
+        np.testing.assert_array_equal(parameters, seen(trainer, size=12, num_steps=steps))
 
 
-def seen_parameters(trainer, steps):
-    plan = Plan(jax.random.key(0), jnp.arange(20), jnp.int32(12), jnp.zeros(20, jnp.int32))
-    return training.train_epoch(trainer, training.start(trainer, plan.key), jnp.eye(20), plan, steps).parameters
+def test_the_learning_rate_is_the_plans():
+    np.testing.assert_allclose(seen(counting_trainer(), 4, 1, rate=0.25), 0.25 * seen(counting_trainer(), 4, 1))
 
 
 def test_early_stopping_keeps_the_best_parameters():
     trainer = counting_trainer(patience=2, max_epochs=8)
-    learner = training.start(trainer, jax.random.key(0))
+    learner = started(trainer, plan(20))
     history = [0.3, 0.5, 0.5, 0.4, 0.9]  # an equal accuracy is not a better one
-    for epoch, accuracy in enumerate(history, start=1):
+    for epoch, right in enumerate(history, start=1):
         if not training.is_training(trainer, learner):
             break
-        learner = learner._replace(parameters=jnp.full(20, float(epoch)))
-        learner = training.end_epoch(learner, jnp.float32(accuracy))
-    assert int(learner.epoch) == 4
-    assert int(learner.best_epoch) == 2
-    assert float(learner.best_accuracy) == 0.5
+        learner = learner._replace(parameters=jnp.full((1, 20), float(epoch)))
+        learner = training.end_epoch(learner, jnp.float32([right]))
+    assert learner.epoch == 4
+    assert learner.best_epoch == 2
+    assert learner.best_accuracy == 0.5
     assert (np.asarray(learner.best_parameters) == 2).all()
 
 
 def test_training_ends_at_max_epochs():
     trainer = counting_trainer(patience=100, max_epochs=3)
-    learner = training.start(trainer, jax.random.key(0))._replace(epoch=jnp.int32(3))
+    learner = started(trainer, plan(20))._replace(epoch=jnp.array([3]))
     assert not training.is_training(trainer, learner)
 
 
-@pytest.mark.parametrize("num_inputs", [3, training.ANSWER_BLOCK, 2 * training.ANSWER_BLOCK + 5])
-def test_predictions_in_blocks_equal_predictions_at_once(num_inputs):
-    network = networks.build("mlp", TASK, width=8)
-    parameters = network.init(jax.random.key(0))
-    inputs = jnp.asarray(np.resize(TASK.train.inputs, (num_inputs, 8, 8, 1)))
+BUCKETS = ((2,), (5,), (9,))
+
+
+def sentences(lengths):
+    """A text task whose example i is `lengths[i]` times word 2 + i % 7."""
+    words = np.zeros((len(lengths), 9), np.uint16)
+    for at, length in enumerate(lengths):
+        words[at, :length] = 2 + at % 7
+    split = Split((words,), np.zeros(len(lengths), np.int32), np.arange(len(lengths)).astype(str))
+    return Task("toy", split, split, split, ("a", "b"), TextFormat(("",) * 9, np.eye(9, dtype=np.float32), BUCKETS))
+
+
+def text_trainer(widths, batch_size):
+    """Parameters count how often each word of the vocabulary was read; `widths` collects the compiled lengths."""
+
+    def logits(parameters, embeddings, inputs, key):
+        widths.add(inputs[0].shape[1])
+        return jnp.stack([embeddings[inputs[0]].sum(1) @ parameters, jnp.zeros(inputs[0].shape[0])], axis=1)
+
+    network = Network(init=lambda key, width: jnp.zeros(9), logits=logits)
+    return Trainer(network, optax.sgd(1.0), batch_size, patience=2, max_epochs=2, buckets=BUCKETS)
+
+
+def test_every_sentence_is_read_once_an_epoch_and_cut_to_a_bucket():
+    lengths = np.random.default_rng(0).integers(1, 10, 96)
+    task, widths = sentences(lengths), set()
+    trainer = text_trainer(widths, batch_size=4)
+    data = to_device(task)
+    order = jnp.arange(96)
+    plans = Plan(jax.random.key(1), order, jnp.int32(96), jnp.zeros(96, jnp.int32), jnp.float32(1e-6), jnp.int32(1))
+    plans = jax.tree.map(lambda leaf: leaf[None], plans)
+    learners = training.train_epoch(trainer, started(trainer, plans), plans, data, 24)
+    assert widths == {2, 5, 9}
+    # at a tiny rate the gradient is linear: half of each word's count over the batch of 4
+    counts = np.bincount(np.asarray(task.train.inputs[0]).ravel(), minlength=9)
+    counts[0] = (np.asarray(learners.parameters[0])[0] / (0.5e-6 / 4)).round()  # padding is read too, as much as cut
+    np.testing.assert_allclose(learners.parameters[0] / (0.5e-6 / 4), counts, rtol=1e-3)
+    assert 0 < counts[0] < 0.5 * (96 * 9 - lengths.sum())  # far less than if all were padded to the longest
+
+
+def test_splits_of_text_are_answered_in_their_order():
+    task = sentences(np.random.default_rng(1).integers(1, 10, 300))
+    network = Network(None, lambda parameters, embeddings, inputs, key: jax.nn.one_hot(inputs[0][:, 0], 9))
+    answers = classify(network, None, None, to_device(task).test)
+    np.testing.assert_array_equal(answers, task.test.inputs[0][:, 0])
+
+
+def test_take_cuts_each_sentence():
+    first, second = jnp.arange(20).reshape(4, 5), 100 + jnp.arange(12).reshape(4, 3)
+    a, b = take((first, second), jnp.array([2, 0]), (3, 1))
+    np.testing.assert_array_equal(a, first[jnp.array([2, 0]), :3])
+    np.testing.assert_array_equal(b, second[jnp.array([2, 0]), :1])
+
+
+@pytest.mark.parametrize("num_inputs", [3, ANSWER_BLOCK, 2 * ANSWER_BLOCK + 5])
+def test_answers_in_blocks_equal_answers_at_once(num_inputs):
+    inputs = np.random.default_rng(0).normal(size=(num_inputs, 4)).astype(np.float32)
+    network = Network(None, lambda parameters, embeddings, inputs, key: inputs @ parameters)
+    parameters = jnp.asarray(np.random.default_rng(1).normal(size=(4, 3)), jnp.float32)
+    split = Split(inputs, np.zeros(num_inputs, np.int32), None)
     np.testing.assert_array_equal(
-        training.predict(network, parameters, inputs), network.logits(parameters, inputs).argmax(-1)
+        classify(network, parameters, None, answerable(split)), (inputs @ parameters).argmax(1)
     )
-
-
-@pytest.fixture(scope="module")
-def small_crowd():
-    trainer = Trainer(networks.build("mlp", TASK, width=16), optax.adam(5e-3), batch_size=32, patience=2, max_epochs=12)
-    members = crowd.sample_members(6, 1197, seed=0, min_subset=20, max_corruption=0.6)
-    return trainer, crowd.plan_members(members, TASK.train.labels, TASK.num_classes), training.to_device(TASK)
-
-
-@pytest.mark.parametrize("num_devices", [1, 2, 4])
-def test_a_member_of_a_crowd_is_what_it_would_be_alone(small_crowd, num_devices):
-    trainer, plans, data = small_crowd
-    together = training.train_networks(trainer, plans, data, 20, mesh=mesh_of(num_devices))
-    assert together.epoch.shape == (6,)
-    assert np.ptp(together.epoch) > 0, "all stopped at once: the test would not see a member that waits for others"
-    alone = jax.jit(lambda plan: training.train_one(trainer, plan, data, 20))
-    for member in range(6):
-        one = alone(jax.tree.map(lambda leaf, at=member: leaf[at], plans))
-        assert int(one.epoch) == int(together.epoch[member])
-        assert int(one.best_epoch) == int(together.best_epoch[member])
-        for ours, theirs in zip(
-            jax.tree.leaves(together.best_parameters), jax.tree.leaves(one.best_parameters), strict=True
-        ):
-            np.testing.assert_allclose(ours[member], theirs, atol=2e-5)
-
-
-def test_a_crowd_is_spread_over_the_devices(small_crowd):
-    trainer, plans, data = small_crowd
-    eight = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[:2]]), plans)
-    learners = training.train_networks(trainer, eight, data, 5, mesh=mesh_of(4))
-    assert {shard.data.shape for shard in learners.epoch.addressable_shards} == {(2,)}
-
-
-@pytest.mark.parametrize("num_devices", [1, 4])
-def test_epochs_are_compiled_once(small_crowd, num_devices):
-    trainer, plans, data = small_crowd
-    compilations = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, *_, **__: compilations.append(name) if "backend_compile" in name else None
-    )
-    after = []
-    training.train_networks(
-        trainer, plans, data, 7, mesh=mesh_of(num_devices), on_epoch=lambda *_: after.append(len(compilations))
-    )
-    assert after[0] > 0
-    assert len(after) > 2
-    assert set(after[1:]) == {after[0]}
-
-
-def test_training_learns():
-    trainer = Trainer(networks.build("mlp", TASK, width=32), optax.adam(5e-3), batch_size=32, patience=5, max_epochs=15)
-    everything = Plan(jax.random.key(0), jnp.arange(1197), jnp.int32(1197), jnp.asarray(TASK.train.labels))
-    data = training.to_device(TASK)
-    learner = jax.jit(lambda plan: training.train_one(trainer, plan, data, 37))(everything)
-    assert training.accuracy(trainer.network, learner.best_parameters, data.test) > 0.94
 
 
 def test_accuracy_by_hand():
     trainer = counting_trainer()
     # logit 0 is positive for the first ten examples: class 0 there, class 0 again on the tie of 0 and 0
-    examples = Examples(jnp.eye(20), jnp.array([0] * 10 + [1] * 10))
+    data = data_of(np.eye(20, dtype=np.float32), [0] * 10 + [1] * 10)
     parameters = jnp.concatenate([jnp.ones(10), -jnp.ones(10)])
-    assert training.accuracy(trainer.network, parameters, examples) == 1
-    assert training.accuracy(trainer.network, -parameters, examples) == 0
+    assert accuracy(trainer.network, parameters, None, data.test) == 1
+    assert accuracy(trainer.network, -parameters, None, data.test) == 0
 
 
-def test_data_are_put_on_the_device_as_they_are():
-    data = training.to_device(TASK)
+def test_images_are_put_on_the_device_as_they_are():
+    task = load("digits")
+    data = to_device(task)
     assert isinstance(data, Data)
-    assert data.train.inputs.dtype == jnp.uint8
-    np.testing.assert_array_equal(data.test.labels, TASK.test.labels)
+    assert data.inputs.dtype == jnp.uint8
+    assert data.embeddings is None
+    np.testing.assert_array_equal(data.test.labels, task.test.labels)

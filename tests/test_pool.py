@@ -1,0 +1,190 @@
+"""The pool: every network trained once and to its own end, the same whoever its neighbours are, wherever it stops."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from conftest import mesh_of
+
+from irtjax import crowd, networks, pool, pool_size, tasks
+from irtjax.checkpoints import Checkpoints
+from irtjax.device_data import accuracy, to_device
+from irtjax.pool import EMPTY, Job
+from irtjax.training import Trainer
+
+TASK = tasks.load("digits")
+TRAINER = Trainer(networks.build("mlp", TASK, 8), optax.adam(1.0), batch_size=32, patience=2, max_epochs=12)
+MEMBERS = crowd.sample_members(
+    11, 1197, 0, min_subset=20, max_corruption=0.6, learning_rate=2e-2, width=8, min_width=3, networks=["mlp"]
+)
+
+
+def job_of(num_devices=2, slots=2, **changes):
+    mesh = mesh_of(num_devices)
+    job = Job(
+        trainer=TRAINER,
+        plan=crowd.plan_member,
+        rows=crowd.rows_of(MEMBERS),
+        shared=crowd.gold_of(TASK),
+        data=to_device(TASK, mesh),
+        steps_per_epoch=20,
+        slots=slots,
+        mesh=mesh,
+    )
+    return dataclasses.replace(job, **changes)
+
+
+def run(job, **options):
+    handed = {}
+
+    def hand_over(numbers, parameters):
+        for at, number in enumerate(numbers):
+            assert number not in handed
+            handed[number] = jax.tree.map(lambda leaf, at=at: leaf[at], parameters)
+
+    end = pool.train_all(job, options.pop("pool", pool.begin(job)), hand_over, **options)
+    return end, handed
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Every member as it becomes on one device with nobody beside it."""
+    return run(job_of(num_devices=1, slots=1))
+
+
+def assert_same(one, other, **tolerance):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+@pytest.mark.parametrize(("num_devices", "slots"), [(1, 4), (2, 2), (4, 1), (2, 100)])
+def test_a_network_in_a_pool_is_what_it_is_alone(alone, num_devices, slots):
+    end, handed = run(job_of(num_devices, slots))
+    expected, networks_alone = alone
+    assert sorted(handed) == list(range(11))
+    assert np.ptp(end.epochs) > 0, "all stopped at once: no slot was ever given to another"
+    np.testing.assert_array_equal(end.epochs, expected.epochs)
+    np.testing.assert_array_equal(end.best_epochs, expected.best_epochs)
+    for number in range(11):
+        assert_same(handed[number], networks_alone[number], atol=2e-4)
+
+
+def test_what_is_handed_over_is_the_best_epoch(alone):
+    end, handed = alone
+    data = to_device(TASK)
+    assert (end.best_epochs < end.epochs).any()
+    for number, parameters in handed.items():
+        right = accuracy(TRAINER.network, parameters, None, data.validation)
+        assert right == pytest.approx(end.best_accuracies[number], abs=1e-6)
+
+
+def test_slots_are_filled_and_ranks_closed():
+    job = job_of(num_devices=1, slots=8)
+    sizes, live = [], []
+
+    def on_epoch(state):
+        sizes.append(state.numbers.size)
+        live.append(int((state.numbers != EMPTY).sum()))
+        assert pool.progress(state).training == live[-1]
+
+    end, _ = run(job, on_epoch=on_epoch)
+    assert sizes[0] == 8
+    assert sizes[-1] <= 2, "the last ones had the pool of eight to themselves"
+    slot_epochs = sum(sizes)
+    assert end.epochs.sum() <= slot_epochs < 11 * end.epochs.max()  # less than if all had waited for the slowest
+
+
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, at):
+    job = job_of(num_devices=2, slots=2)
+    end, handed = run(job)
+    with Checkpoints(tmp_path, seconds=0) as checkpoints:
+        count, before = 0, {}
+
+        def stop(state):
+            nonlocal count
+            checkpoints.save(state)
+            if count == at:
+                raise KeyboardInterrupt
+            count += 1
+
+        with pytest.raises(KeyboardInterrupt):
+            pool.train_all(
+                job,
+                pool.begin(job),
+                lambda numbers, parameters: before.update(
+                    {n: jax.tree.map(lambda leaf, k=k: leaf[k], parameters) for k, n in enumerate(numbers)}
+                ),
+                stop,
+            )
+    with Checkpoints(tmp_path, seconds=0) as checkpoints:
+        again, rest = run(job, pool=checkpoints.restore(job))
+    assert set(before).isdisjoint(rest)
+    for number, parameters in (before | rest).items():
+        assert_same(parameters, handed[number], rtol=0)
+    for name in ("epochs", "best_epochs", "best_accuracies"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(end, name))
+
+
+def test_a_checkpoint_of_another_job_is_refused(tmp_path):
+    job = job_of()
+    with Checkpoints(tmp_path, seconds=60) as checkpoints:
+        assert checkpoints.restore(job) is None
+        assert not checkpoints.due
+        checkpoints.save(pool.epoch(job, pool.fill(job, pool.begin(job))))
+        fewer = dataclasses.replace(job, rows=crowd.rows_of(MEMBERS[:5]))
+        with pytest.raises(tasks.InputError, match="checkpoint of 11 networks, not of 5"):
+            checkpoints.restore(fewer)
+
+
+def test_the_size_of_the_pool_is_chosen_once(tmp_path):
+    with Checkpoints(tmp_path, seconds=60) as checkpoints:
+        assert checkpoints.slots(lambda: 3) == 3
+        assert checkpoints.slots(lambda: 5) == 3
+
+
+def test_masked_units_stay_as_they_are():
+    _, handed = run(job_of(rows=crowd.rows_of(MEMBERS[:2])))
+    for number in (0, 1):
+        mask = np.asarray(handed[number]["mask"].get_value())
+        np.testing.assert_array_equal(mask, np.arange(8) < MEMBERS.width[number])
+
+
+def test_epochs_are_compiled_once():
+    job = job_of(num_devices=2, slots=3)
+    compilations, after = [], []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, *_, **__: compilations.append(name) if "backend_compile" in name else None
+    )
+    rows = jax.tree.map(lambda column: np.tile(column, 2), job.rows)  # 22 networks: several are replaced
+
+    def on_epoch(state):
+        if state.waiting < 22:
+            after.append(len(compilations))
+
+    run(dataclasses.replace(job, rows=rows), on_epoch=on_epoch)
+    assert len(after) > 5
+    assert len(set(after[4:])) == 1
+
+
+def test_the_size_is_measured(monkeypatch, tmp_path):
+    monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path))
+    job = job_of(num_devices=2)
+    best, rates = pool_size.measure(job)
+    assert set(rates) == {1, 4}  # more than 11 networks on two devices can fill is not tried
+    assert rates[best] >= 0.95 * max(rates.values())
+    slots = pool_size.remembered(job, ("a", 1))
+    monkeypatch.setattr(pool_size, "measure", lambda job: (slots + 1, {}))
+    assert pool_size.remembered(job, ("a", 1)) == slots
+    assert pool_size.remembered(job, ("a", 2)) == slots + 1
+
+
+def test_training_learns():
+    members = crowd.Members(*(np.array([value]) for value in (0, 5, 1197, 0.0, 5e-3, 32, "mlp")))
+    trainer = dataclasses.replace(TRAINER, network=networks.build("mlp", TASK, 32), patience=5, max_epochs=15)
+    job = job_of(1, 1, trainer=trainer, rows=crowd.rows_of(members), steps_per_epoch=37)
+    _, handed = run(job)
+    assert accuracy(trainer.network, handed[0], None, jax.tree.map(jnp.asarray, job.data.test)) > 0.94
