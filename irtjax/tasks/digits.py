@@ -3,18 +3,19 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
+from irtjax.tasks.options import Options
 from irtjax.tasks.task import ImageFormat, Split, Task
 
 NUM_VALIDATION = NUM_TEST = 300
 
 
-def load(data_dir: str | None = None) -> Task:
+def load(options: Options) -> Task:
     """1,197 training, 300 validation and 300 test images, shuffled once with a fixed seed.
 
     The file is in order of writers, so a split by position would test on unseen writers. `digits_0017` is the
     image at position 17 of scikit-learn's array.
     """
-    del data_dir
+    del options  # the images come with scikit-learn
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     inputs = data.images.astype(np.uint8)[order, :, :, None]

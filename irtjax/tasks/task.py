@@ -17,11 +17,13 @@ class Split(NamedTuple):
             example, in the smallest dtype, padded at the end with `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
+        texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; None for images.
     """
 
     inputs: np.ndarray | tuple[np.ndarray, ...]
     labels: np.ndarray
     ids: np.ndarray
+    texts: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

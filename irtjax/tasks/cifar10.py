@@ -1,0 +1,62 @@
+"""CIFAR-10 (Krizhevsky 2009): 60,000 photographs of 32 × 32 in ten classes, through TensorFlow Datasets."""
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks import prepared, records
+from irtjax.tasks.options import Options
+from irtjax.tasks.task import ImageFormat, Split, Task
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+VALIDATION_SHARE = 5  # one in so many training records: 10,000 of 50,000
+_SCALE = 255
+
+
+def load(options: Options) -> Task:
+    """The last fifth of the training images to validate on, the others to train on, and the test split.
+
+    In order of the records' `id`, which is that of the original batches. `cifar10_train_00017` is the image whose id is
+    `train_00017`.
+
+    Raises:
+        InputError: TFDS has no prepared CIFAR-10 in `options.data_dir`.
+    """
+    source = prepared.find("cifar10", options.data_dir, options.dataset)
+    train, test = (_read(source, split, options) for split in ("train", "test"))
+    cut = len(train.labels) - len(train.labels) // VALIDATION_SHARE
+    images = train.inputs[:cut]
+    mean, deviation = channel_statistics(images, _SCALE)
+    return Task(
+        name="cifar10",
+        train=Split(images, *(column[:cut] for column in train[1:3])),
+        validation=Split(*(column[cut:] for column in train[:3])),
+        test=test,
+        classes=CLASSES,
+        format=ImageFormat(scale=float(_SCALE), mean=mean, deviation=deviation, flips=True),
+    )
+
+
+def channel_statistics(images: np.ndarray, scale: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel of `images / scale`, exact: from counts of the 256 values.
+
+    Args:
+        images: (N, H, W, channels) uint8.
+        scale: the value that counts as one.
+    """
+    values = np.arange(256) / scale
+    means, deviations = [], []
+    for channel in range(images.shape[-1]):
+        shares = np.bincount(images[..., channel].ravel(), minlength=256) / images[..., channel].size
+        means.append(float(shares @ values))
+        deviations.append(float(np.sqrt(shares @ (values - means[-1]) ** 2)))
+    return tuple(means), tuple(deviations)
+
+
+def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
+    wanted = {"image": True, "label": True, "id": False}
+    columns = records.order_by(records.read("cifar10", source, split, wanted, options.on_progress), "id")
+    names = columns.get("id") or [f"{split}_{position:05d}" for position in range(len(columns["label"]))]
+    labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
+    if labels.min() < 0:
+        raise InputError(f"cifar10: {source.folder}: {split} has records without a label")
+    return Split(columns["image"], labels, np.array([f"cifar10_{name}" for name in names]))

@@ -1,0 +1,86 @@
+"""Word vectors from files in GloVe's text format (Pennington, Socher and Manning 2014)."""
+
+from collections.abc import Callable, Container, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks.task import PADDING
+
+_REPORT_EVERY = 20_000  # rows
+
+
+def read_glove(
+    path: str | Path, words: Container[str], on_progress: Callable[[str, int, int], None] = lambda *_: None
+) -> dict[str, np.ndarray]:
+    """The vectors of those of `words` that a file has; one pass in bounded memory.
+
+    A row is a word and D numbers, separated by single spaces; the first row tells D. Words of the published 840B file
+    may hold spaces themselves, so that D numbers are counted from the right. Of two rows for one word the first counts.
+    A first row of two whole numbers, which word2vec writes, is skipped.
+
+    Args:
+        path: the file, not compressed.
+        words: the words wanted; none of them holds a space.
+        on_progress: called with a description, bytes read and all bytes.
+
+    Raises:
+        InputError: a row is not a word and D finite numbers (the message names it), or no word was found.
+    """
+    path = Path(path)
+    found: dict[str, np.ndarray] = {}
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            dim, done = 0, 0
+            for at, line in enumerate(file, start=1):
+                done += len(line)
+                if at % _REPORT_EVERY == 0:
+                    on_progress(path.name, done, size)
+                spaces = line.rstrip().count(b" ")
+                if at == 1 and spaces == 1 and line.replace(b" ", b"").strip().isdigit():
+                    continue
+                dim = dim or spaces
+                if spaces < dim or dim == 0:
+                    raise InputError(f"{path}: row {at} has {spaces} numbers after the word, expected {dim or 'some'}")
+                if spaces > dim:
+                    continue  # a word with spaces, which no tokeniser makes
+                word, _, numbers = line.partition(b" ")
+                spelled = word.decode("utf-8", errors="replace")
+                if spelled in words and spelled not in found:
+                    found[spelled] = _vector(numbers, f"{path}: row {at}")
+            on_progress(path.name, done, size)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if not found:
+        raise InputError(f"{path}: has none of the task's words; expected rows of a word and its numbers, as GloVe's")
+    return found
+
+
+def embed(vocabulary: Sequence[str], known: dict[str, np.ndarray], seed: int) -> np.ndarray:
+    """(V, D) float32 vectors of a vocabulary; words without one get normal draws of the same mean square.
+
+    Args:
+        vocabulary: V words, the first the padding, whose vector is zero.
+        known: vectors of some of them.
+        seed: of the draws.
+    """
+    dim = len(next(iter(known.values())))
+    scale = np.sqrt(np.mean([np.mean(np.square(vector, dtype=np.float64)) for vector in known.values()]))
+    vectors = np.random.default_rng(seed).standard_normal((len(vocabulary), dim), np.float32) * np.float32(scale)
+    for number, word in enumerate(vocabulary):
+        if word in known:
+            vectors[number] = known[word]
+    vectors[PADDING] = 0
+    return vectors
+
+
+def _vector(numbers: bytes, place: str) -> np.ndarray:
+    try:
+        vector = np.array(numbers.split(), np.float32)
+    except ValueError as error:
+        raise InputError(f"{place} has something other than numbers after the word") from error
+    if not np.isfinite(vector).all():
+        raise InputError(f"{place} has a number that is not finite")
+    return vector

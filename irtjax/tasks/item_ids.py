@@ -1,0 +1,126 @@
+"""Names that files of items give to examples, told by their text."""
+
+import csv
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks.task import SPLITS
+from irtjax.tasks.text import Examples, normalise
+
+ID_COLUMNS = ("item_id", "phrase_id", "pair_id")
+LABEL_COLUMNS = ("label", "gold_label")
+TEXT_COLUMNS = {1: ("text",), 2: ("premise", "hypothesis")}
+
+_SILENT = re.compile(r"[\W_]+")  # neither letters nor digits
+Key = tuple[str | int, ...]  # letters and digits of each sentence, and the label where the file has labels
+Ids = dict[str, np.ndarray]
+
+
+def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> tuple[Ids, str]:
+    """Gives examples the ids that a CSV file has for their text.
+
+    The file has a column `item_id`, `phrase_id` or `pair_id`, and `text`, or `premise` and `hypothesis`; rows that lack
+    a text are skipped. Texts are equal when their letters and digits are: case, spaces and punctuation differ between
+    copies of the same corpus. Where there is a column `label` or `gold_label`, the labels (names of classes, or their
+    numbers) must be equal too. Where a text stands for several examples those of the test split are meant, or else of
+    validation, or else of training; where these are several still, or several rows have the text, none is renamed.
+
+    Args:
+        path: the file.
+        splits: the examples of each split.
+        classes: names of the labels.
+
+    Returns:
+        The ids of each split, and a line that tells how many were found.
+
+    Raises:
+        InputError: the file is not of that kind, has an id twice, or no text of it is found; or an id is another
+            example's already.
+    """
+    num_sentences = len(splits["train"].sentences)
+    names, num_rows = _read(path, num_sentences, classes)
+    unclear = sum(len(rows) for rows in names.values() if len(rows) > 1)
+    single = {key: rows[0] for key, rows in names.items() if len(rows) == 1}
+    with_label = any(len(key) > num_sentences for key in names)
+    renamed = {split: splits[split].ids.astype(object) for split in SPLITS}
+    found = 0
+    for split in reversed(SPLITS):  # an example of the test split is more likely meant than its double in training
+        keys = _keys(splits[split], with_label)
+        counts = Counter(key for key in keys if key in single)
+        for at, key in enumerate(keys):
+            if counts[key] == 1:
+                renamed[split][at] = single[key]
+        found += sum(count == 1 for count in counts.values())
+        unclear += sum(count > 1 for count in counts.values())
+        single = {key: name for key, name in single.items() if key not in counts}
+    if found == 0:
+        raise InputError(f"{path}: none of its {num_rows:,} texts is an example of the task; is it of another task?")
+    _require_unique(path, renamed)
+    note = f"{path}: {found:,} of {num_rows:,} rows with a text found"
+    if unclear:
+        note += f"; {unclear:,} left out, whose text stands for several examples or rows"
+    return {split: renamed[split].astype(str) for split in SPLITS}, note
+
+
+def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict[Key, list[str]], int]:
+    """Ids by key, and the number of rows with a text."""
+    names: dict[Key, list[str]] = defaultdict(list)
+    seen: dict[str, int] = {}
+    num_rows = 0
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            header = reader.fieldnames or []
+            id_column = next((name for name in ID_COLUMNS if name in header), None)
+            label_column = next((name for name in LABEL_COLUMNS if name in header), None)
+            text_columns = TEXT_COLUMNS[num_sentences]
+            if id_column is None or not set(text_columns) <= set(header):
+                raise InputError(
+                    f"{path}: expected columns {' and '.join(text_columns)}, and one of {', '.join(ID_COLUMNS)}"
+                )
+            for at, row in enumerate(reader, start=2):
+                key: Key = tuple(_letters(row[column] or "") for column in text_columns)
+                if not all(key):
+                    continue
+                num_rows += 1
+                name = (row[id_column] or "").strip()
+                if not name or name in seen:
+                    earlier = f"the id {name!r} of row {seen[name]} again" if name else "no id"
+                    raise InputError(f"{path}: row {at} has {earlier}; every item needs its own")
+                seen[name] = at
+                if label_column is not None:
+                    key += (_label(row[label_column], classes, f"{path}: row {at}"),)
+                names[key].append(name)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+    return names, num_rows
+
+
+def _keys(examples: Examples, with_label: bool) -> list[Key]:
+    columns = [[_letters(text) for text in sentences] for sentences in examples.sentences]
+    return list(zip(*columns, *([examples.labels.tolist()] if with_label else []), strict=True))
+
+
+def _letters(text: str) -> str:
+    return _SILENT.sub("", normalise(text))
+
+
+def _label(value: str | None, classes: tuple[str, ...], place: str) -> int:
+    names = {name: number for number, name in enumerate(classes)} | {str(at): at for at in range(len(classes))}
+    label = (value or "").strip().lower()
+    if label not in names:
+        raise InputError(f"{place} has label {value!r}, expected one of {', '.join(classes)}")
+    return names[label]
+
+
+def _require_unique(path: str, ids: Ids) -> None:
+    counts = Counter(name for split in SPLITS for name in ids[split])
+    name, count = counts.most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{path}: the id {name!r} is that of another example already; give the item another")

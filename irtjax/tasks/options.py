@@ -1,0 +1,53 @@
+"""What can be chosen about a task."""
+
+import dataclasses
+from collections.abc import Callable
+
+from irtjax.errors import InputError
+from irtjax.tasks.vectors import KINDS
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices of `irtjax.tasks.load`.
+
+    Attributes:
+        data_dir: folder of prepared TensorFlow Datasets; None for that package's own default.
+        dataset: TFDS name to read in place of the task's own, such as `cifar10_test1k` or `snli_subset`.
+        test_labels: CSV file with columns idx and label, for a test split whose labels are withheld (sst2).
+        item_ids: CSV file of names for examples, told by their text (text; see `irtjax.tasks.item_ids`).
+        glove: file of word vectors in GloVe's text format (text).
+        vectors: without `glove`, one of `vectors.KINDS` (text).
+        embedding_dim: length of vectors that do not come from a file (text).
+        min_count: times the training text must have a word for it to enter the vocabulary (text).
+        seed: of word vectors (text).
+        on_progress: called with a description, what is done and the total, while files are read.
+        on_note: called with one line where there is something to tell: coverage of word vectors, items that were named.
+    """
+
+    data_dir: str | None = None
+    dataset: str | None = None
+    test_labels: str | None = None
+    item_ids: str | None = None
+    glove: str | None = None
+    vectors: str = "ppmi"
+    embedding_dim: int = 100
+    min_count: int = 2
+    seed: int = 0
+    on_progress: Callable[[str, int, int], None] = lambda *_: None
+    on_note: Callable[[str], None] = lambda _: None
+
+    def check(self, task: str, unused: tuple[str, ...]) -> None:
+        """Refuses bad values, and those that a task would silently not look at.
+
+        Raises:
+            InputError: names the option.
+        """
+        for field in dataclasses.fields(self):
+            if field.name in unused and getattr(self, field.name) != field.default:
+                raise InputError(f"{field.name}={getattr(self, field.name)}: the task {task} has no use for it")
+        if self.vectors not in KINDS:
+            raise InputError(f"vectors={self.vectors}: expected one of {', '.join(KINDS)}")
+        for name in ("embedding_dim", "min_count"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)}: expected at least 1")

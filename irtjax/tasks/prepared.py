@@ -1,0 +1,114 @@
+"""Where TensorFlow Datasets keeps what it has prepared: <folder>/<name>[/<config>]/<version>.
+
+Found by path, without that package: importing it takes a second, and the arrays may lie in the cache.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from irtjax.errors import InputError
+
+FORMAT = "array_record"  # the one that can be read by position without TensorFlow
+DATASETS = {"mnist": "mnist", "cifar10": "cifar10", "sst2": "glue/sst2", "snli": "snli"}  # of each task
+
+_NAME = re.compile(r"(\w+(?:/[\w.-]+)?)(?::(\d+\.\d+\.\d+))?")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+class Prepared(NamedTuple):
+    """A prepared data set.
+
+    Attributes:
+        dataset: its name in TFDS, such as `glue/sst2`.
+        folder: of one version, with its files.
+        splits: the number of records of each split.
+    """
+
+    dataset: str
+    folder: Path
+    splits: dict[str, int]
+
+
+def default_data_dir() -> Path:
+    """`$TFDS_DATA_DIR`, or `~/tensorflow_datasets`, as in TFDS."""
+    return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+
+
+def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> Prepared:
+    """The newest version of a task's data set that is prepared as array_record files.
+
+    Args:
+        task: a key of `DATASETS`.
+        data_dir: the folder to look in; None for `default_data_dir`.
+        dataset: another TFDS name than the task's own, `name[/config][:version]`.
+
+    Raises:
+        InputError: it is not there, or not in that format; the message says what to do.
+    """
+    name = dataset or DATASETS[task]
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InputError(f"{task}: {name!r} is not the name of a data set, expected name[/config][:version]")
+    root = default_data_dir() if data_dir is None else Path(data_dir).expanduser()
+    versions = [folder for folder in _versions(root / match[1]) if match[2] in (None, folder.name)]
+    for folder in versions:
+        info = _read_info(folder)
+        if FORMAT in _formats(info):
+            return Prepared(match[1], folder, _splits(info, folder))
+    where = "" if data_dir is None else f" --data_dir={data_dir}"
+    if versions:
+        found = ", ".join(_formats(_read_info(versions[0])))
+        elsewhere = (
+            f"; prepare it again in another folder: python -m experiments.prepare --task={task} --data_dir=FOLDER"
+            if dataset is None
+            else ""
+        )
+        raise InputError(
+            f"{task}: {versions[0]} is prepared as {found}, but only {FORMAT} can be read without TensorFlow{elsewhere}"
+        )
+    others = ", ".join(_listing(root))
+    if dataset is not None:
+        raise InputError(f"{task}: no prepared copy of {name} in {root}, which has {others or 'no data set'}")
+    raise InputError(
+        f"{task}: no prepared copy in {root}{f' (which has {others})' if others else ''}; prepare it once by "
+        f"pip install 'irtjax[prepare]' and python -m experiments.prepare --task={task}{where}"
+    )
+
+
+def _versions(folder: Path) -> list[Path]:
+    """Version folders that were prepared to the end, newest first."""
+    found = [path.parent for path in folder.glob("*/dataset_info.json") if _VERSION.fullmatch(path.parent.name)]
+    return sorted(found, key=lambda path: tuple(map(int, path.name.split("."))), reverse=True)
+
+
+def _listing(root: Path) -> list[str]:
+    """Names of all data sets prepared in a folder."""
+    found = {path.parents[1] for depth in ("*/*", "*/*/*") for path in root.glob(f"{depth}/dataset_info.json")}
+    return sorted(folder.relative_to(root).as_posix() for folder in found)
+
+
+def _read_info(folder: Path) -> dict:
+    path = folder / "dataset_info.json"
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); prepare the data set again") from error
+    if not isinstance(info, dict):
+        raise InputError(f"{path}: not the description of a data set; prepare the data set again")
+    return info
+
+
+def _formats(info: dict) -> list[str]:
+    return [info.get("fileFormat") or "tfrecord", *info.get("alternativeFileFormats", [])]
+
+
+def _splits(info: dict, folder: Path) -> dict[str, int]:
+    try:
+        return {split["name"]: sum(map(int, split["shardLengths"])) for split in info["splits"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{folder / 'dataset_info.json'}: does not say how many records the splits have; prepare the data set again"
+        ) from error

@@ -1,0 +1,134 @@
+"""Records of prepared data sets as columns, read by TensorFlow Datasets without TensorFlow and then cached."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks.cache import Arrays, cached
+from irtjax.tasks.prepared import FORMAT, Prepared
+
+BLOCK = 8192  # records read at once: large enough for speed, small enough for a moving progress bar
+Progress = Callable[[str, int, int], None]
+Columns = dict[str, np.ndarray | list[str]]
+
+
+def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_progress: Progress) -> Columns:
+    """All records of a split, in the order of its files.
+
+    Args:
+        task: named in errors.
+        source: where the files are.
+        split: the split's name.
+        features: the features wanted, and whether a record must have them.
+        on_progress: called with a description, the records read so far and all of them; not where the cache has them.
+
+    Returns:
+        Text features as a list of N strings, others as arrays (N, ...) of whole numbers; absent optional ones are left
+        out.
+
+    Raises:
+        InputError: the split or a feature is missing, or a file is damaged.
+    """
+    if split not in source.splits:
+        raise InputError(f"{task}: {source.folder} has no split {split!r}, only {', '.join(source.splits)}")
+    key = (
+        source.dataset,
+        source.folder.name,
+        split,
+        str(source.folder.resolve()),
+        _signature(source),
+        sorted(features),
+    )
+    name = f"{source.dataset.replace('/', '-')}-{source.folder.name}-{split}"
+    packed = cached(name, key, lambda: _pack(_read(source, split, list(features), on_progress)))
+    columns = _unpack(packed)
+    for feature, needed in features.items():
+        if needed and feature not in columns:
+            raise InputError(f"{task}: the records of {source.folder} have no feature {feature!r}")
+    return columns
+
+
+def order_by(columns: Columns, feature: str) -> Columns:
+    """The records sorted by a feature that numbers them, where they have it; TFDS shuffles what it writes."""
+    if feature not in columns:
+        return columns
+    order = np.argsort(columns[feature], kind="stable")
+    return {
+        name: [column[at] for at in order] if isinstance(column, list) else column[order]
+        for name, column in columns.items()
+    }
+
+
+def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
+    """(N,) int32 labels.
+
+    Raises:
+        InputError: one is not -1 (withheld) or a class.
+    """
+    labels = np.asarray(columns["label"], np.int32)
+    wrong = np.flatnonzero((labels < -1) | (labels >= num_classes))
+    if wrong.size:
+        raise InputError(f"{place}: record {wrong[0]} has label {labels[wrong[0]]}, expected 0 to {num_classes - 1}")
+    return labels
+
+
+def _signature(source: Prepared) -> list[tuple[str, int, int]]:
+    """Names, sizes and times of change of the files, which differ once a data set has been prepared anew."""
+    paths = sorted(path for path in source.folder.iterdir() if path.is_file())
+    return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+
+
+def _read(source: Prepared, split: str, features: list[str], on_progress: Progress) -> Columns:
+    import tensorflow_datasets as tfds  # takes a second to import, which the cache saves
+
+    blocks: list[Columns] = []
+    try:
+        builder = tfds.builder_from_directory(source.folder, file_format=FORMAT)
+        records = builder.as_data_source(split=split)
+        for start in range(0, len(records), BLOCK):
+            # a batched read: record by record it takes five times as long
+            block = records.__getitems__(range(start, min(start + BLOCK, len(records))))
+            blocks.append({name: _column([record[name] for record in block]) for name in features if name in block[0]})
+            on_progress(f"{source.dataset} {split}", start + len(block), len(records))
+    except Exception as error:  # whatever TFDS, its decoders or the file format raise on damaged files
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{source.folder}: {split} cannot be read ({reason}); prepare the data set again") from error
+    if not blocks:
+        raise InputError(f"{source.folder}: {split} has no records; prepare the data set again")
+    return {name: _join([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _column(values: list) -> np.ndarray | list[str]:
+    if isinstance(values[0], bytes):
+        return [value.decode("utf-8", errors="replace") for value in values]
+    return np.stack(values)
+
+
+def _join(parts: list[np.ndarray | list[str]]) -> np.ndarray | list[str]:
+    if isinstance(parts[0], list):
+        return [text for part in parts for text in part]
+    return np.concatenate(parts)
+
+
+def _pack(columns: Columns) -> Arrays:
+    """Arrays that a file can hold: a list of strings becomes UTF-8 bytes and where each string ends."""
+    arrays = {}
+    for name, column in columns.items():
+        if isinstance(column, list):
+            encoded = [text.encode("utf-8") for text in column]
+            arrays[f"{name}:text"] = np.frombuffer(b"".join(encoded), np.uint8)
+            arrays[f"{name}:ends"] = np.cumsum([len(text) for text in encoded])
+        else:
+            arrays[name] = column
+    return arrays
+
+
+def _unpack(arrays: Arrays) -> Columns:
+    columns: Columns = {name: array for name, array in arrays.items() if ":" not in name}
+    for name in arrays:
+        if name.endswith(":text"):
+            feature, text = name.removesuffix(":text"), arrays[name].tobytes()
+            ends = arrays[f"{feature}:ends"].tolist()
+            columns[feature] = [text[i:j].decode("utf-8") for i, j in zip([0, *ends], ends, strict=False)]
+    return columns

@@ -1,0 +1,53 @@
+"""Examples of one or two sentences, made into a task."""
+
+import numpy as np
+
+from irtjax.tasks import glove, text, vectors
+from irtjax.tasks.item_ids import rename
+from irtjax.tasks.options import Options
+from irtjax.tasks.task import SPLITS, Split, Task, TextFormat
+
+
+def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, ...], options: Options) -> Task:
+    """Numbers the words and finds their vectors.
+
+    The vocabulary is that of the training split alone; a GloVe file adds the words that it has of the rare and unseen
+    ones, since its vectors are there for them too.
+
+    Raises:
+        InputError: a file named in `options` is bad.
+    """
+    lexicon: dict[str, int] = {}
+    words = {
+        split: tuple(text.number_words(sentences, lexicon) for sentences in splits[split].sentences) for split in SPLITS
+    }
+    longest = [max(int(words[split][at].lengths.max()) for split in SPLITS) for at in range(len(words["train"]))]
+    buckets = text.choose_buckets(words["train"], longest)
+    vocabulary = [*text.SPECIAL, *text.choose_vocabulary(words["train"], lexicon, options.min_count)]
+    known = {} if options.glove is None else glove.read_glove(options.glove, lexicon, options.on_progress)
+    vocabulary += sorted(known.keys() - set(vocabulary))
+    table = text.lookup_table(lexicon, vocabulary)
+    inputs = {
+        split: tuple(text.pad(part, table, width) for part, width in zip(words[split], buckets[-1], strict=True))
+        for split in SPLITS
+    }
+    if known:
+        embeddings = glove.embed(vocabulary, known, options.seed)
+        options.on_note(f"{options.glove}: vectors for {len(known):,} of {len(vocabulary) - len(text.SPECIAL):,} words")
+    else:
+        embeddings = vectors.make_vectors(
+            options.vectors, inputs["train"], len(vocabulary), options.embedding_dim, options.seed
+        )
+    ids = {split: splits[split].ids for split in SPLITS}
+    if options.item_ids is not None:
+        ids, note = rename(options.item_ids, splits, classes)
+        options.on_note(note)
+    made = {
+        split: Split(inputs[split], splits[split].labels, ids[split], _texts(splits[split].sentences))
+        for split in SPLITS
+    }
+    return Task(name=name, classes=classes, format=TextFormat(tuple(vocabulary), embeddings, buckets), **made)
+
+
+def _texts(sentences: tuple[list[str], ...]) -> np.ndarray:
+    return np.array([" / ".join(map(str.strip, parts)) for parts in zip(*sentences, strict=True)], object)

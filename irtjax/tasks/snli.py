@@ -1,0 +1,35 @@
+"""SNLI (Bowman et al. 2015): does a premise entail a hypothesis, contradict it, or neither?"""
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks import prepared, records
+from irtjax.tasks.options import Options
+from irtjax.tasks.sentences import make_task
+from irtjax.tasks.task import SPLITS, Task
+from irtjax.tasks.text import Examples
+
+CLASSES = ("entailment", "neutral", "contradiction")
+
+
+def load(options: Options) -> Task:
+    """The published splits, without the pairs whose annotators found no majority (label -1).
+
+    `snli_train_000017` is record 17 of TFDS's training split, dropped pairs counted.
+
+    Raises:
+        InputError: TFDS has no prepared SNLI in `options.data_dir`, or a file is bad.
+    """
+    source = prepared.find("snli", options.data_dir, options.dataset)
+    return make_task("snli", {split: _read(source, split, options) for split in SPLITS}, CLASSES, options)
+
+
+def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
+    wanted = {"premise": True, "hypothesis": True, "label": True}
+    columns = records.read("snli", source, split, wanted, options.on_progress)
+    labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
+    kept = np.flatnonzero(labels >= 0)
+    if not kept.size:
+        raise InputError(f"snli: {source.folder}: no pair of {split} has a label")
+    sentences = tuple([columns[name][at] for at in kept] for name in ("premise", "hypothesis"))
+    return Examples(sentences, labels[kept], np.array([f"snli_{split}_{at:06d}" for at in kept]))

@@ -1,0 +1,106 @@
+"""SST-2 (Socher et al. 2013, as GLUE has it): phrases of film reviews, positive or negative."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks import prepared, records
+from irtjax.tasks.options import Options
+from irtjax.tasks.sentences import make_task
+from irtjax.tasks.task import Task
+from irtjax.tasks.text import Examples
+
+CLASSES = ("negative", "positive")
+TEST_LABELS = "sst2_test_labels.csv"
+
+
+def load(options: Options) -> Task:
+    """The splits of GLUE in order of `idx`; `sst2_train_00017` is the training phrase of idx 17.
+
+    GLUE withholds the labels of the test split. They come from `options.test_labels` or, without it, from the file
+    `sst2_test_labels.csv` beside the data set's folder (`data_dir/glue/`). Where neither is there, the test split is
+    the last training phrases by `idx`, as many as GLUE's test split has, which are then not trained on and keep their
+    ids. Other phrases of the same sentences stay in the training split, so that accuracy on them flatters.
+
+    Raises:
+        InputError: TFDS has no prepared SST-2 in `options.data_dir`, or a file is bad.
+    """
+    source = prepared.find("sst2", options.data_dir, options.dataset)
+    splits = {split: _read(source, split, options) for split in ("train", "validation", "test")}
+    for split in ("train", "validation"):
+        if splits[split].labels.min() < 0:
+            raise InputError(f"sst2: {source.folder}: {split} has records without a label")
+    if splits["test"].labels.min() < 0:
+        path = _test_labels(source, options)
+        if path is None:
+            count = len(splits["test"].labels)
+            splits["train"], splits["test"] = _cut(splits["train"], len(splits["train"].labels) - count)
+            options.on_note(
+                f"sst2: no labels of the test split (test_labels names a file of them): the last {count:,} training "
+                "phrases are the test split"
+            )
+        else:
+            positions = [int(name.rsplit("_", 1)[1]) for name in splits["test"].ids]
+            splits["test"] = splits["test"]._replace(labels=read_test_labels(path, positions))
+    return make_task("sst2", splits, CLASSES, options)
+
+
+def read_test_labels(path: str | Path, positions: list[int]) -> np.ndarray:
+    """Labels from a CSV file with columns idx and label.
+
+    Args:
+        path: the file.
+        positions: the idx of each example.
+
+    Returns:
+        (N,) int32.
+
+    Raises:
+        InputError: names the row that is not two such numbers or repeats an idx, or an example that has no label.
+    """
+    labels: dict[int, int] = {}
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            if not {"idx", "label"} <= set(reader.fieldnames or []):
+                raise InputError(f"{path}: expected columns idx and label")
+            for at, row in enumerate(reader, start=2):
+                idx, label = (row["idx"] or "").strip(), (row["label"] or "").strip()
+                if not idx.isdecimal() or label not in ("0", "1"):
+                    raise InputError(f"{path}: row {at}: expected a number and a label 0 or 1, not {idx!r}, {label!r}")
+                if int(idx) in labels:
+                    raise InputError(f"{path}: row {at} has idx {idx} again")
+                labels[int(idx)] = int(label)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+    missing = next((idx for idx in positions if idx not in labels), None)
+    if missing is not None:
+        raise InputError(f"{path}: no row for idx {missing}; every example of the test split needs a label")
+    return np.array([labels[idx] for idx in positions], np.int32)
+
+
+def _test_labels(source: prepared.Prepared, options: Options) -> Path | None:
+    if options.test_labels is not None:
+        return Path(options.test_labels)
+    beside = source.folder.parents[1] / TEST_LABELS
+    return beside if beside.is_file() else None
+
+
+def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
+    wanted = {"sentence": True, "label": True, "idx": False}
+    columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx")
+    labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
+    positions = columns.get("idx", np.arange(len(labels)))
+    return Examples((columns["sentence"],), labels, np.array([f"sst2_{split}_{at:05d}" for at in positions]))
+
+
+def _cut(examples: Examples, at: int) -> tuple[Examples, Examples]:
+    """The examples before position `at`, and the others."""
+    if at <= 0:
+        raise InputError("sst2: too few training phrases to take a test split from; test_labels can name its labels")
+    (sentences,), labels, ids = examples
+    return Examples((sentences[:at],), labels[:at], ids[:at]), Examples((sentences[at:],), labels[at:], ids[at:])

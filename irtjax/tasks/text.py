@@ -1,0 +1,184 @@
+"""Text as word numbers: tokeniser, vocabulary, padded arrays and the lengths that examples are batched at."""
+
+import re
+import unicodedata
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.tasks.task import PADDING, UNKNOWN, Split, Task, TextFormat
+
+SPECIAL = ("<padding>", "<unknown>")  # the words numbered PADDING and UNKNOWN
+BUCKET_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97, 1.0)
+
+# One spelling for each of the marks that corpora write differently; the brackets are those of the Penn Treebank.
+_SPELLINGS = {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "``": '"', "''": '"', "-lrb-": "(", "-rrb-": ")"}
+_SPELLING = re.compile("|".join(sorted(map(re.escape, _SPELLINGS), key=len, reverse=True)))
+_CLITIC = r"'(?:s|re|ve|ll|d|m)\b"
+_TOKEN = re.compile(
+    rf"""
+      \w+(?=n't\b)                              # do|n't, ca|n't
+    | n't\b
+    | {_CLITIC} | '(?:em|n|tis|twas|\d\ds?)\b   # 's 're 've 'll 'd 'm, 'em 'n 'tis 'twas '60s
+    | (?:mr|mrs|ms|dr|jr|sr|vs|etc)\.(?=\s|$)
+    | (?:[a-z]\.){{2,}}                         # u.s.
+    | \d+(?:[.,:]\d+)+                          # 10,000 3.5 12:30
+    | \w+(?:(?!{_CLITIC})[-/&']\w+)*            # whole words: well-made and/or o'clock
+    | ([^\w\s])\1*                              # a mark, or a run of one mark: ... -- !!
+    """,
+    re.VERBOSE,
+)
+
+
+class Examples(NamedTuple):
+    """N examples before their words are numbered.
+
+    Attributes:
+        sentences: lists of N strings, one a sentence of the example.
+        labels: (N,) int32.
+        ids: (N,) names.
+    """
+
+    sentences: tuple[list[str], ...]
+    labels: np.ndarray
+    ids: np.ndarray
+
+
+def normalise(text: str) -> str:
+    """Lower case, compatible characters and one spelling of quotes and brackets."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return _SPELLING.sub(lambda match: _SPELLINGS[match.group()], text.lower())
+
+
+def tokenise(text: str) -> list[str]:
+    """The words of a text, lower-cased, in the manner of the Penn Treebank.
+
+    Punctuation stands alone (a run of one mark is one word), the clitics n't, 's, 're, 've, 'll, 'd and 'm are split
+    off; hyphenated words, numbers and abbreviations such as `u.s.` stay whole. Curly quotes, `` and '' become straight
+    ones, and -lrb- a bracket. A text that is in this form already, as that of SST is, passes through.
+    """
+    return [match.group() for match in _TOKEN.finditer(normalise(text))]
+
+
+class Words(NamedTuple):
+    """N sentences as numbers of a lexicon, one after the other.
+
+    Attributes:
+        numbers: (T,) int32, the words of all sentences.
+        lengths: (N,) words of each sentence.
+    """
+
+    numbers: np.ndarray
+    lengths: np.ndarray
+
+
+def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
+    """Tokenises sentences; words that `lexicon` lacks are added to it with the next number."""
+    numbers, lengths = array("i"), array("i")
+    known: dict[str, array] = {}  # a premise of SNLI stands before three hypotheses
+    for sentence in sentences:
+        words = known.get(sentence)
+        if words is None:
+            words = array("i", [lexicon.setdefault(word, len(lexicon)) for word in tokenise(sentence)])
+            known[sentence] = words
+        numbers.extend(words)
+        lengths.append(len(words))
+    return Words(np.array(numbers, np.int32), np.array(lengths, np.int32))
+
+
+def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count: int) -> list[str]:
+    """The words that the training sentences have at least `min_count` times, most frequent first, ties by alphabet."""
+    counts = sum(np.bincount(words.numbers, minlength=len(lexicon)) for words in train)
+    spelled = list(lexicon)
+    kept = np.flatnonzero(counts >= max(min_count, 1))
+    return [spelled[at] for at in sorted(kept, key=lambda at: (-counts[at], spelled[at]))]
+
+
+def choose_buckets(train: Sequence[Words], longest: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Lengths to batch at: those that `BUCKET_SHARES` of the training sentences do not exceed, rounded up to even.
+
+    Args:
+        train: the training sentences, an entry a sentence of the example.
+        longest: words of the longest sentence of any split, likewise; the last bucket holds it.
+    """
+    shares = [np.quantile(words.lengths, BUCKET_SHARES, method="inverted_cdf") for words in train]
+    buckets = [tuple(_even(length) for length in lengths) for lengths in zip(*shares, strict=True)]
+    buckets[-1] = tuple(_even(length) for length in longest)
+    return tuple(sorted(set(buckets)))
+
+
+def bucket_of(inputs: Sequence[np.ndarray], buckets: Sequence[Sequence[int]]) -> np.ndarray:
+    """The smallest bucket that holds all sentences of each example.
+
+    Args:
+        inputs: arrays (N, L) of word numbers, one a sentence of the example.
+        buckets: ascending lengths, as in `TextFormat`.
+
+    Returns:
+        (N,) uint8 positions in `buckets`.
+
+    Raises:
+        InputError: an example is longer than the last bucket.
+    """
+    found = np.zeros(len(inputs[0]), np.uint8)
+    for at, sentence in enumerate(inputs):
+        widths = np.array([bucket[at] for bucket in buckets])
+        lengths = (sentence != PADDING).sum(axis=1)
+        if lengths.max(initial=0) > widths[-1]:
+            raise InputError(f"a sentence of {lengths.max()} words does not fit the last bucket, of {widths[-1]}")
+        found = np.maximum(found, np.searchsorted(widths, lengths).astype(np.uint8))
+    return found
+
+
+def pad(words: Words, table: np.ndarray, width: int) -> np.ndarray:
+    """Sentences as the rows of an array.
+
+    Args:
+        words: N sentences.
+        table: a number of the vocabulary for every number of the lexicon.
+        width: L, at least the longest sentence.
+
+    Returns:
+        (N, L) in the dtype of `table`, with `PADDING` at the end; a sentence without words is one `UNKNOWN`, so that no
+        row is all padding.
+    """
+    rows = np.full((len(words.lengths), width), PADDING, table.dtype)
+    rows[np.arange(width) < words.lengths[:, None]] = table[words.numbers]
+    rows[words.lengths == 0, 0] = UNKNOWN
+    return rows
+
+
+def lookup_table(lexicon: dict[str, int], vocabulary: Sequence[str]) -> np.ndarray:
+    """The vocabulary's number of every word of the lexicon, in the smallest dtype; `UNKNOWN` for words it lacks."""
+    table = np.full(len(lexicon), UNKNOWN, np.min_scalar_type(len(vocabulary) - 1))
+    for number, word in enumerate(vocabulary):
+        if word in lexicon and number > UNKNOWN:
+            table[lexicon[word]] = number
+    return table
+
+
+def decode(inputs: Sequence[np.ndarray], vocabulary: Sequence[str]) -> list[str]:
+    """Examples as words joined by spaces and sentences joined by ' / '."""
+    spelled = [
+        [" ".join(vocabulary[number] for number in row if number != PADDING) for row in sentence] for sentence in inputs
+    ]
+    return [" / ".join(sentences) for sentences in zip(*spelled, strict=True)]
+
+
+def describe(task: Task, split: Split) -> list[str]:
+    """A readable string for each example of a text task: its original text, or its words where that is not kept.
+
+    Raises:
+        InputError: the task is not one of text.
+    """
+    if not isinstance(task.format, TextFormat):
+        raise InputError(f"{task.name}: the examples are images, which have no text")
+    return decode(split.inputs, task.format.vocabulary) if split.texts is None else list(split.texts)
+
+
+def _even(length: int) -> int:
+    return max(2, int(length) + int(length) % 2)
