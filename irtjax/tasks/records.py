@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.tasks.cache import Arrays, cached
+from irtjax.cache import Arrays, cached
 from irtjax.tasks.prepared import FORMAT, Prepared
 
 BLOCK = 8192  # records read at once: large enough for speed, small enough for a moving progress bar

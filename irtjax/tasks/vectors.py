@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
-from irtjax.tasks.cache import cached
+from irtjax.cache import cached
 from irtjax.tasks.task import PADDING
 
 KINDS = ("ppmi", "random")
