@@ -160,7 +160,7 @@ def _train(trainer, on_epoch, keys, data, difficulty, shares, population, learni
             jax.debug.callback(on_epoch, learners.epoch, learners.best_accuracy)
         return learners, fallback, history
 
-    learners = jax.vmap(functools.partial(start, trainer))(plans)
+    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
     fallback = jnp.full(num_seeds, trainer.batch_size, jnp.int32)
     blank = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
     history = History(*[blank] * len(History._fields))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.own_embeddings import split as split_embeddings
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import bucket_of
 
@@ -101,6 +102,7 @@ def _take(chosen: jax.Array, array: jax.Array, length: int | None) -> jax.Array:
 
 def classify(network, parameters: Any, embeddings: jax.Array | None, split: Answerable) -> jax.Array:
     """Most probable class of each example of a split: (N,) int32, in blocks of bounded memory."""
+    parameters, embeddings = split_embeddings(parameters, embeddings)
 
     def answer(block):
         return network.logits(parameters, embeddings, block, None).argmax(-1).astype(jnp.int32)

@@ -103,22 +103,22 @@ def _on_slots(function: Callable, mesh: jax.sharding.Mesh, arguments: str) -> Ca
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared):
+def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
 
-    def fill(slots, fresh, rows, shared):
+    def fill(slots, fresh, rows, shared, embeddings):
         def one(slot):
             old, fresh, row = slot
 
             def begin():
                 plan = make_plan(row, shared)
-                return plan, start(trainer, plan)
+                return plan, start(trainer, plan, embeddings)
 
             return begin() if old is None else jax.lax.cond(fresh, begin, lambda: old)
 
         return jax.lax.map(one, (slots, fresh, rows))
 
-    return _on_slots(fill, mesh, "ssse")(slots, fresh, rows, shared)
+    return _on_slots(fill, mesh, "sssee")(slots, fresh, rows, shared, embeddings)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -190,7 +190,7 @@ def resume(job: Job, tables: dict[str, Any], leaves: list[np.ndarray], done: tup
     """A pool whose learners and done parameters are given as lists of leaves, in the order of `jax.tree.leaves`."""
     rows = jax.tree.map(lambda column: column[np.maximum(tables["numbers"], 0)], job.rows)
     marks = np.ones(tables["numbers"].size, bool)
-    plans, made = _fill(job.trainer, job.plan, job.mesh, None, marks, rows, job.shared)
+    plans, made = _fill(job.trainer, job.plan, job.mesh, None, marks, rows, job.shared, job.data.embeddings)
     learners = jax.tree.map(_like, made, jax.tree.unflatten(jax.tree.structure(made), leaves))
     structure = jax.tree.structure(made.parameters)
     done = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in done)
@@ -213,7 +213,7 @@ def fill(job: Job, pool: Pool) -> Pool:
     marks = np.isin(np.arange(numbers.size), fresh)
     rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
     old = None if pool.plans is None else (pool.plans, pool.learners)
-    plans, learners = _fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared)
+    plans, learners = _fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
     return pool._replace(numbers=numbers, plans=plans, learners=learners, waiting=waiting + fresh.size)
 
 

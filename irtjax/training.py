@@ -15,6 +15,7 @@ import optax
 
 from irtjax.device_data import Data, accuracy, take
 from irtjax.networks import Network, Parameters
+from irtjax.own_embeddings import Owned, renumber, rows_of, start_moments, update
 
 WINDOW = 16  # minibatches of text that are drawn together and sorted by length
 
@@ -30,6 +31,7 @@ class Trainer:
         patience: epochs without a better validation accuracy after which training stops.
         max_epochs: where it stops in any case.
         buckets: for text, `TextFormat.buckets`; else empty.
+        own_embeddings: for text, whether each network trains the word vectors, from the task's on, for itself.
         augment: (key, inputs) -> inputs, at random, of a minibatch of images; None for none.
     """
 
@@ -39,6 +41,7 @@ class Trainer:
     patience: int
     max_epochs: int
     buckets: tuple[tuple[int, ...], ...] = ()
+    own_embeddings: bool = False
     augment: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
@@ -74,14 +77,18 @@ class Learner(NamedTuple):
     best_accuracy: jax.Array
 
 
-def start(trainer: Trainer, plan: Plan) -> Learner:
-    """One learner before its first epoch, for a plan without the leading axis."""
+def start(trainer: Trainer, plan: Plan, embeddings: jax.Array | None) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis; (V, D) word vectors or None."""
     init_key, key = jax.random.split(plan.key)
     parameters = trainer.network.init(init_key, plan.width)
+    optimizer_state = trainer.optimizer.init(parameters)
+    if trainer.own_embeddings:
+        parameters = Owned(parameters, embeddings)
+        optimizer_state = (optimizer_state, start_moments(embeddings))
     return Learner(
         key=key,
         parameters=parameters,
-        optimizer_state=trainer.optimizer.init(parameters),
+        optimizer_state=optimizer_state,
         epoch=jnp.int32(0),
         best_parameters=parameters,
         best_epoch=jnp.int32(0),
@@ -118,16 +125,16 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
     def places(first, count):
         return (first * batch + jnp.arange(count * batch))[None] % plans.size[:, None]
 
-    def update(carry, at, chosen, level=None):
+    def advance(carry, at, chosen, level=None):
         cut = None if level is None else trainer.buckets[level]
         step = functools.partial(_step, trainer, data, cut)
         new = jax.vmap(step)(*carry, jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at), plans, chosen)
         return new if jnp.ndim(num_steps) == 0 else jax.vmap(tree_where)(at < num_steps, new, carry)
 
     def image_step(at, carry):
-        return update(carry, at, jnp.take_along_axis(shuffled, places(at, 1), axis=1))
+        return advance(carry, at, jnp.take_along_axis(shuffled, places(at, 1), axis=1))
 
-    levels = [functools.partial(update, level=level) for level in range(len(trainer.buckets))]
+    levels = [functools.partial(advance, level=level) for level in range(len(trainer.buckets))]
 
     def text_window(window, carry):
         count = jnp.minimum(WINDOW, last - window * WINDOW)  # minibatches; fewer in the last window
@@ -167,13 +174,23 @@ def _step(trainer, data, cut, parameters, optimizer_state, key, plan, chosen):
         inputs = trainer.augment(augment_key, inputs)
     labels = plan.labels[chosen].astype(jnp.int32)
 
-    def loss(parameters):
-        logits = trainer.network.logits(parameters, data.embeddings, inputs, dropout_key)
+    def loss(network, embeddings, inputs):
+        logits = trainer.network.logits(network, embeddings, inputs, dropout_key)
         return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
-    updates, optimizer_state = trainer.optimizer.update(jax.grad(loss)(parameters), optimizer_state, parameters)
-    updates = jax.tree.map(lambda update: plan.learning_rate * update, updates)
-    return optax.apply_updates(parameters, updates), optimizer_state
+    def improve(network, state, gradient):
+        updates, state = trainer.optimizer.update(gradient, state, network)
+        return optax.apply_updates(network, jax.tree.map(lambda update: plan.learning_rate * update, updates)), state
+
+    if not trainer.own_embeddings:
+        return improve(parameters, optimizer_state, jax.grad(loss)(parameters, data.embeddings, inputs))
+    network, embeddings = parameters
+    state, moments = optimizer_state
+    words, inputs = renumber(inputs)
+    gradient, by_row = jax.grad(loss, (0, 1))(network, rows_of(embeddings, words), inputs)
+    network, state = improve(network, state, gradient)
+    embeddings, moments = update(embeddings, moments, words, by_row, plan.learning_rate)
+    return Owned(network, embeddings), (state, moments)
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:

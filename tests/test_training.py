@@ -36,7 +36,7 @@ def plan(size, order=None, rate=1.0):
 
 
 def started(trainer, plans):
-    return jax.vmap(lambda plan: training.start(trainer, plan))(plans)
+    return jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
 
 
 def seen(trainer, size, num_steps, epoch=0, order=None, rate=1.0):
