@@ -40,6 +40,21 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
         yield on_progress
 
 
+@contextlib.contextmanager
+def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars over the records of data sets that are read for the first time; nothing where the cache has them."""
+    bars: dict[str, tqdm] = {}
+
+    def on_progress(description: str, done: int, total: int) -> None:
+        if description not in bars:
+            bars[description] = tqdm(total=total, desc=description, unit="records", bar_format=_FORMAT, ncols=110)
+        bars[description].update(done - bars[description].n)
+
+    yield on_progress
+    for bar in bars.values():
+        bar.close()
+
+
 class CurriculumProgress:
     """A bar a strategy over the epochs of its slowest seed.
 

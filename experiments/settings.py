@@ -7,12 +7,15 @@ from typing import Any
 import jax
 import optax
 from absl import flags
+from tqdm import tqdm
 
+from experiments.progress import reading_bar
 from irtjax import InputError, networks, pool_size, tasks
 from irtjax.augmentation import flip_and_shift
 from irtjax.inference.svi import PRIORS
 from irtjax.pool import Job
-from irtjax.tasks.task import TextFormat
+from irtjax.tasks.task import TextFormat, sample_training
+from irtjax.tasks.vectors import KINDS as VECTORS
 from irtjax.training import Trainer
 
 ABILITIES = ("ml", "map")
@@ -29,6 +32,15 @@ class Settings:
     )
     glove: str = dataclasses.field(
         default="", metadata={"help": "file of GloVe vectors for text; else vectors are made of the training text"}
+    )
+    vectors: str = dataclasses.field(
+        default="ppmi", metadata={"help": f"word vectors where there is no --glove: {' or '.join(VECTORS)}"}
+    )
+    train_examples: int = dataclasses.field(
+        default=0, metadata={"help": "use a random sample of so many training examples; 0 for all"}
+    )
+    test_labels: str = dataclasses.field(
+        default="", metadata={"help": "sst2: CSV of idx and label of the test split, whose labels are withheld"}
     )
     item_ids: str = dataclasses.field(
         default="", metadata={"help": "CSV of ids and texts: examples of a text task that it has take their id from it"}
@@ -66,6 +78,9 @@ class Settings:
     )
     out_of_bag: bool = dataclasses.field(
         default=False, metadata={"help": "members' answers to examples that they were trained on count as missing"}
+    )
+    train_embeddings: bool = dataclasses.field(
+        default=False, metadata={"help": "text: networks train word vectors of their own; else all share frozen ones"}
     )
     slots: int = dataclasses.field(
         default=0, metadata={"help": "networks that train at once on a device; 0 for what is fastest, by measurement"}
@@ -169,7 +184,7 @@ def from_flags() -> Settings:
 
 
 def _check(settings: Settings) -> None:
-    choices = {"priors": PRIORS, "ability": ABILITIES}
+    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS}
     for name in settings.networks:
         if name not in networks.NETWORKS:
             raise InputError(f"--network={settings.network}: {name!r} is none of {', '.join(networks.NETWORKS)}")
@@ -187,6 +202,7 @@ def _check(settings: Settings) -> None:
         "min_width": (0, settings.width),
         "learning_rate_factor": (1, None),
         "slots": (0, None),
+        "train_examples": (0, None),
         "mislabelled": (0, 0.5),
         "initial_share": (0, 1),
     }
@@ -206,8 +222,12 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: they are not there, or too few for the settings.
     """
-    given = {name: getattr(settings, name) for name in ("dataset", "glove", "item_ids") if getattr(settings, name)}
-    task = tasks.load(settings.task, data_dir, **given)
+    options = {name: getattr(settings, name) for name in ("dataset", "glove", "vectors", "test_labels", "item_ids")}
+    options = {name: value for name, value in options.items() if value}
+    with reading_bar() as on_progress:
+        task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
+    if settings.train_examples:
+        task = sample_training(task, settings.train_examples, settings.seed)
     check_task(settings, task)
     return task
 
@@ -242,6 +262,7 @@ def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: s
         patience=patience,
         max_epochs=settings.epochs,
         buckets=task.format.buckets if text else (),
+        own_embeddings=settings.train_embeddings,
         augment=None if text or not task.format.flips else flip_and_shift,
     )
 

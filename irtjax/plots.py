@@ -46,26 +46,29 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
     return _plain(figure)
 
 
-def contact_sheet(images: np.ndarray, labels: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
+def contact_sheet(
+    images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
+) -> Figure:
     """The easiest and the hardest image of each class, with their difficulties.
 
     Args:
         images: (N, H, W, channels) integers; each image is stretched to its own range of brightness.
         labels: (N,) gold labels.
+        classes: names of the labels 0 to C - 1.
         difficulty: (N,) in logits.
         title: of the figure.
     """
-    classes = np.unique(labels)
-    figure = Figure(figsize=(1.05 * len(classes), 3.3))
-    axes = figure.subplots(2, len(classes), squeeze=False)
-    for column, label in enumerate(classes):
+    present = np.unique(labels)
+    figure = Figure(figsize=(1.05 * len(present), 3.3))
+    axes = figure.subplots(2, len(present), squeeze=False)
+    for column, label in enumerate(present):
         members = np.flatnonzero(labels == label)
         ranked = members[np.argsort(difficulty[members], kind="stable")]
         for axis, item in ((axes[0, column], ranked[0]), (axes[1, column], ranked[-1])):
             axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
             axis.set(xticks=[], yticks=[])
             axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
-        axes[0, column].set_title(str(label))
+        axes[0, column].set_title(classes[label])
     axes[0, 0].set_ylabel("easiest")
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)

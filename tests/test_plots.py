@@ -21,7 +21,7 @@ def test_save_writes_a_picture(tmp_path):
 def test_contact_sheet_shows_the_extremes_of_each_class():
     images = np.arange(6)[:, None, None, None] * np.ones((1, 4, 4, 1))
     labels, difficulty = np.array([0, 0, 0, 1, 1, 1]), np.array([0.0, -1.0, 2.0, 0.5, -0.5, 0.1])
-    figure = plots.contact_sheet(images, labels, difficulty, "title")
+    figure = plots.contact_sheet(images, labels, "ab", difficulty, "title")
     shown = [axis.get_images()[0].get_array().max() for axis in figure.axes]
     assert shown == [1, 4, 2, 3]  # easiest of 0 and 1, then hardest of 0 and 1
     assert [axis.get_xlabel() for axis in figure.axes] == ["-1.00", "-0.50", "2.00", "0.50"]

@@ -14,8 +14,10 @@ from experiments.stages.difficulty import load_items
 from irtjax import plots
 from irtjax.files import whole_file
 from irtjax.plots import interval
-from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS
+from irtjax.tasks import Task, describe
+from irtjax.tasks.task import SPLITS, TextFormat
+
+NUM_TEXTS = 10
 
 
 def write(settings: Settings, task: Task, directory: Path) -> list[Path]:
@@ -55,17 +57,7 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
         ),
         directory / "densities.png",
     )
-    every = {name: [getattr(task.split(split), name) for split in SPLITS] for name in ("inputs", "labels", "ids")}
-    ids = np.concatenate(every["ids"])
-    plots.save(
-        plots.contact_sheet(
-            np.concatenate(every["inputs"]),
-            np.concatenate(every["labels"]),
-            load_items(folder, settings.priors, ids).difficulty.to_numpy(),
-            f"{task.name}: the easiest and the hardest item of each class (difficulty in logits)",
-        ),
-        directory / "contact_sheet.png",
-    )
+    extremes = _extreme_texts if isinstance(task.format, TextFormat) else _extreme_images
     rows = [
         [
             priors,
@@ -83,7 +75,7 @@ one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
 
 ![Abilities and difficulties](densities.png)
 
-![The easiest and the hardest item of each class](contact_sheet.png)
+{extremes(settings, task, directory)}
 
 {_table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
 
@@ -91,6 +83,47 @@ The figures use the {settings.priors} priors. Difficulties under the two kinds o
 {reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
 ({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
 **{reliability["split_half_spearman"]:.3f}**."""
+
+
+def _extreme_images(settings: Settings, task: Task, directory: Path) -> str:
+    """A picture of the easiest and the hardest image of each class."""
+    labels, ids = (np.concatenate([getattr(task.split(name), field) for name in SPLITS]) for field in ("labels", "ids"))
+    plots.save(
+        plots.contact_sheet(
+            np.concatenate([task.split(name).inputs for name in SPLITS]),
+            labels,
+            task.classes,
+            load_items(directory / "difficulty", settings.priors, ids).difficulty.to_numpy(),
+            f"{task.name}: the easiest and the hardest item of each class (difficulty in logits)",
+        ),
+        directory / "contact_sheet.png",
+    )
+    return "![The easiest and the hardest item of each class](contact_sheet.png)"
+
+
+def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
+    """A table of the easiest and the hardest texts."""
+    table = pd.concat(
+        pd.DataFrame({"text": describe(task, split), "label": split.labels, "item_id": split.ids})
+        for split in map(task.split, SPLITS)
+    )
+    items = load_items(directory / "difficulty", settings.priors, table.item_id.to_numpy())
+    table = table.assign(difficulty=items.difficulty.to_numpy(), right=items.percent_correct.to_numpy())
+    table = table.sort_values("difficulty", kind="stable")
+    parts = []
+    for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):
+        cells = [
+            [
+                row.text.replace("|", "\\|"),
+                task.classes[row.label],
+                f"{row.difficulty:.2f}",
+                f"{100 * row.right:.0f}%",
+                row.item_id,
+            ]
+            for row in rows.itertuples()
+        ]
+        parts.append(_table([f"the {NUM_TEXTS} {title}", "label", "difficulty", "right", "item"], cells))
+    return "\n\n".join(parts)
 
 
 def _mislabelled(settings: Settings, directory: Path) -> str:

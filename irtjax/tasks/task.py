@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.errors import InputError
+
 SPLITS = ("train", "validation", "test")
 PADDING, UNKNOWN = 0, 1  # word numbers
 
@@ -99,3 +101,20 @@ def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     flipped = np.zeros(labels.size, bool)
     flipped[chosen] = True
     return dataclasses.replace(task, train=task.train._replace(labels=labels)), flipped
+
+
+def sample_training(task: Task, count: int, seed: int) -> Task:
+    """The task with a random sample of its training examples, in their order; its vocabulary stays as it is.
+
+    Raises:
+        InputError: there are fewer than `count`.
+    """
+    num_examples = len(task.train.labels)
+    if count > num_examples:
+        raise InputError(f"a sample of {count} training examples: {task.name} has {num_examples}")
+    kept = np.sort(np.random.default_rng(seed).choice(num_examples, count, replace=False))
+
+    def some(array):
+        return tuple(map(some, array)) if isinstance(array, tuple) else None if array is None else array[kept]
+
+    return dataclasses.replace(task, train=Split(*map(some, task.train)))
