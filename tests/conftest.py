@@ -10,6 +10,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 # compiled programs are kept between runs of the tests, and shared with the processes that they start
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(REPOSITORY / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+# likewise the arrays of prepared data sets, beside them rather than in the user's own cache
+os.environ["IRTJAX_CACHE"] = str(REPOSITORY / ".jax_cache" / "tasks")
 
 import jax
 import numpy as np

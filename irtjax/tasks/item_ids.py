@@ -13,6 +13,7 @@ from irtjax.tasks.text import Examples, normalise
 
 ID_COLUMNS = ("item_id", "phrase_id", "pair_id")
 LABEL_COLUMNS = ("label", "gold_label")
+NO_LABEL = ("", "-", "-1")  # as SNLI and TFDS write it
 TEXT_COLUMNS = {1: ("text",), 2: ("premise", "hypothesis")}
 
 _SILENT = re.compile(r"[\W_]+")  # neither letters nor digits
@@ -24,10 +25,11 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
     """Gives examples the ids that a CSV file has for their text.
 
     The file has a column `item_id`, `phrase_id` or `pair_id`, and `text`, or `premise` and `hypothesis`; rows that lack
-    a text are skipped. Texts are equal when their letters and digits are: case, spaces and punctuation differ between
-    copies of the same corpus. Where there is a column `label` or `gold_label`, the labels (names of classes, or their
-    numbers) must be equal too. Where a text stands for several examples those of the test split are meant, or else of
-    validation, or else of training; where these are several still, or several rows have the text, none is renamed.
+    a text or a label are skipped. Texts are equal when their letters and digits are: case, spaces and punctuation
+    differ between copies of the same corpus. Where there is a column `label` or `gold_label`, the labels (names of
+    classes, or their numbers) must be equal too. Where a text stands for several examples those of the test split are
+    meant, or else of validation, or else of training; where these are several still, or several rows have the text,
+    none is renamed.
 
     Args:
         path: the file.
@@ -84,16 +86,17 @@ def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict
                 )
             for at, row in enumerate(reader, start=2):
                 key: Key = tuple(_letters(row[column] or "") for column in text_columns)
-                if not all(key):
+                label = None if label_column is None else (row[label_column] or "").strip().lower()
+                if not all(key) or label in NO_LABEL:
                     continue
+                if label is not None:
+                    key += (_label(label, classes, f"{path}: row {at}"),)
                 num_rows += 1
                 name = (row[id_column] or "").strip()
                 if not name or name in seen:
                     earlier = f"the id {name!r} of row {seen[name]} again" if name else "no id"
                     raise InputError(f"{path}: row {at} has {earlier}; every item needs its own")
                 seen[name] = at
-                if label_column is not None:
-                    key += (_label(row[label_column], classes, f"{path}: row {at}"),)
                 names[key].append(name)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
@@ -111,12 +114,11 @@ def _letters(text: str) -> str:
     return _SILENT.sub("", normalise(text))
 
 
-def _label(value: str | None, classes: tuple[str, ...], place: str) -> int:
-    names = {name: number for number, name in enumerate(classes)} | {str(at): at for at in range(len(classes))}
-    label = (value or "").strip().lower()
-    if label not in names:
-        raise InputError(f"{place} has label {value!r}, expected one of {', '.join(classes)}")
-    return names[label]
+def _label(label: str, classes: tuple[str, ...], place: str) -> int:
+    numbers = {name: at for at, name in enumerate(classes)} | {str(at): at for at in range(len(classes))}
+    if label not in numbers:
+        raise InputError(f"{place} has label {label!r}, expected one of {', '.join(classes)}")
+    return numbers[label]
 
 
 def _require_unique(path: str, ids: Ids) -> None:

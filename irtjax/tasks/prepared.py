@@ -18,6 +18,10 @@ _NAME = re.compile(r"(\w+(?:/[\w.-]+)?)(?::(\d+\.\d+\.\d+))?")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
+class NotPreparedError(InputError):
+    """There is no prepared copy at all."""
+
+
 class Prepared(NamedTuple):
     """A prepared data set.
 
@@ -46,7 +50,7 @@ def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> 
         dataset: another TFDS name than the task's own, `name[/config][:version]`.
 
     Raises:
-        InputError: it is not there, or not in that format; the message says what to do.
+        InputError: it is not there (`NotPreparedError`) or not in that format; the message says what to do.
     """
     name = dataset or DATASETS[task]
     match = _NAME.fullmatch(name)
@@ -58,23 +62,19 @@ def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> 
         info = _read_info(folder)
         if FORMAT in _formats(info):
             return Prepared(match[1], folder, _splits(info, folder))
-    where = "" if data_dir is None else f" --data_dir={data_dir}"
+    command = f"python -m experiments.prepare --task={task}"
     if versions:
         found = ", ".join(_formats(_read_info(versions[0])))
-        elsewhere = (
-            f"; prepare it again in another folder: python -m experiments.prepare --task={task} --data_dir=FOLDER"
-            if dataset is None
-            else ""
-        )
+        elsewhere = f"; prepare it again in another folder: {command} --data_dir=FOLDER" if dataset is None else ""
         raise InputError(
             f"{task}: {versions[0]} is prepared as {found}, but only {FORMAT} can be read without TensorFlow{elsewhere}"
         )
     others = ", ".join(_listing(root))
     if dataset is not None:
-        raise InputError(f"{task}: no prepared copy of {name} in {root}, which has {others or 'no data set'}")
-    raise InputError(
+        raise NotPreparedError(f"{task}: no prepared copy of {name} in {root}, which has {others or 'no data set'}")
+    raise NotPreparedError(
         f"{task}: no prepared copy in {root}{f' (which has {others})' if others else ''}; prepare it once by "
-        f"pip install 'irtjax[prepare]' and python -m experiments.prepare --task={task}{where}"
+        f"pip install 'irtjax[prepare]' and {command}{'' if data_dir is None else f' --data_dir={data_dir}'}"
     )
 
 

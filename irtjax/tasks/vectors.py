@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
 
 from irtjax.cache import cached
 from irtjax.tasks.task import PADDING
@@ -71,7 +72,8 @@ def ppmi_vectors(sentences: Sequence[np.ndarray], num_words: int, dim: int, seed
     vectors = np.zeros((num_words, dim), np.float32)
     rank = min(dim, num_words - 1)
     if rank and information.nnz:
-        left, values, _ = randomized_svd(information, rank, random_state=seed)
+        with threadpool_limits(1, "blas"):  # tall and thin: a second thread takes more than it gives
+            left, values, _ = randomized_svd(information, rank, random_state=seed)
         vectors[:, :rank] = left * np.sqrt(values)
         vectors[PADDING] = 0
         vectors /= np.sqrt(np.mean(vectors[PADDING + 1 :] ** 2, dtype=np.float64))

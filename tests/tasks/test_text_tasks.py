@@ -1,0 +1,233 @@
+"""SST-2 and SNLI: order, labels that are withheld or missing, ids, word vectors from a file."""
+
+import csv
+
+import numpy as np
+import pytest
+from tfds_files import write_dataset
+
+from irtjax import InputError, tasks
+from irtjax.tasks.task import SPLITS, UNKNOWN
+
+
+@pytest.fixture(autouse=True)
+def own_cache(request, tmp_path, monkeypatch):
+    if "shared" not in request.fixturenames:
+        monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path / "cache"))
+
+
+PHRASES = ["a good film ", "a bad film ", "good , good fun ", "bad ", "a film ", "so bad ", "fun "]
+
+
+@pytest.fixture
+def sst2(tmp_path):
+    def rows(phrases, labels):
+        return [{"sentence": p, "label": y, "idx": at} for at, (p, y) in enumerate(zip(phrases, labels, strict=True))]
+
+    splits = {
+        "train": rows(PHRASES, [1, 0, 1, 0, 1, 0, 1])[::-1],  # TFDS shuffles
+        "validation": rows(["a splendid film ", " "], [1, 0]),
+        "test": rows(["good fun ", "so-so film "], [-1, -1])[::-1],
+    }
+    write_dataset(tmp_path / "data", "glue/sst2", splits, "2.0.0")
+    return str(tmp_path / "data")
+
+
+@pytest.fixture
+def snli(tmp_path):
+    pairs = [("A man sleeps.", "A man is awake.", 2), ("A man sleeps.", "He dreams.", 1), ("A dog.", "An animal.", 0)]
+    records = [{"premise": premise, "hypothesis": hypothesis, "label": label} for premise, hypothesis, label in pairs]
+    unlabelled = {"premise": "Two men.", "hypothesis": "Brothers.", "label": -1}
+    test = {"premise": "A dog .", "hypothesis": "an animal", "label": 0}
+    write_dataset(
+        tmp_path / "data",
+        "snli",
+        {"train": [records[0], unlabelled, *records[1:]], "validation": records, "test": [test]},
+    )
+    return str(tmp_path / "data")
+
+
+def write_csv(path, *rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return str(path)
+
+
+def test_sst2_is_in_order_of_idx_with_its_original_texts(sst2, tmp_path):
+    labels = write_csv(tmp_path / "labels.csv", ("idx", "label"), (1, 0), (0, 1), (7, 1))
+    task = tasks.load("sst2", sst2, test_labels=labels, vectors="random", embedding_dim=5)
+    assert task.classes == ("negative", "positive")
+    assert list(task.train.ids) == [f"sst2_train_{at:05d}" for at in range(7)]
+    assert list(task.train.labels) == [1, 0, 1, 0, 1, 0, 1]
+    assert task.train.labels.dtype == np.int32
+    assert list(task.test.ids) == ["sst2_test_00000", "sst2_test_00001"]
+    assert list(task.test.labels) == [1, 0]
+    assert tasks.describe(task, task.test) == ["good fun", "so-so film"]
+    assert tasks.describe(task, task.test._replace(texts=None)) == ["good fun", "<unknown> film"]
+    assert task.format.vocabulary == ("<padding>", "<unknown>", "a", "bad", "film", "good", "fun")
+    assert task.format.embeddings.shape == (7, 5)
+    (inputs,) = task.train.inputs
+    np.testing.assert_array_equal(inputs[2], [5, UNKNOWN, 5, 6])
+    np.testing.assert_array_equal(task.validation.inputs[0][1], [UNKNOWN, 0, 0, 0])  # no words
+    assert task.format.buckets[-1] == (4,)
+    assert {task.split(name).inputs[0].shape[1] for name in SPLITS} == {4}
+
+
+def test_sst2_labels_beside_the_data_set_are_found(sst2, tmp_path):
+    write_csv(tmp_path / "data" / "glue" / "sst2_test_labels.csv", ("idx", "label"), (0, 0), (1, 1))
+    assert list(tasks.load("sst2", sst2).test.labels) == [0, 1]
+
+
+def test_sst2_without_test_labels_holds_out_training_phrases(sst2):
+    notes = []
+    task = tasks.load("sst2", sst2, on_note=notes.append)
+    assert list(task.test.ids) == ["sst2_train_00005", "sst2_train_00006"]
+    assert list(task.test.labels) == [0, 1]
+    assert list(task.train.ids) == [f"sst2_train_{at:05d}" for at in range(5)]
+    assert "the last 2 training phrases are the test split" in notes[0]
+    assert "so" not in task.format.vocabulary  # which only these phrases have
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("id", "label")], "expected columns idx and label"),
+        ([("idx", "label"), (0, 1)], "no row for idx 1"),
+        ([("idx", "label"), (0, 1), (1, -1)], "row 3: expected a number and a label 0 or 1, not '1', '-1'"),
+        ([("idx", "label"), (0, 1), ("x", 1)], "row 3: expected a number"),
+        ([("idx", "label"), (0, 1), (0, 1)], "row 3 has idx 0 again"),
+        ([("idx", "label"), (0,)], "row 2: expected a number"),
+    ],
+)
+def test_bad_test_labels_are_named(sst2, tmp_path, rows, message):
+    path = write_csv(tmp_path / "labels.csv", *rows)
+    with pytest.raises(InputError, match=f"{path}: {message}"):
+        tasks.load("sst2", sst2, test_labels=path)
+
+
+def test_test_labels_that_are_not_there(sst2, tmp_path):
+    with pytest.raises(InputError, match=r"none.csv: cannot be read"):
+        tasks.load("sst2", sst2, test_labels=str(tmp_path / "none.csv"))
+
+
+def test_snli_drops_pairs_without_a_label_and_keeps_positions(snli):
+    task = tasks.load("snli", snli, vectors="random")
+    assert list(task.train.ids) == ["snli_train_000000", "snli_train_000002", "snli_train_000003"]
+    assert list(task.train.labels) == [2, 1, 0]
+    assert [part.shape for part in task.train.inputs] == [(3, 4), (3, 6)]
+    assert tasks.describe(task, task.train)[0] == "A man sleeps. / A man is awake."
+    assert "brothers" not in task.format.vocabulary
+    assert list(tasks.bucket_of(task.test.inputs, task.format.buckets)) == [0]
+
+
+def test_glove_words_join_the_vocabulary(sst2, tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_text("film 1 0\nsplendid 0 1\nso 2 2\nelsewhere 3 3\n")
+    notes = []
+    task = tasks.load("sst2", sst2, glove=str(path), on_note=notes.append)
+    assert task.format.vocabulary[-2:] == ("so", "splendid")  # rare in training, and of validation alone
+    assert "elsewhere" not in task.format.vocabulary
+    at = task.format.vocabulary.index("splendid")
+    assert at in task.validation.inputs[0][0]
+    np.testing.assert_array_equal(task.format.embeddings[at], [0, 1])
+    words = len(task.format.vocabulary) - 2
+    assert notes[-1] == f"{path}: vectors for 3 of {words} words"
+
+
+def test_items_are_named_by_their_text(sst2, tmp_path):
+    path = write_csv(
+        tmp_path / "items.csv",
+        ("phrase_id", "text"),
+        ("101", "A GOOD film."),
+        ("102", "good fun!"),
+        ("103", ""),
+        ("104", "nowhere"),
+        ("a long id for a short phrase", "fun"),
+    )
+    notes = []
+    write_csv(tmp_path / "data" / "glue" / "sst2_test_labels.csv", ("idx", "label"), (0, 0), (1, 1))
+    task = tasks.load("sst2", sst2, item_ids=path, on_note=notes.append)
+    assert list(task.train.ids[[0, 1, 6]]) == ["101", "sst2_train_00001", "a long id for a short phrase"]
+    assert list(task.test.ids) == ["102", "sst2_test_00001"]
+    assert notes[-1] == f"{path}: 3 of 4 rows with a text found"
+
+
+def test_items_with_labels_and_doubles(snli, tmp_path):
+    header = ("pair_id", "premise", "hypothesis", "gold_label")
+    path = write_csv(
+        tmp_path / "items.csv",
+        header,
+        ("animal", "a dog", "an animal", "entailment"),  # in all splits: the test split is meant
+        ("wrong", "A man sleeps.", "He dreams.", "entailment"),
+        ("none", "A man sleeps.", "He dreams.", "-"),
+        ("double", "A man sleeps.", "A man is awake.", "2"),
+        ("trouble", "A man sleeps.", "A man is awake.", "contradiction"),
+    )
+    notes = []
+    task = tasks.load("snli", snli, item_ids=path, on_note=notes.append)
+    assert list(task.test.ids) == ["animal"]
+    assert list(task.train.ids) == ["snli_train_000000", "snli_train_000002", "snli_train_000003"]
+    assert notes == [
+        f"{path}: 1 of 4 rows with a text found; 2 left out, whose text stands for several examples or rows"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("id", "text")], "expected columns text, and one of item_id, phrase_id, pair_id"),
+        ([("item_id", "text"), ("1", "fun"), ("1", "bad")], "row 3 has the id '1' of row 2 again"),
+        ([("item_id", "text"), ("", "fun")], "row 2 has no id"),
+        ([("item_id", "text"), ("1", "elsewhere")], "none of its 1 texts is an example of the task"),
+        ([("item_id", "text", "label"), ("1", "fun", "good")], "row 2 has label 'good', expected one of negative"),
+        ([("item_id", "text"), ("sst2_train_00000", "fun")], "the id 'sst2_train_00000' is that of another example"),
+    ],
+)
+def test_bad_item_files_are_named(sst2, tmp_path, rows, message):
+    path = write_csv(tmp_path / "items.csv", *rows)
+    with pytest.raises(InputError, match=f"{path}: {message}"):
+        tasks.load("sst2", sst2, item_ids=path)
+
+
+def test_describing_images_is_refused():
+    task = tasks.load("digits")
+    with pytest.raises(InputError, match="digits: the examples are images"):
+        tasks.describe(task, task.test)
+
+
+def test_sst2_as_published(shared):
+    notes = []
+    items = shared / "human_responses" / "sst_emnlp2018" / "sst_items.csv"
+    task = tasks.load("sst2", str(shared / "tfds"), item_ids=str(items), on_note=notes.append)
+    assert [list(np.bincount(task.split(name).labels)) for name in SPLITS] == [[29780, 37569], [428, 444], [912, 909]]
+    assert task.train.ids[-1] == "sst2_train_67348"
+    assert task.validation.texts[0] == "it 's a charming and often affecting journey ."
+    assert task.train.inputs[0].dtype == np.uint16
+    assert all((task.split(name).inputs[0][:, 0] != 0).all() for name in SPLITS)
+    # all but one of the 77 that are not neutral, which SST-2 leaves out: the copies spell "favour" and "favor"
+    assert notes == [f"{items}: 76 of 98 rows with a text found"]
+    assert "25083" in task.test.ids
+    squares = np.mean(task.format.embeddings[1:] ** 2)
+    np.testing.assert_allclose(squares, 1, rtol=1e-4)
+    shares = np.bincount(tasks.bucket_of(task.train.inputs, task.format.buckets)) / len(task.train.labels)
+    assert len(shares) == 6
+    assert shares.min() > 0.01
+
+
+def test_snli_pairs_find_their_published_ids(shared):
+    notes = []
+    load = {"dataset": "snli_subset", "vectors": "random", "on_note": notes.append}
+    items = shared / "human_responses" / "snli_emnlp2016" / "snli_items.csv"
+    tasks.load("snli", str(shared / "tfds"), item_ids=str(items), **load)
+    items = shared / "model_responses" / "snli_test_items.csv"
+    task = tasks.load("snli", str(shared / "tfds"), item_ids=str(items), **load)
+    assert [note.split(": ")[1] for note in notes] == [
+        "13 of 13 rows with a text found",
+        "9,824 of 9,824 rows with a text found",
+    ]
+    assert sorted(task.test.ids) == sorted(f"snli_{at}" for at in range(9824))
+    assert [list(np.bincount(task.split(name).labels)) for name in SPLITS] == [
+        [6015, 5899, 6086],
+        [3329, 3235, 3278],
+        [3368, 3219, 3237],
+    ]
