@@ -140,7 +140,7 @@ def read_members(path: str | Path) -> Members:
         bad = ~values.between(low, high)
         if bad.any():
             row = bad.idxmax()
-            raise InputError(f"{path}: row {row + 2}: {name} {table[name][row]!r}, expected {low:g} to {high:g}")
+            raise InputError(f"{path}: row {row + 2}: {name} {table[name][row]}, expected {low:g} to {high:g}")
     return Members(
         number=numbers.to_numpy(),
         seed=table.seed.to_numpy(np.int64),

@@ -20,6 +20,7 @@ from irtjax import InputError
 SMALL = [
     "--task=digits",
     "--num_models=16",
+    "--slots=8",
     "--epochs=4",
     "--width=8",
     "--steps_per_epoch=10",
@@ -199,7 +200,7 @@ def assert_one_line(result, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist"),
+        (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist, cifar10, sst2, snli"),
         (["--task=mnist", "--data_dir={tmp}"], "mnist: no prepared copy in {tmp}"),
         (["--num_models=2"], "--num_models=2: expected at least 4"),
         (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
@@ -231,4 +232,4 @@ def test_help_names_every_setting():
     result = run("--help")
     assert result.returncode in (0, 1)  # absl's own choice
     assert "From a task to a curriculum in one command" in result.stdout
-    assert "--num_models: networks in the artificial crowd (default 384; mnist: 256)" in result.stdout
+    assert "--num_models: networks in the artificial crowd (default 384; mnist: 256" in result.stdout

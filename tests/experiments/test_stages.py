@@ -3,18 +3,20 @@
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from experiments import crowd, curriculum, difficulty, filtering, mislabelled
 from experiments.settings import Settings, make_trainer
+from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import tasks, training
-from irtjax.filtering import plan_subsets, ranking
+from irtjax.device_data import accuracy, to_device
+from irtjax.filtering import SubsetRow, plan_subset, ranking
 
 TASK = tasks.load("digits")
-DEFAULTS = Settings(task="digits")
+DEFAULTS = Settings(task="digits", slots=32)
 
 
 @pytest.fixture(scope="module")
@@ -61,23 +63,31 @@ def test_difficulty_finds_flipped_labels(stages):
     assert printed["flipped_among_as_many_hardest"] == (hardest.flipped == 1).sum()
 
 
-def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
-    settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1)
+def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path, monkeypatch):
+    settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1, slots=8)
+    monkeypatch.setattr(filtering, "SHARES", (0.02, 0.2, 1.0))
     items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "percent_correct": np.linspace(0.9, 0.1, 1197)})
     filtering.run(settings, TASK, items, tmp_path)
     table = pd.read_csv(tmp_path / "filtering.csv")
-    trainer, data = make_trainer(settings, TASK, settings.patience), training.to_device(TASK)
-    seen_early_stop = False
-    for row in table.iloc[:: len(table) // 6].itertuples():
+    trainer, data = make_trainer(settings, TASK, settings.patience), to_device(TASK)
+    assert (table.epochs < settings.epochs).any()
+    for row in table.iloc[::4].itertuples():
         order = ranking(row.strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), row.seed)
         assert row.examples == max(round(row.share * 1197), 1)
-        plans = plan_subsets(order[None], np.array([row.examples]), np.array([row.seed]), TASK.train.labels)
-        alone = training.train_one(trainer, jax.tree.map(lambda leaf: leaf[0], plans), data, settings.steps_per_epoch)
-        seen_early_stop |= int(alone.best_epoch) < int(alone.epoch)
-        expected = training.accuracy(trainer.network, alone.best_parameters, data.test)
+        plan = plan_subset(
+            SubsetRow(np.uint32(row.seed), order, np.int32(row.examples), np.float32(5e-3), np.int32(8)),
+            TASK.train.labels,
+        )
+        plans = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], plan)
+        learners = jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
+        while training.is_training(trainer, learners):
+            learners = training.train_epoch(trainer, learners, plans, data, 10)
+            learners = training.validate(trainer, learners, data)
+        best = jax.tree.map(lambda leaf: leaf[0], learners.best_parameters)
+        assert row.epochs == learners.epoch
+        expected = accuracy(trainer.network, best, None, data.test)
         assert row.test_accuracy == pytest.approx(float(expected), abs=0.0101)
-        assert row.dev_accuracy == pytest.approx(float(alone.best_accuracy), abs=0.0101)
-    assert seen_early_stop
+        assert row.dev_accuracy == pytest.approx(float(learners.best_accuracy[0]), abs=0.0101)
 
 
 def test_summary_by_hand():
