@@ -1,5 +1,6 @@
 """A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
 
+import contextlib
 import dataclasses
 import fcntl
 import json
@@ -79,6 +80,8 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
         record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     shutil.rmtree(checkpoints_of(directory, name), ignore_errors=True)
+    with contextlib.suppress(OSError):  # there are those of other stages, or none
+        (directory / CHECKPOINTS).rmdir()
     return folder
 
 

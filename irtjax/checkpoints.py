@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
 from irtjax.errors import InputError
 from irtjax.files import whole_file
-from irtjax.pool import Job, Pool, resume
+from irtjax.pool import Job, Pool, resume, storable
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
 
@@ -58,7 +57,9 @@ class Checkpoints:
     def save(self, pool: Pool) -> None:
         """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole."""
         state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
-        state |= {f"learner_{at:04d}": _storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))}
+        state |= {
+            f"learner_{at:04d}": np.asarray(storable(leaf)) for at, leaf in enumerate(jax.tree.leaves(pool.learners))
+        }
         if pool.done:
             numbers, parameters = zip(*pool.done, strict=True)
             state["done"] = np.array(numbers)
@@ -92,7 +93,3 @@ class Checkpoints:
 
 def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
     return [np.asarray(state[name]) for name in sorted(state) if name.startswith(prefix)]
-
-
-def _storable(leaf: jax.Array) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)

@@ -147,15 +147,11 @@ def _classify(network, mesh, parameters, embeddings, split):
     return _on_slots(answer, mesh, "see")(parameters, embeddings, split)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _regroup(mesh, slots, at):
-    spread = jax.NamedSharding(mesh, jax.P(*mesh.axis_names))
-    return jax.lax.with_sharding_constraint(jax.tree.map(lambda leaf: leaf[at], slots), spread)
-
-
-@jax.jit
-def _slot(tree, at):
-    return jax.tree.map(lambda leaf: leaf[at], tree)
+def _slot(leaf: jax.Array, at: int) -> np.ndarray:
+    """What a slot holds, from the device that holds it: a slice of the whole array would make all devices meet."""
+    on_device = leaf.shape[0] // len(leaf.addressable_shards)
+    shard = next(part for part in leaf.addressable_shards if (part.index[0].start or 0) == at // on_device * on_device)
+    return np.asarray(shard.data)[at % on_device]
 
 
 def default_mesh() -> jax.sharding.Mesh:
@@ -197,7 +193,13 @@ def resume(job: Job, tables: dict[str, Any], leaves: list[np.ndarray], done: tup
     return Pool(plans=plans, learners=learners, done=done, **tables)
 
 
+def storable(leaf: jax.Array) -> jax.Array:
+    """An array that NumPy has a type for: random keys as the integers they are made of."""
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
 def _like(made: jax.Array, stored: np.ndarray) -> jax.Array:
+    """A stored array back as one of the kind and placement of `made`."""
     if jnp.issubdtype(made.dtype, jax.dtypes.prng_key):
         stored = jax.random.wrap_key_data(stored)
     return jax.device_put(stored, made.sharding)
@@ -233,7 +235,8 @@ def epoch(job: Job, pool: Pool) -> Pool:
         table[name] = getattr(pool, name).copy()
         table[name][pool.numbers[live]] = np.asarray(getattr(learners, column))[live]
     stopped = np.flatnonzero(live & ~training)
-    done = tuple((int(pool.numbers[at]), jax.device_get(_slot(learners.best_parameters, at))) for at in stopped)
+    best = learners.best_parameters
+    done = tuple((int(pool.numbers[at]), jax.tree.map(lambda leaf, at=at: _slot(leaf, at), best)) for at in stopped)
     numbers = np.where(training, pool.numbers, EMPTY)
     return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
 
@@ -246,8 +249,13 @@ def close_ranks(job: Job, pool: Pool) -> Pool:
         return pool
     at = np.resize(live, slots)
     numbers = np.where(np.arange(slots) < live.size, pool.numbers[at], EMPTY)
-    plans, learners = _regroup(job.mesh, (pool.plans, pool.learners), at)
+    # by way of the host, which is simplest and happens a few times in a run
+    plans, learners = jax.tree.map(lambda leaf: _with_rows(leaf, at), (pool.plans, pool.learners))
     return pool._replace(numbers=numbers, plans=plans, learners=learners)
+
+
+def _with_rows(leaf: jax.Array, at: np.ndarray) -> jax.Array:
+    return _like(leaf, np.asarray(storable(leaf))[at])
 
 
 def train_all(
