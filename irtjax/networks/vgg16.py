@@ -14,12 +14,12 @@ EPSILON = 1e-5
 
 
 class Vgg16(nnx.Module):
-    """Configuration D of Simonyan and Zisserman (2015): five blocks of 3 × 3 convolutions, 13 in all, each ending in
-    a pool of 2 × 2.
+    """Configuration D of Simonyan and Zisserman (2015): 13 convolutions of 3 × 3 in five blocks.
 
-    A layer is x ↦ relu(norm(k * x)), for images padded to keep their size. At `width` 64 the channels are the
-    published 64, 128, 256, 512, 512. As usual for images of 32 × 32, of which the pools leave one pixel, the two dense
-    layers of 4096 units are one of 8 · width: logits = W_2 relu(W_1 vec(x) + c_1) + c_2, with dropout before both.
+    A block ends with a pool of 2 × 2. A layer is x ↦ relu(norm(k * x)), for images padded to keep their size. At
+    `width` 64 the channels are the published 64, 128, 256, 512, 512. As usual for images of 32 × 32, of which the
+    pools leave one pixel, the two dense layers of 4096 units are one of 8 · width:
+    logits = W_2 relu(W_1 vec(x) + c_1) + c_2, with dropout before both.
 
     Layers are normalised by groups of 16 channels (`normalise`; Wu and He 2018), not by batch: there is no running
     state to keep, and nothing ties the answer to one example to the others in its batch. The network of 2015 had no
@@ -92,7 +92,8 @@ def normalise(x: jax.Array, gain: jax.Array, bias: jax.Array, active: jax.Array)
 
     Args:
         x: (B, H, W, C).
-        gain, bias: (C,) γ and β.
+        gain: (C,) γ.
+        bias: (C,) β.
         active: (C,) ones for channels that count, zeros for masked ones. (A group may be partly masked, and the last
             one may hold fewer than 16 channels: it then has the mean of those it has.)
     """
