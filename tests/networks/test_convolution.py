@@ -48,7 +48,7 @@ def test_products_against_xla(image, size, outputs):
     assert_same(convolution.by_products, expected_convolution, values(2, *image), kernel)
 
 
-@pytest.mark.parametrize("size", [3, 5, 7])
+@pytest.mark.parametrize("size", [3, 5])
 def test_squares_against_xla(size):
     kernel = values(size, size, 2, 3, seed=1)
     assert_same(
