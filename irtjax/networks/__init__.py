@@ -10,9 +10,11 @@ from flax import nnx
 from irtjax.errors import InputError
 from irtjax.networks.cnn import CnnClassifier
 from irtjax.networks.esim import EsimClassifier
+from irtjax.networks.lenet import LeNet
 from irtjax.networks.lstm import LstmClassifier
 from irtjax.networks.mlp import Mlp
 from irtjax.networks.nse import NseClassifier
+from irtjax.networks.vgg16 import Vgg16
 from irtjax.tasks import Task
 from irtjax.tasks.task import ImageFormat
 
@@ -29,6 +31,8 @@ class _Kind(NamedTuple):
 
 _KINDS = {
     "mlp": _Kind(Mlp, (), 0.0),
+    "lenet": _Kind(LeNet, (), 0.5),
+    "vgg16": _Kind(Vgg16, (), 0.5),
     "lstm": _Kind(LstmClassifier, (1, 2), 0.2),
     "cnn": _Kind(CnnClassifier, (1, 2), 0.5),
     "nse": _Kind(NseClassifier, (1, 2), 0.3),

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from irtjax.networks.convolution import shift
 from irtjax.networks.layers import Dense, dropout, matmul, only_active, split_key, width_mask
 from irtjax.networks.words import Words, max_over_time
 
@@ -61,18 +62,17 @@ class CnnClassifier(nnx.Module):
     def features(self, embeddings: jax.Array, sentence: jax.Array) -> jax.Array:
         """ĉ of one sentence, (B, 3 · width): filters of 3 words, of 4, of 5."""
         x, present = self.words(embeddings, sentence, self.mask)
-        width, length = x.shape[-1], x.shape[0]
+        width = x.shape[-1]
         # every word is multiplied by its part of every filter, at every place it can have in a window: one product,
         # no copies of windows; a window's value is then a sum of products of words that follow each other
         kernels = [layer.kernel[...].reshape(n, width, width) for n, layer in zip(WINDOWS, self.filters, strict=True)]
-        parts = matmul(x, jnp.concatenate([part for kernel in kernels for part in kernel], axis=1))
-        parts = jnp.pad(parts, ((0, max(WINDOWS) - 1), (0, 0), (0, 0)))
-        features, first = [], 0
+        products = matmul(x, jnp.concatenate([part for kernel in kernels for part in kernel], axis=1))
+        # split, not sliced: the gradient of twelve slices would be twelve arrays of the whole's size
+        parts = iter(jnp.split(products, sum(WINDOWS), axis=-1))
+        features = []
         for n, layer in zip(WINDOWS, self.filters, strict=True):
-            columns = [slice((first + place) * width, (first + place + 1) * width) for place in range(n)]
-            window = sum(parts[place : place + length, :, part] for place, part in enumerate(columns))
+            window = sum(shift(next(parts), place, axis=0) for place in range(n))
             # the largest of relu(w · x + b) is relu(the largest w · x, + b)
             largest = max_over_time(window, present) + layer.bias[...][None]
             features.append(only_active(self.mask, nnx.relu(largest)))
-            first += n
         return jnp.concatenate(features, axis=-1)

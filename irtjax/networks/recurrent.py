@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from irtjax.networks.layers import Dense, compute_dtype, matmul, only_active
+from irtjax.networks.layers import Dense, compute_dtype, gradient_of_matrix, only_active
 
 
 class Lstm(nnx.Module):
@@ -146,9 +146,7 @@ def _states_backward(reverse, residuals, gradient):
     zero = jnp.zeros_like(hidden[0])
     steps = (gradient, by_gates, hidden_by_memory, memory_by_memory, hidden_by_hidden)
     _, dz = jax.lax.scan(step, (zero, zero), steps, reverse=not reverse)
-    width = recurrent.shape[0]
-    before, rows = _before(hidden, reverse).reshape(-1, width), dz.reshape(-1, 4 * width)
-    return dz, matmul(before.T, rows), None
+    return dz, gradient_of_matrix(_before(hidden, reverse), dz), None
 
 
 def _before(states, reverse):

@@ -24,7 +24,7 @@ class Words(nnx.Module):
         """(V, D) vectors and (B, L) word numbers -> (L, B, width) inputs, 0 at padding, and (L, B) bool: a word?"""
         words = sentences.T.astype(jnp.int32)
         present = words != PADDING
-        vectors = embeddings.at[words].get(mode="clip")  # time first from here on: no transpose of vectors
+        vectors = jnp.asarray(embeddings).at[words].get(mode="clip")  # time first from here on: no transpose of vectors
         return where_present(present, only_active(mask, self.projection(vectors))), present
 
 

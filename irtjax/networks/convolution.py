@@ -1,0 +1,197 @@
+"""Convolutions and pooling of images, formulated for the backend they run on. Images are (B, H, W, channels)."""
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.networks.layers import compute_dtype, gradient_of_matrix, matmul
+
+FEW_CHANNELS = 8
+
+
+def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    r"""Correlation of images with a kernel of odd size, over images padded with zeros so that their size stays.
+
+    .. math:: y_{b,i,j,o} = \sum_{u,v,c} x_{b,i+u-r,j+v-r,c} k_{u,v,c,o}, \qquad r = \lfloor size / 2 \rfloor
+
+    The formulation is chosen here, for all networks. On a GPU or TPU: XLA's convolution. On a CPU that one is slow
+    where it matters, within a loop of training steps (12 times as slow as outside of it) and vmapped over kernels
+    (which makes it a grouped convolution): there, matrix products.
+
+    Args:
+        x: (B, H, W, C).
+        kernel: (size, size, C, O).
+
+    Returns:
+        (B, H, W, O).
+    """
+    if jax.default_backend() in ("gpu", "tpu"):
+        return by_convolution(x, kernel)
+    return by_products(x, kernel)
+
+
+def by_convolution(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`convolve` by XLA's convolution, operands and result in the dtype of products: its sums are float32 inside."""
+    low = compute_dtype(x.dtype)
+    y = jax.lax.conv_general_dilated(
+        x.astype(low), kernel.astype(low), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    return y.astype(x.dtype)
+
+
+@jax.custom_vjp
+def by_products(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`convolve` by one matrix product, shifting images along the width before it and along the height after it.
+
+    Every pixel and its neighbours in the row, (size · C) values, are multiplied by all rows of the kernel at once; the
+    results, (size · O) values, are then summed over rows that follow each other. Against the usual patches of
+    size² · C values, as many multiplications with a fraction of the copies. The way back is the same with the roles
+    exchanged. Only `x` is kept for it.
+    """
+    size, _, _, num_outputs = kernel.shape
+    products = matmul(_along_width(x, size), _as_matrix(kernel))
+    parts = (products[..., u * num_outputs : (u + 1) * num_outputs] for u in range(size))
+    return sum(shift(part, u - size // 2, axis=1) for u, part in enumerate(parts))
+
+
+def _forward(x, kernel):
+    return by_products(x, kernel), (x, kernel)
+
+
+def _backward(residuals, gradient):
+    x, kernel = residuals
+    size, _, num_inputs, num_outputs = kernel.shape
+    radius = size // 2
+    d_products = jnp.concatenate([shift(gradient, radius - u, axis=1) for u in range(size)], axis=-1)
+    d_matrix = gradient_of_matrix(_along_width(x, size), d_products)
+    d_kernel = d_matrix.reshape(size, num_inputs, size, num_outputs).transpose(2, 0, 1, 3)
+    d_rows = matmul(d_products, _as_matrix(kernel).T)
+    parts = (d_rows[..., v * num_inputs : (v + 1) * num_inputs] for v in range(size))
+    return sum(shift(part, radius - v, axis=2) for v, part in enumerate(parts)), d_kernel
+
+
+by_products.defvjp(_forward, _backward)
+
+
+def _along_width(x, size):
+    """Every pixel with its neighbours in the row: (B, H, W, size · C)."""
+    return jnp.concatenate([shift(x, v - size // 2, axis=2) for v in range(size)], axis=-1)
+
+
+def _as_matrix(kernel):
+    """(size, size, C, O), by row and column, as (size · C, size · O): the columns of a kernel, by its rows."""
+    size, _, num_inputs, num_outputs = kernel.shape
+    return kernel.transpose(1, 2, 0, 3).reshape(size * num_inputs, size * num_outputs)
+
+
+def shift(x: jax.Array, by: int, axis: int) -> jax.Array:
+    """`x` moved so that place i has what was at i + by, zeros where nothing was."""
+    if abs(by) >= x.shape[axis]:
+        return jnp.zeros_like(x)
+    padding = [(-by, by, 0) if at == axis else (0, 0, 0) for at in range(x.ndim)]  # negative: cut off
+    return jax.lax.pad(x, jnp.zeros((), x.dtype), padding)
+
+
+def convolve_and_pool(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`max_pool` of `convolve`: (B, H, W, C) -> (B, ⌈H / 2⌉, ⌈W / 2⌉, O).
+
+    Images of few channels are convolved square by square on a CPU, whose copies of 1 or 3 values are slow.
+    """
+    few, even = x.shape[-1] < FEW_CHANNELS, x.shape[1] % 2 == x.shape[2] % 2 == 0
+    if few and even and jax.default_backend() == "cpu":
+        return by_squares(x, kernel)
+    return max_pool(convolve(x, kernel))
+
+
+def by_squares(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`max_pool` of `convolve` for even sizes, with squares of 2 × 2 pixels as the places of the product.
+
+    A square's four outputs come from the 3 × 3 squares around it (for kernels of 3 or 5), by a matrix in which the
+    kernel stands four times, shifted: against patches of pixels, 1.4 times the multiplications with a third of the
+    copies, and pooling is the largest of four neighbouring columns.
+    """
+    batch, height, width, channels = x.shape
+    radius = _radius_in_squares(kernel.shape[0])
+    squares = x.reshape(batch, height // 2, 2, width // 2, 2, channels).transpose(0, 1, 3, 2, 4, 5)
+    squares = squares.reshape(batch, height // 2, width // 2, 4 * channels)
+    rows = _along_width(squares, 2 * radius + 1)
+    patches = jnp.concatenate([shift(rows, u, axis=1) for u in range(-radius, radius + 1)], axis=-1)
+    y = matmul(patches, _as_matrix_of_squares(kernel))
+    return _largest(y.reshape(*y.shape[:-1], 4, kernel.shape[-1]))
+
+
+def _radius_in_squares(size):
+    return (size // 2 + 1) // 2
+
+
+def _as_matrix_of_squares(kernel):
+    """(size, size, C, O) as (squares around · 4C, 4 · O), rows and columns in the order of `by_squares`."""
+    size, _, num_inputs, num_outputs = kernel.shape
+    span = 2 * _radius_in_squares(size) + 1  # squares
+    room = 2 * span - size  # rows that the kernel leaves free; at least 1, for it to move
+    first = span - 1 - size // 2  # of the kernel, for the upper left pixel of the square in the middle
+
+    def placed(down, right):
+        free = [(first + offset, room - first - offset) for offset in (down, right)]
+        wide = jnp.pad(kernel, [*free, (0, 0), (0, 0)])
+        wide = wide.reshape(span, 2, span, 2, num_inputs, num_outputs).transpose(0, 2, 1, 3, 4, 5)
+        return wide.reshape(span * span * 4 * num_inputs, num_outputs)
+
+    return jnp.concatenate([placed(down, right) for down in (0, 1) for right in (0, 1)], axis=1)
+
+
+def max_pool(x: jax.Array) -> jax.Array:
+    """Largest values of squares of 2 × 2 pixels: (B, H, W, C) -> (B, ⌈H / 2⌉, ⌈W / 2⌉, C); odd edges are repeated."""
+    odd = [(0, 0), (0, x.shape[1] % 2), (0, x.shape[2] % 2), (0, 0)]
+    return _max_of_squares(jnp.pad(x, odd, mode="edge") if any(map(any, odd)) else x)
+
+
+@jax.custom_vjp
+def _largest(x):
+    """(..., 4, C) -> (..., C)."""
+    return x.max(-2)
+
+
+def _largest_forward(x):
+    largest = _largest(x)
+    return largest, (x, largest)
+
+
+def _largest_backward(residuals, gradient):
+    """Equal parts to all that are the largest, as JAX's own gradient, in a third of its time on a CPU."""
+    x, largest = residuals
+    count = sum((x[..., part, :] == largest).astype(x.dtype) for part in range(4))
+    return (jnp.where(x == largest[..., None, :], (gradient / count)[..., None, :], 0),)
+
+
+_largest.defvjp(_largest_forward, _largest_backward)
+
+
+@jax.custom_vjp
+def _max_of_squares(x):
+    batch, height, width, channels = x.shape
+    return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
+
+
+def _max_forward(x):
+    largest = _max_of_squares(x)
+    return largest, (x, largest)
+
+
+def _max_backward(residuals, gradient):
+    """Equal parts to all pixels that are the largest, as JAX's own gradient, in a third of its time on a CPU."""
+    x, largest = residuals
+    batch, height, width, channels = x.shape
+    pairs = x.reshape(batch, height // 2, 2, width // 2, 2 * channels)
+    corners = [pairs[:, :, row, :, at : at + channels] for row in (0, 1) for at in (0, channels)]
+    count = sum((corner == largest).astype(x.dtype) for corner in corners)
+    return (jnp.where(x == _repeat(largest), _repeat(gradient / count), 0),)
+
+
+def _repeat(x):
+    """Each pixel four times, as a square."""
+    batch, height, width, channels = x.shape
+    square = (batch, height, 2, width, 2, channels)
+    return jnp.broadcast_to(x[:, :, None, :, None], square).reshape(batch, 2 * height, 2 * width, channels)
+
+
+_max_of_squares.defvjp(_max_forward, _max_backward)
