@@ -47,6 +47,12 @@ class Settings:
     )
     seed: int = dataclasses.field(default=0, metadata={"help": "seed of every random draw"})
     num_models: int = dataclasses.field(default=384, metadata={"help": "networks in the artificial crowd"})
+    members: str = dataclasses.field(
+        default="", metadata={"help": "members.csv of a crowd: train those networks instead of drawing new ones"}
+    )
+    only: str = dataclasses.field(
+        default="", metadata={"help": "numbers of the networks in --members to train, with commas between them"}
+    )
     network: str = dataclasses.field(
         default="mlp",
         metadata={
@@ -184,6 +190,8 @@ def from_flags() -> Settings:
 
 
 def _check(settings: Settings) -> None:
+    if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
+        raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
     choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS}
     for name in settings.networks:
         if name not in networks.NETWORKS:

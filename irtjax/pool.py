@@ -154,9 +154,10 @@ def _slot(leaf: jax.Array, at: int) -> np.ndarray:
     return np.asarray(shard.data)[at % on_device]
 
 
-def default_mesh() -> jax.sharding.Mesh:
-    """All local devices in a row."""
-    return jax.make_mesh((jax.local_device_count(),), ("network",), axis_types=(jax.sharding.AxisType.Auto,))
+def default_mesh(num_networks: int) -> jax.sharding.Mesh:
+    """Local devices in a row, no more of them than networks."""
+    devices = jax.local_devices()[:num_networks]
+    return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
 
 
 def classify_all(job: Job, parameters: Any, split: Answerable) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.progress import networks_bar
 from experiments.settings import Settings, make_trainer, pool_slots
-from irtjax import ResponseMatrix, write_responses
+from irtjax import InputError, ResponseMatrix, networks, write_responses
 from irtjax.checkpoints import Checkpoints
 from irtjax.crowd import (
     Crowd,
@@ -18,6 +18,7 @@ from irtjax.crowd import (
     flush,
     gold_of,
     plan_member,
+    read_members,
     rows_of,
     sample_members,
     train_members,
@@ -35,7 +36,13 @@ CSV_LIMIT = 20_000_000  # responses: a larger matrix is written as NPZ only
 
 
 def choose_members(settings: Settings, task: Task) -> Members:
-    """The crowd that the settings describe."""
+    """The crowd that the settings describe: drawn, or read from a table.
+
+    Raises:
+        InputError: the table asks for what the task or `--width` does not have, or lacks a member of `--only`.
+    """
+    if settings.members:
+        return _read_members(settings, task)
     return sample_members(
         settings.num_models,
         len(task.train.labels),
@@ -48,6 +55,26 @@ def choose_members(settings: Settings, task: Task) -> Members:
         min_width=settings.min_width or None,
         networks=settings.networks,
     )
+
+
+def _read_members(settings: Settings, task: Task) -> Members:
+    members = read_members(settings.members)
+    for name, values, most in (
+        ("subset_size", members.subset_size, len(task.train.labels)),
+        ("width", members.width, settings.width),
+    ):
+        if values.max() > most:
+            raise InputError(f"{settings.members}: {name} {values.max()}, expected at most {most}")
+    wrong = sorted(set(members.network) - set(networks.choices(task)))
+    if wrong:
+        raise InputError(f"{settings.members}: network {wrong[0]!r} cannot read {task.name}")
+    if not settings.only:
+        return members
+    wanted = [int(number) for number in settings.only.split(",")]
+    missing = sorted(set(wanted) - set(members.number))
+    if missing:
+        raise InputError(f"--only={settings.only}: {settings.members} has no model_{missing[0]:04d}")
+    return members[np.isin(members.number, wanted)]
 
 
 def train(
@@ -72,7 +99,7 @@ def train(
     if checkpoints is not None:
         checkpoints.mkdir(parents=True, exist_ok=True)
     answers = blank_answers(task, len(members.seed), checkpoints)
-    mesh = default_mesh()
+    mesh = default_mesh(len(members.seed))
     data = to_device(task, mesh)
     pools = []
     with networks_bar(description, len(members.seed)) as on_progress:

@@ -35,7 +35,7 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, folder: Path) -> No
     }
     table = pd.DataFrame(product(STRATEGIES, SHARES, seeds), columns=["strategy", "share", "seed"])
     table["examples"] = np.maximum(np.round(table.share * num_examples), 1).astype(int)
-    trainer, mesh = make_trainer(settings, task, settings.patience), default_mesh()
+    trainer, mesh = make_trainer(settings, task, settings.patience), default_mesh(len(table))
     predictions = np.empty((len(table), len(task.test.labels)), np.int32)
     job = Job(
         trainer=trainer,

@@ -1,0 +1,108 @@
+r"""A crowd in a pool against the same networks trained one after the other: examples a second, and share of the peak.
+
+  python -m benchmarks.crowd --task=sst2 --network=lstm --data_dir=DIR
+  python -m benchmarks.crowd --task=mnist --network=lenet --width=16 --batch_size=64 --data_dir=DIR
+
+Prints, for crowds of 1 to 256 members, the pool that `irtjax.pool_size` chooses, how many training examples all members
+together see in a second, the ratio to the sequential loop (the same jitted program with one network at a time, free to
+use all cores), both timed in turns, and the useful operations of matrix products as a share of the machine's own rate.
+Expected duration on 2 CPU cores: two to five minutes a network.
+"""
+
+import dataclasses
+import time
+
+import jax
+import numpy as np
+from absl import flags
+
+from benchmarks import flops
+from experiments import app, settings
+from experiments.stages.crowd import choose_members
+from irtjax import pool_size
+from irtjax.crowd import gold_of, plan_member, rows_of
+from irtjax.device_data import take, to_device
+from irtjax.pool import EMPTY, Job, begin, default_mesh, fill, train_slots
+from irtjax.tasks.task import PADDING
+from irtjax.training import Trainer
+
+_SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
+_STEPS = flags.DEFINE_integer("steps", 32, "gradient steps a measurement", lower_bound=1)
+_REPEATS = flags.DEFINE_integer("repeats", 5, "measurements, of which the median counts", lower_bound=1)
+settings.define_flags(without=settings.AFTER_CROWD)
+
+
+def useful_operations(trainer: Trainer, job: Job) -> float:
+    """Operations of products in one gradient step of one network, on sentences of mean length without padding."""
+    inputs, cut = job.data.inputs, None
+    if trainer.buckets:
+        cut = tuple(round(float((np.asarray(sentence) != PADDING).sum(1).mean())) for sentence in inputs)
+    chosen = np.arange(trainer.batch_size)
+    parameters = trainer.network.init(jax.random.key(0), job.rows.width[0])
+
+    def loss(parameters, inputs):
+        return trainer.network.logits(parameters, job.data.embeddings, inputs, jax.random.key(0)).sum()
+
+    return flops.of_products(jax.grad(loss), parameters, take(inputs, chosen, cut))
+
+
+class Runner:
+    """A full pool that can be timed; one network at a time where the mesh has one device."""
+
+    def __init__(self, job: Job):
+        self.job, pool = job, fill(job, begin(job))
+        self.live, self.plans, self.learners = pool.numbers != EMPTY, pool.plans, pool.learners
+
+    def seconds(self, steps: int) -> float:
+        """Of so many steps of all networks in the pool."""
+        began = time.perf_counter()
+        self.learners = train_slots(self.job, self.learners, self.plans, self.live, steps)
+        jax.block_until_ready(self.learners)
+        return time.perf_counter() - began
+
+
+def main() -> None:
+    """Measures and prints."""
+    app.one_device_a_core()
+    chosen = settings.from_flags()
+    task = settings.load_task(chosen, settings.DATA_DIR.value)
+    trainer = settings.make_trainer(chosen, task, chosen.patience)
+    sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
+    devices = default_mesh(max(sizes)).size
+    members = choose_members(dataclasses.replace(chosen, num_models=max(2, *sizes)), task)
+
+    def job_of(count):
+        mesh = default_mesh(count)
+        rows = rows_of(members[:count])
+        return Job(trainer, plan_member, rows, gold_of(task), to_device(task, mesh), max(steps, 64), 1, mesh)
+
+    alone = Runner(job_of(1))
+    alone.seconds(1)
+    operations = useful_operations(trainer, alone.job)
+    peak = flops.product_rate()
+    device = jax.devices()[0]
+    print(
+        f"{chosen.task}, {chosen.networks[0]} of width {chosen.width}, batches of {trainer.batch_size}, on {devices} × "
+        f"{device.device_kind}; {operations / 1e6:.1f} MFLOP of products a step, peak {peak / 1e9:.0f} GFLOP/s"
+    )
+    print("members  slots a device  examples/s  × sequential  share of peak  sequential's share")
+    for size in sizes:
+        job = job_of(size)
+        job = dataclasses.replace(job, slots=pool_size.measure(job)[0])
+        runner = Runner(job)
+        runner.seconds(1)
+        together, one = [], []
+        for _ in range(_REPEATS.value):
+            together.append(runner.seconds(steps) / runner.live.sum())
+            one.append(alone.seconds(steps))
+        ratio = np.median(np.array(one) / np.array(together))
+        rate = steps / np.median(together)
+        print(
+            f"{size:7d}  {job.slots:14d}  {rate * trainer.batch_size:10,.0f}  {ratio:12.2f}  "
+            f"{rate * operations / peak:13.1%}  {steps / np.median(one) * operations / peak:18.1%}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    app.run(main)

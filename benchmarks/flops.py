@@ -1,0 +1,53 @@
+"""Floating-point operations of the matrix products in a JAX function, and the rate a machine does them at."""
+
+import math
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+
+def of_products(function: Callable, *arguments) -> int:
+    """Twice the multiplications of all matrix products and convolutions that a call performs; loops of known length.
+
+    Elementwise work is not counted, so that a share of the product rate says how close a program is to nothing but
+    products.
+    """
+    return _count(jax.make_jaxpr(function)(*arguments).jaxpr)
+
+
+def _count(jaxpr) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        name, parameters = equation.primitive.name, equation.params
+        if name == "dot_general":
+            (left, _), (batch, _) = parameters["dimension_numbers"]
+            del batch
+            shape = equation.invars[0].aval.shape
+            total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(shape[axis] for axis in left)
+        elif name == "conv_general_dilated":
+            kernel = equation.invars[1].aval.shape
+            outputs = kernel[parameters["dimension_numbers"].rhs_spec[0]]
+            total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(kernel) // outputs
+        repeats = parameters["length"] if name == "scan" else 1
+        inner = [value for value in jax.tree.leaves(list(parameters.values()), is_leaf=_is_jaxpr) if _is_jaxpr(value)]
+        total += repeats * sum(_count(getattr(value, "jaxpr", value)) for value in inner)
+    return total
+
+
+def _is_jaxpr(value) -> bool:
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def product_rate(size: int = 2048, repeats: int = 5) -> float:
+    """Operations a second of one large float32 product, by all of the default device's cores; the best of several."""
+    a = jax.random.normal(jax.random.key(0), (size, size))
+    multiply = jax.jit(jnp.matmul)
+    jax.block_until_ready(multiply(a, a))
+    best = math.inf
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(multiply(a, a))
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best

@@ -1,0 +1,114 @@
+"""The crowd binary as a user runs it: killed at random moments, read back, mixed, and given bad input."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import REPOSITORY
+from test_pipeline import assert_one_line, command
+from test_pipeline import run as run_module
+
+import irtjax
+
+SMALL = [
+    "--task=digits",
+    "--num_models=14",
+    "--network=mlp,lenet",
+    "--width=4",
+    "--min_width=2",
+    "--epochs=5",
+    "--patience=2",
+    "--batch_size=16",
+    "--steps_per_epoch=6",
+    "--checkpoint_seconds=0",
+]
+
+
+def run(*arguments):
+    return run_module(*arguments, module="experiments.crowd")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("crowd") / "run"
+    result = run(*SMALL, "--slots=2", f"--output_dir={directory}")
+    assert result.returncode == 0, result.stderr
+    return directory, result
+
+
+def test_a_run_leaves_the_promised_files(finished):
+    directory, result = finished
+    assert f"{directory}/crowd" in result.stdout.strip().splitlines()[-1]
+    members = pd.read_csv(directory / "crowd" / "members.csv")
+    assert list(members) == [
+        "subject_id", "seed", "subset_size", "corruption_rate", "learning_rate", "width", "network", "epochs",
+        "best_epoch", "accuracy_train", "accuracy_validation", "accuracy_test",
+    ]  # fmt: skip
+    assert sorted(members.network) == ["lenet"] * 7 + ["mlp"] * 7
+    assert set(members.width) <= {2, 3, 4}
+    for split, size in (("train", 1197), ("validation", 300), ("test", 300)):
+        responses = irtjax.read_responses(directory / "crowd" / f"responses_{split}.npz")
+        assert responses.values.shape == (14, size)
+        np.testing.assert_allclose(members[f"accuracy_{split}"], responses.values.mean(1), rtol=1e-5)
+        as_csv = irtjax.read_responses(directory / "crowd" / f"responses_{split}.csv")
+        np.testing.assert_array_equal(as_csv.values, responses.values)
+    assert not list(directory.glob(".checkpoints/*"))
+
+
+def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp_path):
+    complete, _ = finished
+    directory = tmp_path / "run"
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    arguments = command(*SMALL, "--slots=2", f"--output_dir={directory}", module="experiments.crowd")
+    seed = time.time_ns()
+    print("seed of the moments", seed)
+    moments, kills = random.Random(seed), 0
+    for _ in range(3):
+        with subprocess.Popen(
+            arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            while process.poll() is None and not list(directory.glob(".checkpoints/crowd/*/[0-9]*")):
+                time.sleep(0.01)
+            time.sleep(moments.uniform(0, 1.5))
+            process.send_signal(signal.SIGKILL)
+        kills += process.returncode == -signal.SIGKILL
+    assert kills > 0
+    assert run(*SMALL, "--slots=2", f"--output_dir={directory}").returncode == 0
+    for name in ("members.csv", *(f"responses_{split}.csv" for split in ("train", "validation", "test"))):
+        assert (directory / "crowd" / name).read_bytes() == (complete / "crowd" / name).read_bytes(), name
+
+
+def test_a_member_is_retrained_alone(finished, tmp_path):
+    complete, _ = finished
+    table = complete / "crowd" / "members.csv"
+    result = run(*SMALL, "--slots=2", f"--members={table}", "--only=3,11", f"--output_dir={tmp_path / 'run'}")
+    assert result.returncode == 0, result.stderr
+    alone = pd.read_csv(tmp_path / "run" / "crowd" / "members.csv").set_index("subject_id")
+    whole = pd.read_csv(table).set_index("subject_id").loc[["model_0003", "model_0011"]]
+    fixed = ["seed", "subset_size", "corruption_rate", "learning_rate", "width", "network"]
+    pd.testing.assert_frame_equal(alone[fixed], whole[fixed])
+    np.testing.assert_allclose(alone.accuracy_train, whole.accuracy_train, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--network=lstm"], "--network=lstm: cannot read digits, choose of mlp, lenet, vgg16"),
+        (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
+        (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
+        (["--members={tmp}/no.csv"], "{tmp}/no.csv: not a table of members"),
+        (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
+        (["--train_examples=2000"], "a sample of 2000 training examples: digits has 1197"),
+        (["--glove=vectors.txt"], "glove=vectors.txt: the task digits has no use for it"),
+        (["--checkpoint_seconds=-1"], "flag --checkpoint_seconds=-1"),
+    ],
+)
+def test_bad_flags_get_one_line_and_leave_nothing(tmp_path, arguments, message):
+    result = run(*(argument.format(tmp=tmp_path) for argument in arguments), f"--output_dir={tmp_path / 'run'}")
+    assert_one_line(result, message.format(tmp=tmp_path))
+    assert not (tmp_path / "run" / "crowd").exists()
