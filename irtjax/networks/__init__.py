@@ -29,6 +29,7 @@ class _Kind(NamedTuple):
     dropout: float
 
 
+# dropout as published for vgg16, cnn and esim; for the others, ours
 _KINDS = {
     "mlp": _Kind(Mlp, (), 0.0),
     "lenet": _Kind(LeNet, (), 0.5),
