@@ -13,6 +13,7 @@ from absl import flags
 from experiments import app, settings
 from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
+from irtjax import InputError
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 settings.define_flags()
@@ -22,6 +23,8 @@ def main() -> None:
     """Runs the stages that are not there yet, then the report."""
     app.one_device_a_core()
     chosen = settings.from_flags()
+    if chosen.num_models < 4:
+        raise InputError(f"--num_models={chosen.num_models}: expected at least 4, for two halves of at least two")
     task = settings.load_task(chosen, settings.DATA_DIR.value)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 

@@ -120,6 +120,19 @@ class Settings:
         return tuple(self.network.split(","))
 
 
+_SENTENCES = {
+    "num_models": 200,
+    "network": "lstm",
+    "width": 64,
+    "learning_rate": 1e-3,
+    "epochs": 15,
+    "patience": 3,
+    "steps_per_epoch": 200,
+    "min_subset": 50,
+    "filtering_seeds": 2,
+    "curriculum_seeds": 2,
+    "curriculum_patience": 3,
+}
 # What differs from the defaults above, which are those of `digits`.
 TASK_DEFAULTS: dict[str, dict[str, Any]] = {
     "digits": {"slots": 32},  # measuring would take longer than the crowd
@@ -131,6 +144,22 @@ TASK_DEFAULTS: dict[str, dict[str, Any]] = {
         "steps_per_epoch": 200,
         "min_subset": 50,
     },
+    "cifar10": {
+        "num_models": 96,
+        "network": "lenet",
+        "width": 8,
+        "batch_size": 64,
+        "learning_rate": 1e-3,
+        "epochs": 15,
+        "patience": 3,
+        "steps_per_epoch": 150,
+        "min_subset": 100,
+        "filtering_seeds": 2,
+        "curriculum_seeds": 2,
+        "curriculum_patience": 3,
+    },
+    "sst2": _SENTENCES,
+    "snli": _SENTENCES | {"num_models": 96},
 }
 # One object: another would be a different static argument, and compiled for again. The rate is each network's own.
 ADAM = optax.adam(1.0)
@@ -205,7 +234,7 @@ def _check(settings: Settings) -> None:
     )
     bounds = dict.fromkeys(at_least_one.split(), (1, None)) | {
         "seed": (0, 2**31 - 1),
-        "num_models": (4, None),  # two halves of at least two
+        "num_models": (2, None),
         "max_corruption": (0, 1),
         "min_width": (0, settings.width),
         "learning_rate_factor": (1, None),

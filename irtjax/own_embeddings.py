@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from irtjax.tasks.task import PADDING
 
+NO_WORD = jnp.iinfo(jnp.int32).max  # a number that no vocabulary has
 DECAY, DECAY_SQUARE, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as optax has them
 
 
@@ -46,8 +47,14 @@ def renumber(inputs: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple[jax.Array,
     vocabulary has.
     """
     places = jnp.concatenate([jnp.full(1, PADDING), *(sentence.ravel() for sentence in inputs)]).astype(jnp.int32)
-    words = jnp.unique(places, size=places.size, fill_value=jnp.iinfo(jnp.int32).max)
+    words = jnp.unique(places, size=places.size, fill_value=NO_WORD)
     return words, tuple(jnp.searchsorted(words, sentence.astype(jnp.int32)) for sentence in inputs)
+
+
+def pad_rows(words: jax.Array, rows: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
+    """Words (U,) and what belongs to them (U, D), filled up to a given number with no words."""
+    missing = size - words.size
+    return jnp.pad(words, (0, missing), constant_values=NO_WORD), jnp.pad(rows, ((0, missing), (0, 0)))
 
 
 def rows_of(embeddings: jax.Array, words: jax.Array) -> jax.Array:

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import optax
 
 from irtjax.device_data import Data, accuracy, take
+from irtjax.hashing import permute
 from irtjax.networks import Network, Parameters
-from irtjax.own_embeddings import Owned, renumber, rows_of, start_moments, update
+from irtjax.own_embeddings import Owned, pad_rows, renumber, rows_of, start_moments, update
 
-WINDOW = 16  # minibatches of text that are drawn together and sorted by length
+WINDOW = 64  # minibatches of text that are drawn together and sorted by length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +105,7 @@ def is_training(trainer: Trainer, learners: Learner) -> jax.Array:
 def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, num_steps: int | jax.Array) -> Learner:
     """`num_steps` minibatches for each network from the first `size` examples of its order.
 
-    The prefix is shuffled anew each epoch and read from its beginning: no example returns before all others have been
+    The prefix is permuted anew each epoch and read from its beginning: no example returns before all others have been
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
     Minibatches of text are of examples of similar length: `WINDOW` of them are drawn at once, their examples sorted by
@@ -119,26 +120,30 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
         num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
     """
     keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
-    shuffled = jax.vmap(_shuffle)(keys[:, 0], plans.order, plans.size)
-    batch = trainer.batch_size
+    batch, last = trainer.batch_size, jnp.max(num_steps)
 
-    def places(first, count):
-        return (first * batch + jnp.arange(count * batch))[None] % plans.size[:, None]
+    def draw(first, count):
+        """Examples (G, count · batch) of so many minibatches from the `first` on."""
+        places = (first * batch + jnp.arange(count * batch))[None] % plans.size[:, None]
+        return jnp.take_along_axis(plans.order, jax.vmap(permute)(keys[:, 0], places, plans.size), axis=1)
 
-    def advance(carry, at, chosen, level=None):
-        cut = None if level is None else trainer.buckets[level]
-        step = functools.partial(_step, trainer, data, cut)
-        new = jax.vmap(step)(*carry, jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at), plans, chosen)
+    def gradients(carry, at, chosen, cut):
+        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at)
+        return jax.vmap(functools.partial(_gradient, trainer, data, cut))(carry[0], step_keys, plans.labels, chosen)
+
+    def descend(carry, at, gradient):
+        new = jax.vmap(functools.partial(_descend, trainer))(*carry, gradient, plans.learning_rate)
         return new if jnp.ndim(num_steps) == 0 else jax.vmap(tree_where)(at < num_steps, new, carry)
 
     def image_step(at, carry):
-        return advance(carry, at, jnp.take_along_axis(shuffled, places(at, 1), axis=1))
+        return descend(carry, at, gradients(carry, at, draw(at, 1), None))
 
-    levels = [functools.partial(advance, level=level) for level in range(len(trainer.buckets))]
+    # gradients alone: parameters that went in and out of a branch would be copied
+    levels = [functools.partial(gradients, cut=cut) for cut in trainer.buckets]
 
     def text_window(window, carry):
         count = jnp.minimum(WINDOW, last - window * WINDOW)  # minibatches; fewer in the last window
-        drawn = jnp.take_along_axis(shuffled, places(window * WINDOW, WINDOW), axis=1)
+        drawn = draw(window * WINDOW, WINDOW)
         beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
         by_length = jnp.argsort(jnp.where(beyond, len(trainer.buckets), data.bucket[drawn]), axis=1)
         drawn = jnp.take_along_axis(drawn, by_length, axis=1)
@@ -147,11 +152,11 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
 
         def text_step(at, carry):
             chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
-            return jax.lax.switch(data.bucket[chosen].max().astype(jnp.int32), levels, carry, at, chosen)
+            level = data.bucket[chosen].max().astype(jnp.int32)
+            return descend(carry, at, jax.lax.switch(level, levels, carry, at, chosen))
 
         return jax.lax.fori_loop(window * WINDOW, window * WINDOW + count, text_step, carry)
 
-    last = jnp.max(num_steps)
     carry = (learners.parameters, learners.optimizer_state)
     if trainer.buckets:
         carry = jax.lax.fori_loop(0, -(-last // WINDOW), text_window, carry)
@@ -160,36 +165,36 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
     return learners._replace(parameters=carry[0], optimizer_state=carry[1])
 
 
-def _shuffle(key, order, size):
-    # a uniform draw a place, and 2 for places past the prefix: sorting shuffles the prefix and leaves it in front
-    draws = jnp.where(jnp.arange(order.shape[0]) < size, jax.random.uniform(key, order.shape), 2.0)
-    return order[jnp.argsort(draws)]
-
-
-def _step(trainer, data, cut, parameters, optimizer_state, key, plan, chosen):
-    """One gradient step of one network on the training examples `chosen`."""
+def _gradient(trainer, data, cut, parameters, key, labels, chosen):
+    """Gradient of one network's loss on the examples `chosen`; with vectors of its own, of their rows too."""
     augment_key, dropout_key = jax.random.split(key)
     inputs = take(data.inputs, chosen, cut)
     if trainer.augment is not None:
         inputs = trainer.augment(augment_key, inputs)
-    labels = plan.labels[chosen].astype(jnp.int32)
 
     def loss(network, embeddings, inputs):
         logits = trainer.network.logits(network, embeddings, inputs, dropout_key)
-        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels[chosen].astype(jnp.int32)).mean()
+
+    if not trainer.own_embeddings:
+        return jax.grad(loss)(parameters, data.embeddings, inputs)
+    words, inputs = renumber(inputs)
+    gradient, by_row = jax.grad(loss, (0, 1))(parameters.network, rows_of(parameters.embeddings, words), inputs)
+    return gradient, pad_rows(words, by_row, trainer.batch_size * sum(trainer.buckets[-1]) + 1)
+
+
+def _descend(trainer, parameters, optimizer_state, gradient, learning_rate):
+    """One step of one network down its gradient."""
 
     def improve(network, state, gradient):
         updates, state = trainer.optimizer.update(gradient, state, network)
-        return optax.apply_updates(network, jax.tree.map(lambda update: plan.learning_rate * update, updates)), state
+        return optax.apply_updates(network, jax.tree.map(lambda update: learning_rate * update, updates)), state
 
     if not trainer.own_embeddings:
-        return improve(parameters, optimizer_state, jax.grad(loss)(parameters, data.embeddings, inputs))
-    network, embeddings = parameters
-    state, moments = optimizer_state
-    words, inputs = renumber(inputs)
-    gradient, by_row = jax.grad(loss, (0, 1))(network, rows_of(embeddings, words), inputs)
-    network, state = improve(network, state, gradient)
-    embeddings, moments = update(embeddings, moments, words, by_row, plan.learning_rate)
+        return improve(parameters, optimizer_state, gradient)
+    gradient, rows = gradient
+    network, state = improve(parameters.network, optimizer_state[0], gradient)
+    embeddings, moments = update(parameters.embeddings, optimizer_state[1], *rows, learning_rate)
     return Owned(network, embeddings), (state, moments)
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from irtjax.hashing import random_bits
 from irtjax.tasks.task import ImageFormat
 
 
@@ -88,7 +89,7 @@ def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
     dropped = round(256 * rate)
     if key is None or dropped == 0:
         return x
-    words = jax.random.bits(key, (-(-x.size // 4),), jnp.uint32)
+    words = random_bits(key, -(-x.size // 4))
     draws = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1)[: x.size].reshape(x.shape)
     return jnp.where(draws >= dropped, x * (256 / (256 - dropped)), 0)
 
