@@ -4,6 +4,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from irtjax.cache import cached
 from irtjax.pool import LADDER, Job, begin, fill, train_slots
 
 PROBE_SECONDS = 0.3  # that a measurement should last
+MOST_STEPS = 4**6  # that it may take to do so
 TOLERANCE = 0.05  # a larger pool must be faster by this share: it takes more memory, and ends with more empty slots
 MEMORY_SHARE = 0.5  # of a device's memory that the pool may fill
 
@@ -50,18 +52,23 @@ def remembered(job: Job, key: Iterable[object]) -> int:
 
 
 def _rate(job: Job) -> tuple[float, float]:
-    """Minibatches a second of a full pool, and bytes of a slot."""
+    """Minibatches a second of a full pool, and bytes that a device needs a slot."""
     pool = fill(job, begin(job))
     live, steps, seconds = np.ones(pool.numbers.size, bool), 1, 0.0
     # the first call compiles
     learners = jax.block_until_ready(train_slots(job, pool.learners, pool.plans, live, steps))
-    while seconds < PROBE_SECONDS and steps < job.steps_per_epoch:
-        steps = min(4 * steps, job.steps_per_epoch)
+    while seconds < PROBE_SECONDS and steps < MOST_STEPS:
+        steps *= 4
         began = time.perf_counter()
         learners = jax.block_until_ready(train_slots(job, learners, pool.plans, live, steps))
         seconds = time.perf_counter() - began
-    state = sum(leaf.nbytes for leaf in jax.tree.leaves((learners, pool.plans)))
-    return pool.numbers.size * steps / seconds, state / pool.numbers.size
+    return pool.numbers.size * steps / seconds, _bytes_in_use(job.mesh, (learners, pool.plans)) / job.slots
+
+
+def _bytes_in_use(mesh: jax.sharding.Mesh, state: Any) -> float:
+    """Bytes that a device has needed so far; where it does not tell, those of the state and as many again."""
+    statistics = mesh.devices.flat[0].memory_stats() or {}
+    return statistics.get("peak_bytes_in_use", 2 * sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / mesh.size)
 
 
 def _memory(mesh: jax.sharding.Mesh) -> float:

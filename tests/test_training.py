@@ -1,5 +1,7 @@
 """Training: which examples are seen, when it stops, and how text is cut."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -192,3 +194,21 @@ def test_images_are_put_on_the_device_as_they_are():
     assert data.inputs.dtype == jnp.uint8
     assert data.embeddings is None
     np.testing.assert_array_equal(data.test.labels, task.test.labels)
+
+
+def test_only_the_words_of_the_minibatches_are_trained():
+    task = sentences([3, 1, 2, 4])  # words 2 to 5
+    widths = set()
+    trainer = dataclasses.replace(text_trainer(widths, batch_size=2), own_embeddings=True)
+    data = to_device(task)
+    trainer = dataclasses.replace(
+        trainer, network=trainer.network._replace(init=lambda key, width: jnp.ones(9)), optimizer=optax.sgd(0.0)
+    )
+    plans = Plan(
+        jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
+    )
+    plans = jax.tree.map(lambda leaf: leaf[None], plans)
+    learners = jax.vmap(lambda plan: training.start(trainer, plan, data.embeddings))(plans)
+    after = training.train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
+    changed = (np.asarray(after) != np.eye(9)).any(axis=1)
+    np.testing.assert_array_equal(np.flatnonzero(changed[1:]) + 1, [2, 3, 4, 5])
