@@ -17,11 +17,11 @@ import numpy as np
 from absl import flags
 
 from benchmarks import flops
-from experiments import app, settings
+from experiments import app, building, settings
 from experiments.stages.crowd import choose_members
 from irtjax import pool_size
-from irtjax.crowd import gold_of, plan_member, rows_of
 from irtjax.device_data import take, to_device
+from irtjax.members import gold_of, plan_member, rows_of
 from irtjax.pool import EMPTY, Job, begin, default_mesh, fill, train_slots
 from irtjax.tasks.task import PADDING
 from irtjax.training import Trainer
@@ -65,8 +65,8 @@ def main() -> None:
     """Measures and prints."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = settings.load_task(chosen, settings.DATA_DIR.value)
-    trainer = settings.make_trainer(chosen, task, chosen.patience)
+    task = building.load_task(chosen, settings.DATA_DIR.value)
+    trainer = building.make_trainer(chosen, task, chosen.patience)
     sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
     devices = default_mesh(max(sizes)).size
     members = choose_members(dataclasses.replace(chosen, num_models=max(2, *sizes)), task)

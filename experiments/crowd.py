@@ -9,7 +9,7 @@ durations and expected numbers.
 
 from absl import flags
 
-from experiments import app, settings
+from experiments import app, building, settings
 from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
 
@@ -27,7 +27,7 @@ def main() -> None:
     """Trains the crowd, or what is left of it."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = settings.load_task(chosen, settings.DATA_DIR.value)
+    task = building.load_task(chosen, settings.DATA_DIR.value)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 
     def work(folder):

@@ -10,7 +10,7 @@ On 2 CPU cores: digits about 1 minute, mnist about 11 minutes.
 
 from absl import flags
 
-from experiments import app, settings
+from experiments import app, building, settings
 from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
 from irtjax import InputError
@@ -25,7 +25,7 @@ def main() -> None:
     chosen = settings.from_flags()
     if chosen.num_models < 4:
         raise InputError(f"--num_models={chosen.num_models}: expected at least 4, for two halves of at least two")
-    task = settings.load_task(chosen, settings.DATA_DIR.value)
+    task = building.load_task(chosen, settings.DATA_DIR.value)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 
     def with_checkpoints(name, work):

@@ -4,19 +4,11 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
-import jax
-import optax
 from absl import flags
-from tqdm import tqdm
 
-from experiments.progress import reading_bar
-from irtjax import InputError, networks, pool_size, tasks
-from irtjax.augmentation import flip_and_shift
+from irtjax import InputError, networks, tasks
 from irtjax.inference.svi import PRIORS
-from irtjax.pool import Job
-from irtjax.tasks.task import TextFormat, sample_training
 from irtjax.tasks.vectors import KINDS as VECTORS
-from irtjax.training import Trainer
 
 ABILITIES = ("ml", "map")
 
@@ -161,8 +153,6 @@ TASK_DEFAULTS: dict[str, dict[str, Any]] = {
     "sst2": _SENTENCES,
     "snli": _SENTENCES | {"num_models": 96},
 }
-# One object: another would be a different static argument, and compiled for again. The rate is each network's own.
-ADAM = optax.adam(1.0)
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
 DATA_DIR = flags.DEFINE_string(
@@ -251,63 +241,3 @@ def _check(settings: Settings) -> None:
             raise InputError(f"--{name}={value}: expected {limit}")
     if not 0 < settings.learning_rate < float("inf"):
         raise InputError(f"--learning_rate={settings.learning_rate}: expected a positive number")
-
-
-def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
-    """The task with its data.
-
-    Raises:
-        InputError: they are not there, or too few for the settings.
-    """
-    options = {name: getattr(settings, name) for name in ("dataset", "glove", "vectors", "test_labels", "item_ids")}
-    options = {name: value for name, value in options.items() if value}
-    with reading_bar() as on_progress:
-        task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
-    if settings.train_examples:
-        task = sample_training(task, settings.train_examples, settings.seed)
-    check_task(settings, task)
-    return task
-
-
-def check_task(settings: Settings, task: tasks.Task) -> None:
-    """Refuses settings that the task is too small for.
-
-    Raises:
-        InputError: names the flag.
-    """
-    num_examples = len(task.train.labels)
-    for name in settings.networks:
-        if name not in networks.choices(task):
-            raise InputError(
-                f"--network={name}: cannot read {task.name}, choose of {', '.join(networks.choices(task))}"
-            )
-    if settings.min_subset > num_examples:
-        raise InputError(f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples")
-    if settings.mislabelled > 0 and round(settings.mislabelled * num_examples) < 1:
-        raise InputError(
-            f"--mislabelled={settings.mislabelled}: not one of {num_examples} training labels; 0 leaves the stage out"
-        )
-
-
-def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
-    """The trainer that all stages share, but for their patience and, in a mixed crowd, the network."""
-    text = isinstance(task.format, TextFormat)
-    return Trainer(
-        network=networks.build(network or settings.networks[0], task, settings.width),
-        optimizer=ADAM,
-        batch_size=settings.batch_size,
-        patience=patience,
-        max_epochs=settings.epochs,
-        buckets=task.format.buckets if text else (),
-        own_embeddings=settings.train_embeddings,
-        augment=None if text or not task.format.flips else flip_and_shift,
-    )
-
-
-def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
-    """`--slots`, or what is fastest here: measured once for this network and task, and remembered."""
-    if settings.slots:
-        return settings.slots
-    shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
-    key = (network, settings.width, settings.batch_size, shapes, task.num_classes, job.num_networks)
-    return pool_size.remembered(job, key)

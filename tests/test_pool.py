@@ -9,7 +9,7 @@ import optax
 import pytest
 from conftest import mesh_of
 
-from irtjax import crowd, networks, pool, pool_size, tasks
+from irtjax import members, networks, pool, pool_size, tasks
 from irtjax.checkpoints import Checkpoints
 from irtjax.device_data import accuracy, to_device
 from irtjax.pool import EMPTY, Job
@@ -17,7 +17,7 @@ from irtjax.training import Trainer
 
 TASK = tasks.load("digits")
 TRAINER = Trainer(networks.build("mlp", TASK, 8), optax.adam(1.0), batch_size=32, patience=2, max_epochs=12)
-MEMBERS = crowd.sample_members(
+MEMBERS = members.sample_members(
     11, 1197, 0, min_subset=20, max_corruption=0.6, learning_rate=2e-2, width=8, min_width=3, networks=["mlp"]
 )
 
@@ -26,9 +26,9 @@ def job_of(num_devices=2, slots=2, **changes):
     mesh = mesh_of(num_devices)
     job = Job(
         trainer=TRAINER,
-        plan=crowd.plan_member,
-        rows=crowd.rows_of(MEMBERS),
-        shared=crowd.gold_of(TASK),
+        plan=members.plan_member,
+        rows=members.rows_of(MEMBERS),
+        shared=members.gold_of(TASK),
         data=to_device(TASK, mesh),
         steps_per_epoch=20,
         slots=slots,
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_job_is_refused(tmp_path):
         assert checkpoints.restore(job) is None
         assert not checkpoints.due
         checkpoints.save(pool.epoch(job, pool.fill(job, pool.begin(job))))
-        fewer = dataclasses.replace(job, rows=crowd.rows_of(MEMBERS[:5]))
+        fewer = dataclasses.replace(job, rows=members.rows_of(MEMBERS[:5]))
         with pytest.raises(tasks.InputError, match="checkpoint of 11 networks, not of 5"):
             checkpoints.restore(fewer)
 
@@ -147,7 +147,7 @@ def test_the_size_of_the_pool_is_chosen_once(tmp_path):
 
 
 def test_masked_units_stay_as_they_are():
-    _, handed = run(job_of(rows=crowd.rows_of(MEMBERS[:2])))
+    _, handed = run(job_of(rows=members.rows_of(MEMBERS[:2])))
     for number in (0, 1):
         mask = np.asarray(handed[number]["mask"].get_value())
         np.testing.assert_array_equal(mask, np.arange(8) < MEMBERS.width[number])
@@ -183,8 +183,8 @@ def test_the_size_is_measured(monkeypatch, tmp_path):
 
 
 def test_training_learns():
-    members = crowd.Members(*(np.array([value]) for value in (0, 5, 1197, 0.0, 5e-3, 32, "mlp")))
+    one = members.Members(*(np.array([value]) for value in (0, 5, 1197, 0.0, 5e-3, 32, "mlp")))
     trainer = dataclasses.replace(TRAINER, network=networks.build("mlp", TASK, 32), patience=5, max_epochs=15)
-    job = job_of(1, 1, trainer=trainer, rows=crowd.rows_of(members), steps_per_epoch=37)
+    job = job_of(1, 1, trainer=trainer, rows=members.rows_of(one), steps_per_epoch=37)
     _, handed = run(job)
     assert accuracy(trainer.network, handed[0], None, jax.tree.map(jnp.asarray, job.data.test)) > 0.94

@@ -6,25 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.building import make_trainer, pool_slots
 from experiments.progress import networks_bar
-from experiments.settings import Settings, make_trainer, pool_slots
+from experiments.settings import Settings
 from irtjax import InputError, ResponseMatrix, networks, write_responses
 from irtjax.checkpoints import Checkpoints
-from irtjax.crowd import (
-    Crowd,
-    Members,
-    assemble,
-    blank_answers,
-    flush,
-    gold_of,
-    plan_member,
-    read_members,
-    rows_of,
-    sample_members,
-    train_members,
-)
+from irtjax.crowd import Crowd, assemble, blank_answers, flush, train_members
 from irtjax.device_data import to_device
 from irtjax.files import write_csv
+from irtjax.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
 from irtjax.pool import Job, default_mesh, progress
 from irtjax.response_files import read_responses
 from irtjax.responses import concatenate_items

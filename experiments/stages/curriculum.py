@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from experiments.building import make_trainer
 from experiments.progress import CurriculumProgress
-from experiments.settings import Settings, make_trainer
+from experiments.settings import Settings
 from irtjax.curriculum import History, full_share, linear_share, root_share, train_curriculum
 from irtjax.device_data import to_device
 from irtjax.files import write_csv

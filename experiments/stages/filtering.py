@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from experiments.building import make_trainer, pool_slots
 from experiments.progress import networks_bar
-from experiments.settings import Settings, make_trainer, pool_slots
+from experiments.settings import Settings
 from irtjax.device_data import to_device
 from irtjax.files import write_csv
 from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking

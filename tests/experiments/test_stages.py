@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from experiments.settings import Settings, make_trainer
+from experiments.building import make_trainer
+from experiments.settings import Settings
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import tasks, training
 from irtjax.device_data import accuracy, to_device

@@ -1,0 +1,77 @@
+r"""What is it worth that a network which has stopped hands its slot to the next? A pool against groups that wait.
+
+  python -m benchmarks.regrouping --task=digits --num_models=384 --slots=32
+
+Trains the same crowd twice, with the same programs: through a pool, and in groups of as many members as the pool has
+slots, each group until its last member has stopped. Expected duration on 2 CPU cores: half a minute.
+"""
+
+import dataclasses
+import time
+
+import jax
+from absl import flags
+
+from experiments import app, building, settings
+from experiments.stages.crowd import choose_members
+from irtjax.device_data import to_device
+from irtjax.members import gold_of, plan_member, rows_of
+from irtjax.pool import EMPTY, Job, begin, close_ranks, default_mesh, epoch, fill
+
+_REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
+settings.define_flags(without=settings.AFTER_CROWD)
+
+
+def train(job: Job, regroup: bool) -> tuple[int, int]:
+    """Trains all networks; returns epochs of slots, and those of them in which a network was trained."""
+    pool, slots, used = begin(job), 0, 0
+    while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
+        pool = fill(job, pool)
+        slots, used = slots + pool.numbers.size, used + int((pool.numbers != EMPTY).sum())
+        pool = epoch(job, pool)
+        pool = close_ranks(job, pool) if regroup else pool
+    return slots, used
+
+
+def in_groups(job: Job) -> tuple[int, int]:
+    """The same, a full pool of networks at a time, none of which is replaced."""
+    size, total = job.slots * job.mesh.size, (0, 0)
+    for at in range(0, job.num_networks, size):
+        rows = jax.tree.map(lambda column, at=at: column[at : at + size], job.rows)
+        counts = train(dataclasses.replace(job, rows=rows), regroup=False)
+        total = total[0] + counts[0], total[1] + counts[1]
+    return total
+
+
+def main() -> None:
+    """Trains and prints."""
+    app.one_device_a_core()
+    chosen = settings.from_flags()
+    task = building.load_task(chosen, settings.DATA_DIR.value)
+    members = choose_members(chosen, task)
+    mesh = default_mesh(chosen.num_models)
+    job = Job(
+        building.make_trainer(chosen, task, chosen.patience),
+        plan_member,
+        rows_of(members),
+        gold_of(task),
+        to_device(task, mesh),
+        chosen.steps_per_epoch,
+        1,
+        mesh,
+    )
+    job = dataclasses.replace(job, slots=building.pool_slots(chosen, task, job, chosen.networks[0]))
+    seconds = {}
+    for _ in range(1 + _REPEATS.value):  # the first compiles
+        for name, work in (("pool", lambda: train(job, regroup=True)), ("groups", lambda: in_groups(job))):
+            began = time.perf_counter()
+            slots, used = work()
+            seconds.setdefault(name, []).append(time.perf_counter() - began)
+            if len(seconds[name]) == 1:
+                print(f"{name:6}  {slots:6d} epochs of slots, {used / slots:.1%} of them in use")
+    fastest = {name: min(values[1:]) for name, values in seconds.items()}
+    print(f"the pool of {job.slots} slots a device is {fastest['groups'] / fastest['pool']:.2f} times as fast")
+
+
+if __name__ == "__main__":
+    app.run(main)
