@@ -150,8 +150,9 @@ TASK_DEFAULTS: dict[str, dict[str, Any]] = {
         "curriculum_seeds": 2,
         "curriculum_patience": 3,
     },
-    "sst2": _SENTENCES,
-    "snli": _SENTENCES | {"num_models": 96},
+    # more corruption than (C - 1) / C of the labels would teach members to be wrong
+    "sst2": _SENTENCES | {"max_corruption": 0.5},
+    "snli": _SENTENCES | {"max_corruption": 0.65, "num_models": 96},
 }
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
