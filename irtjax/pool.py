@@ -147,11 +147,21 @@ def _classify(network, mesh, parameters, embeddings, split):
     return _on_slots(answer, mesh, "see")(parameters, embeddings, split)
 
 
-def _slot(leaf: jax.Array, at: int) -> np.ndarray:
-    """What a slot holds, from the device that holds it: a slice of the whole array would make all devices meet."""
-    on_device = leaf.shape[0] // len(leaf.addressable_shards)
-    shard = next(part for part in leaf.addressable_shards if (part.index[0].start or 0) == at // on_device * on_device)
-    return np.asarray(shard.data)[at % on_device]
+@jax.jit
+def _row(tree, at):
+    return jax.tree.map(lambda leaf: leaf[at], tree)
+
+
+def _slot(tree: Any, at: int) -> Any:
+    """What a slot holds, from the device that holds it: a slice of the whole arrays would make all devices meet."""
+    first = jax.tree.leaves(tree)[0]
+    on_device = first.shape[0] // len(first.addressable_shards)
+    start = at // on_device * on_device
+
+    def part(leaf):
+        return next(shard.data for shard in leaf.addressable_shards if (shard.index[0].start or 0) == start)
+
+    return jax.device_get(_row(jax.tree.map(part, tree), at - start))
 
 
 def default_mesh(num_networks: int) -> jax.sharding.Mesh:
@@ -237,7 +247,7 @@ def epoch(job: Job, pool: Pool) -> Pool:
         table[name][pool.numbers[live]] = np.asarray(getattr(learners, column))[live]
     stopped = np.flatnonzero(live & ~training)
     best = learners.best_parameters
-    done = tuple((int(pool.numbers[at]), jax.tree.map(lambda leaf, at=at: _slot(leaf, at), best)) for at in stopped)
+    done = tuple((int(pool.numbers[at]), _slot(best, at)) for at in stopped)
     numbers = np.where(training, pool.numbers, EMPTY)
     return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
 
