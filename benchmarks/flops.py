@@ -6,15 +6,19 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.interpreters import partial_eval as pe
+
+from irtjax.networks.layers import compute_dtype
 
 
 def of_products(function: Callable, *arguments) -> int:
     """Twice the multiplications of all matrix products and convolutions that a call performs; loops of known length.
 
     Elementwise work is not counted, so that a share of the product rate says how close a program is to nothing but
-    products.
+    products. Neither are products whose result nobody asks for.
     """
-    return _count(jax.make_jaxpr(function)(*arguments).jaxpr)
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+    return _count(pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0])
 
 
 def _count(jaxpr) -> int:
@@ -40,9 +44,10 @@ def _is_jaxpr(value) -> bool:
     return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
 
-def product_rate(size: int = 2048, repeats: int = 5) -> float:
-    """Operations a second of one large float32 product, by all of the default device's cores; the best of several."""
-    a = jax.random.normal(jax.random.key(0), (size, size))
+def product_rate(repeats: int = 5) -> float:
+    """Operations a second of one large product, by all cores of a CPU or one other device; the best of several."""
+    size = 2048 if jax.default_backend() == "cpu" else 16_384
+    a = jax.random.normal(jax.random.key(0), (size, size), compute_dtype(jnp.float32))
     multiply = jax.jit(jnp.matmul)
     jax.block_until_ready(multiply(a, a))
     best = math.inf

@@ -44,12 +44,10 @@ def check_task(settings: Settings, task: tasks.Task) -> None:
             raise InputError(
                 f"--network={name}: cannot read {task.name}, choose of {', '.join(networks.choices(task))}"
             )
+    if settings.train_embeddings and not isinstance(task.format, TextFormat):
+        raise InputError(f"--train_embeddings: {task.name} has no words")
     if settings.min_subset > num_examples:
         raise InputError(f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples")
-    if settings.mislabelled > 0 and round(settings.mislabelled * num_examples) < 1:
-        raise InputError(
-            f"--mislabelled={settings.mislabelled}: not one of {num_examples} training labels; 0 leaves the stage out"
-        )
 
 
 def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
@@ -71,6 +69,8 @@ def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> 
     """`--slots`, or what is fastest here: measured once for this network and task, and remembered."""
     if settings.slots:
         return settings.slots
+    trainer = job.trainer
+    words = None if job.data.embeddings is None else job.data.embeddings.shape
     shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
-    key = (network, settings.width, settings.batch_size, shapes, task.num_classes, job.num_networks)
-    return pool_size.remembered(job, key)
+    key = (network, settings.width, shapes, task.num_classes, words, trainer.batch_size, trainer.buckets)
+    return pool_size.remembered(job, (*key, trainer.own_embeddings, trainer.augment is not None, job.num_networks))

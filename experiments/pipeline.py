@@ -13,7 +13,7 @@ from absl import flags
 from experiments import app, building, settings
 from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
-from irtjax import InputError
+from irtjax import InputError, tasks
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 settings.define_flags()
@@ -23,9 +23,8 @@ def main() -> None:
     """Runs the stages that are not there yet, then the report."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    if chosen.num_models < 4:
-        raise InputError(f"--num_models={chosen.num_models}: expected at least 4, for two halves of at least two")
     task = building.load_task(chosen, settings.DATA_DIR.value)
+    _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, chosen)
 
     def with_checkpoints(name, work):
@@ -57,6 +56,21 @@ def main() -> None:
     pictures = report.write(chosen, task, directory)
     names = ", ".join(path.name for path in pictures)
     print(f"Done: {directory}/report.md, with the pictures {names}", flush=True)
+
+
+def _check(chosen: settings.Settings, task: tasks.Task) -> None:
+    """Refuses what stages after the crowd could not work with.
+
+    Raises:
+        InputError: names the flag.
+    """
+    num_members, num_examples = len(crowd.choose_members(chosen, task).seed), len(task.train.labels)
+    if num_members < 4:
+        raise InputError(f"--num_models={num_members}: expected at least 4, for two halves of at least two")
+    if chosen.mislabelled > 0 and round(chosen.mislabelled * num_examples) < 1:
+        raise InputError(
+            f"--mislabelled={chosen.mislabelled}: not one of {num_examples} training labels; 0 leaves the stage out"
+        )
 
 
 if __name__ == "__main__":

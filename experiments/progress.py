@@ -21,19 +21,17 @@ def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
 
 
 @contextlib.contextmanager
-def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress], None]]:
+def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress, int], None]]:
     """A bar over networks that have finished, with those in training and the range of validation accuracies.
 
-    Pools that come one after the other, as in a crowd of several architectures, share the bar.
+    Yields a function of a pool's progress, and of the number of networks that were finished in pools before it.
     """
     with _bar(description, num_networks, "networks") as bar:
-        before = 0
 
-        def on_progress(state: Progress) -> None:
-            nonlocal before
+        def on_progress(state: Progress, before: int = 0) -> None:
+            if bar.n == 0 < state.finished + before:
+                bar.initial = state.finished + before  # of an interrupted run: not done in the time that this one took
             bar.n = before + state.finished
-            if state.training + state.waiting == 0:
-                before = bar.n
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
 

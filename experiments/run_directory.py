@@ -72,6 +72,7 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
             raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
         other = "" if made_with == versions() else ", made with other package versions"
         print(f"{title}: reused from {folder}{other}", flush=True)
+        _remove_checkpoints(directory, name)  # of a run that was killed just after the stage was finished
         return folder
     print(title, flush=True)
     began = time.perf_counter()
@@ -79,10 +80,14 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
         work(partial)
         record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    _remove_checkpoints(directory, name)
+    return folder
+
+
+def _remove_checkpoints(directory: Path, name: str) -> None:
     shutil.rmtree(checkpoints_of(directory, name), ignore_errors=True)
     with contextlib.suppress(OSError):  # there are those of other stages, or none
         (directory / CHECKPOINTS).rmdir()
-    return folder
 
 
 def checkpoints_of(directory: Path, name: str) -> Path:

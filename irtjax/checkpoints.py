@@ -1,5 +1,7 @@
 """Pools on disk, by Orbax: a run that is killed goes on from the end of an epoch, to the same last bit."""
 
+import dataclasses
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from irtjax.files import whole_file
 from irtjax.pool import Job, Pool, resume, storable
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
+MOST_TIME = 10  # times as long as a checkpoint took, no other is due
 
 
 class Checkpoints:
@@ -32,7 +35,7 @@ class Checkpoints:
         options = ocp.CheckpointManagerOptions(max_to_keep=2, create=True)
         self._folder = folder
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
-        self._seconds, self._saved = seconds, time.monotonic()
+        self._seconds, self._saved, self._duration = seconds, time.monotonic(), 0.0
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -43,19 +46,31 @@ class Checkpoints:
     @property
     def due(self) -> bool:
         """Whether the last checkpoint is old enough for another."""
-        return time.monotonic() - self._saved >= self._seconds
+        return time.monotonic() - self._saved >= max(self._seconds, MOST_TIME * self._duration)
 
-    def slots(self, choose: Callable[[], int]) -> int:
-        """The size of the pool that the checkpoints are of, chosen now if there are none yet."""
-        path = self._folder / "slots.json"
-        if not path.exists():
-            slots = choose()
-            with whole_file(path) as partial:
-                partial.write_text(json.dumps(slots))
-        return json.loads(path.read_text())
+    def choose_slots(self, job: Job, choose: Callable[[], int]) -> Job:
+        """The job with the size of pool that the checkpoints are of, chosen now if there are none yet.
+
+        Raises:
+            InputError: the checkpoints are of other networks, examples or devices.
+        """
+        path, signature = self._folder / "job.json", _signature(job)
+        if path.exists():
+            found = json.loads(path.read_text())
+            if found["signature"] != signature:
+                raise InputError(
+                    f"{self._folder} holds a crowd in training with other members, data or number of devices: "
+                    "go on with those, or remove it"
+                )
+            return dataclasses.replace(job, slots=found["slots"])
+        job = dataclasses.replace(job, slots=choose())
+        with whole_file(path) as partial:
+            partial.write_text(json.dumps({"slots": job.slots, "signature": signature}) + "\n")
+        return job
 
     def save(self, pool: Pool) -> None:
         """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole."""
+        began = time.monotonic()
         state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
         state |= {
             f"learner_{at:04d}": np.asarray(storable(leaf)) for at, leaf in enumerate(jax.tree.leaves(pool.learners))
@@ -69,21 +84,15 @@ class Checkpoints:
         self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
         self._manager.wait_until_finished()
         self._saved = time.monotonic()
+        self._duration = self._saved - began
 
     def restore(self, job: Job) -> Pool | None:
-        """The pool as it was last saved, on the job's devices; None where none was.
-
-        Raises:
-            InputError: the folder holds a checkpoint of another job.
-        """
+        """The pool as it was last saved, on the job's devices; None where none was."""
         step = self._manager.latest_step()
         if step is None:
             return None
         state = self._manager.restore(step, args=ocp.args.StandardRestore())
         tables = {name: np.asarray(state[name]) for name in TABLES}
-        if tables["epochs"].size != job.num_networks:
-            held = tables["epochs"].size
-            raise InputError(f"{self._folder}: a checkpoint of {held} networks, not of {job.num_networks}: remove it")
         numbers = np.asarray(state.get("done", np.zeros(0, int)))
         stacked = _leaves(state, "done_")
         done = tuple((int(number), [leaf[at] for leaf in stacked]) for at, number in enumerate(numbers))
@@ -93,3 +102,13 @@ class Checkpoints:
 
 def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
     return [np.asarray(state[name]) for name in sorted(state) if name.startswith(prefix)]
+
+
+def _signature(job: Job) -> str:
+    """A digest of what a pool's state is the state of: members, labels, shapes of the data, devices."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves((job.rows, job.shared)):
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    shapes = [leaf.shape for leaf in jax.tree.leaves(job.data)]
+    digest.update(repr((shapes, job.mesh.size, job.steps_per_epoch)).encode())
+    return digest.hexdigest()

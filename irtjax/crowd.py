@@ -8,6 +8,8 @@ import jax
 import numpy as np
 import pandas as pd
 
+from irtjax.errors import InputError
+from irtjax.files import whole_file
 from irtjax.members import Members, in_subset
 from irtjax.pool import Job, Pool, begin, classify_all, train_all
 from irtjax.responses import MISSING, ResponseMatrix, grade, percent_correct
@@ -23,7 +25,11 @@ class Crowd(NamedTuple):
 
 
 def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> dict[str, np.ndarray]:
-    """A matrix (J, N) int8 of missing answers a split; in `folder`, files of what an interrupted run left there."""
+    """A matrix (J, N) int8 of missing answers a split; in `folder`, files of what an interrupted run left there.
+
+    Raises:
+        InputError: what it left is of another shape.
+    """
     answers = {}
     for name in SPLITS:
         shape = (num_members, len(task.split(name).labels))
@@ -32,8 +38,13 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> d
             continue
         path = folder / f"answers_{name}.npy"
         if not path.exists():
-            np.lib.format.open_memmap(path, mode="w+", dtype=np.int8, shape=shape)[:] = MISSING
+            with whole_file(path) as partial:
+                np.lib.format.open_memmap(partial, mode="w+", dtype=np.int8, shape=shape)[:] = MISSING
         answers[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
+        if answers[name].shape != shape:
+            raise InputError(
+                f"{path}: {answers[name].shape} answers of a crowd in training, not {shape}: remove {folder}"
+            )
     return answers
 
 

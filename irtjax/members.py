@@ -121,6 +121,11 @@ def read_members(path: str | Path) -> Members:
     missing = [name for name in ("subject_id", *Members._fields[1:]) if name not in table]
     if missing:
         raise InputError(f"{path}: no column {missing[0]!r}; members.csv of a crowd has it")
+    if table.empty:
+        raise InputError(f"{path}: no members")
+    if table.subject_id.duplicated().any():
+        row = table.subject_id.duplicated().idxmax()
+        raise InputError(f"{path}: row {row + 2}: subject_id {table.subject_id[row]} occurs twice")
     wrong = table.subject_id.astype(str).str.fullmatch(r"model_\d+").eq(False)
     if wrong.any():
         row = wrong.idxmax()

@@ -124,7 +124,7 @@ def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
 def _train(trainer, mesh, learners, plans, live, data, num_steps):
     def train(learners, plans, live, data, num_steps):
-        new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0))
+        new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
         return jax.vmap(tree_where)(live, new, learners)
 
     return _on_slots(train, mesh, "sssee")(learners, plans, live, data, num_steps)
@@ -279,10 +279,11 @@ def train_all(
 
     Args:
         job: what to do.
-        pool: from `begin`, or one that `on_epoch` was given, to go on from there.
+        pool: from `begin`, or from `resume`. Its arrays are used up.
         hand_over: called with the numbers (n,) of networks that have stopped and the parameters of their best epochs,
             with a leading axis of n; a few at a time, so that they can answer together.
-        on_epoch: called after each epoch of the pool. Networks that were handed over before are no longer in it.
+        on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that were handed
+            over before are no longer in it.
 
     Returns:
         The pool at its end, with epochs and accuracies of all networks.

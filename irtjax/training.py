@@ -16,9 +16,9 @@ import optax
 from irtjax.device_data import Data, accuracy, take
 from irtjax.hashing import permute
 from irtjax.networks import Network, Parameters
-from irtjax.own_embeddings import Owned, pad_rows, renumber, rows_of, start_moments, update
+from irtjax.own_embeddings import NO_WORD, Owned, pad_rows, renumber, rows_of, start_moments, update
 
-WINDOW = 64  # minibatches of text that are drawn together and sorted by length
+WINDOW = 64  # minibatches that are drawn together; of text, sorted by length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,15 +102,23 @@ def is_training(trainer: Trainer, learners: Learner) -> jax.Array:
     return (learners.epoch - learners.best_epoch < trainer.patience) & (learners.epoch < trainer.max_epochs)
 
 
-def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, num_steps: int | jax.Array) -> Learner:
+def train_epoch(
+    trainer: Trainer,
+    learners: Learner,
+    plans: Plan,
+    data: Data,
+    num_steps: int | jax.Array,
+    live: jax.Array | None = None,
+) -> Learner:
     """`num_steps` minibatches for each network from the first `size` examples of its order.
 
     The prefix is permuted anew each epoch and read from its beginning: no example returns before all others have been
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
     Minibatches of text are of examples of similar length: `WINDOW` of them are drawn at once, their examples sorted by
-    length and dealt out again, a length at a time in an order that is random but the same for all networks. So padding
-    costs little even though all networks must pad to the longest.
+    length and dealt out again, a length at a time, in an order that is mixed but the same for all networks and epochs.
+    So padding costs little even though all networks must pad to the longest. Within a window, the rule above does not
+    hold: a training set smaller than a window has each example in it several times.
 
     Args:
         trainer: how.
@@ -118,50 +126,46 @@ def train_epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, nu
         plans: theirs.
         data: the task.
         num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
+        live: (G,) which of them matter; None for all. The others are trained on something, at no more cost to these.
     """
     keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
     batch, last = trainer.batch_size, jnp.max(num_steps)
+    live = jnp.ones(plans.size.shape, bool) if live is None else live
 
-    def draw(first, count):
-        """Examples (G, count · batch) of so many minibatches from the `first` on."""
-        places = (first * batch + jnp.arange(count * batch))[None] % plans.size[:, None]
-        return jnp.take_along_axis(plans.order, jax.vmap(permute)(keys[:, 0], places, plans.size), axis=1)
-
-    def gradients(carry, at, chosen, cut):
+    def gradients(parameters, at, chosen, cut):
         step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at)
-        return jax.vmap(functools.partial(_gradient, trainer, data, cut))(carry[0], step_keys, plans.labels, chosen)
-
-    def descend(carry, at, gradient):
-        new = jax.vmap(functools.partial(_descend, trainer))(*carry, gradient, plans.learning_rate)
-        return new if jnp.ndim(num_steps) == 0 else jax.vmap(tree_where)(at < num_steps, new, carry)
-
-    def image_step(at, carry):
-        return descend(carry, at, gradients(carry, at, draw(at, 1), None))
+        return jax.vmap(functools.partial(_gradient, trainer, data, cut))(parameters, step_keys, plans.labels, chosen)
 
     # gradients alone: parameters that went in and out of a branch would be copied
-    levels = [functools.partial(gradients, cut=cut) for cut in trainer.buckets]
+    levels = [functools.partial(gradients, cut=cut) for cut in trainer.buckets or (None,)]
 
-    def text_window(window, carry):
-        count = jnp.minimum(WINDOW, last - window * WINDOW)  # minibatches; fewer in the last window
-        drawn = draw(window * WINDOW, WINDOW)
-        beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
-        by_length = jnp.argsort(jnp.where(beyond, len(trainer.buckets), data.bucket[drawn]), axis=1)
-        drawn = jnp.take_along_axis(drawn, by_length, axis=1)
-        draws = jax.random.uniform(jax.random.key(window), (WINDOW,))
-        turns = jnp.argsort(jnp.where(jnp.arange(WINDOW) < count, draws, 2.0))
+    def window(number, carry):
+        count = jnp.minimum(WINDOW, last - number * WINDOW)  # minibatches; fewer in the last window
+        places = (number * WINDOW * batch + jnp.arange(WINDOW * batch))[None] % plans.size[:, None]
+        drawn = jnp.take_along_axis(plans.order, jax.vmap(permute)(keys[:, 0], places, plans.size), axis=1)
+        turns = jnp.arange(WINDOW)
+        if trainer.buckets:
+            beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
+            by_length = jnp.argsort(jnp.where(beyond, len(levels), data.bucket[drawn]), axis=1)
+            drawn = jnp.take_along_axis(drawn, by_length, axis=1)
+            draws = jax.random.uniform(jax.random.key(number), (WINDOW,))
+            turns = jnp.argsort(jnp.where(turns < count, draws, 2.0))
 
-        def text_step(at, carry):
+        def step(at, carry):
             chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
-            level = data.bucket[chosen].max().astype(jnp.int32)
-            return descend(carry, at, jax.lax.switch(level, levels, carry, at, chosen))
+            active = live & (at < num_steps)
+            if trainer.buckets:
+                level = jnp.where(active[:, None], data.bucket[chosen], 0).max().astype(jnp.int32)
+                gradient = jax.lax.switch(level, levels, carry[0], at, chosen)
+            else:
+                gradient = levels[0](carry[0], at, chosen)
+            keep = jnp.ndim(num_steps) > 0
+            descend = functools.partial(_descend, trainer, keep)
+            return jax.vmap(descend)(*carry, gradient, plans.learning_rate, active)
 
-        return jax.lax.fori_loop(window * WINDOW, window * WINDOW + count, text_step, carry)
+        return jax.lax.fori_loop(number * WINDOW, number * WINDOW + count, step, carry)
 
-    carry = (learners.parameters, learners.optimizer_state)
-    if trainer.buckets:
-        carry = jax.lax.fori_loop(0, -(-last // WINDOW), text_window, carry)
-    else:
-        carry = jax.lax.fori_loop(0, last, image_step, carry)
+    carry = jax.lax.fori_loop(0, -(-last // WINDOW), window, (learners.parameters, learners.optimizer_state))
     return learners._replace(parameters=carry[0], optimizer_state=carry[1])
 
 
@@ -183,18 +187,23 @@ def _gradient(trainer, data, cut, parameters, key, labels, chosen):
     return gradient, pad_rows(words, by_row, trainer.batch_size * sum(trainer.buckets[-1]) + 1)
 
 
-def _descend(trainer, parameters, optimizer_state, gradient, learning_rate):
-    """One step of one network down its gradient."""
+def _descend(trainer, can_wait, parameters, optimizer_state, gradient, learning_rate, active):
+    """One step of one network down its gradient; none, if networks can wait and this one is not active."""
 
     def improve(network, state, gradient):
-        updates, state = trainer.optimizer.update(gradient, state, network)
-        return optax.apply_updates(network, jax.tree.map(lambda update: learning_rate * update, updates)), state
+        updates, new_state = trainer.optimizer.update(gradient, state, network)
+        new = optax.apply_updates(network, jax.tree.map(lambda update: learning_rate * update, updates))
+        return tree_where(active, (new, new_state), (network, state)) if can_wait else (new, new_state)
 
     if not trainer.own_embeddings:
         return improve(parameters, optimizer_state, gradient)
-    gradient, rows = gradient
+    gradient, (words, rows) = gradient
     network, state = improve(parameters.network, optimizer_state[0], gradient)
-    embeddings, moments = update(parameters.embeddings, optimizer_state[1], *rows, learning_rate)
+    moments = optimizer_state[1]
+    if can_wait:  # without choosing between whole tables
+        words = jnp.where(active, words, NO_WORD)
+        moments = moments._replace(steps=jnp.where(active, moments.steps, moments.steps - 1))
+    embeddings, moments = update(parameters.embeddings, moments, words, rows, learning_rate)
     return Owned(network, embeddings), (state, moments)
 
 

@@ -9,7 +9,7 @@ import optax
 import pytest
 from conftest import mesh_of
 
-from irtjax import members, networks, pool, pool_size, tasks
+from irtjax import InputError, members, networks, pool, pool_size, tasks
 from irtjax.checkpoints import Checkpoints
 from irtjax.device_data import accuracy, to_device
 from irtjax.pool import EMPTY, Job
@@ -129,21 +129,20 @@ def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, at):
         np.testing.assert_array_equal(getattr(again, name), getattr(end, name))
 
 
-def test_a_checkpoint_of_another_job_is_refused(tmp_path):
+def test_checkpoints_are_of_one_job(tmp_path):
     job = job_of()
     with Checkpoints(tmp_path, seconds=60) as checkpoints:
         assert checkpoints.restore(job) is None
+        assert checkpoints.choose_slots(job, lambda: 3).slots == 3
+        assert checkpoints.choose_slots(job, lambda: 5).slots == 3  # chosen once
         assert not checkpoints.due
-        checkpoints.save(pool.epoch(job, pool.fill(job, pool.begin(job))))
-        fewer = dataclasses.replace(job, rows=members.rows_of(MEMBERS[:5]))
-        with pytest.raises(tasks.InputError, match="checkpoint of 11 networks, not of 5"):
-            checkpoints.restore(fewer)
-
-
-def test_the_size_of_the_pool_is_chosen_once(tmp_path):
-    with Checkpoints(tmp_path, seconds=60) as checkpoints:
-        assert checkpoints.slots(lambda: 3) == 3
-        assert checkpoints.slots(lambda: 5) == 3
+        for other in (
+            dataclasses.replace(job, rows=members.rows_of(MEMBERS[:5])),
+            dataclasses.replace(job, rows=job.rows._replace(learning_rate=job.rows.learning_rate * 2)),
+            job_of(num_devices=1),
+        ):
+            with pytest.raises(InputError, match="with other members, data or number of devices"):
+                checkpoints.choose_slots(other, lambda: 3)
 
 
 def test_masked_units_stay_as_they_are():

@@ -35,7 +35,7 @@ def choose_members(settings: Settings, task: Task) -> Members:
         return _read_members(settings, task)
     return sample_members(
         settings.num_models,
-        len(task.train.labels),
+        len(task.train.labels) - settings.out_of_bag,  # a member that saw everything would have no answer left
         settings.seed,
         min_subset=settings.min_subset,
         max_corruption=settings.max_corruption,
@@ -105,18 +105,19 @@ def train(
                 slots=1,
                 mesh=mesh,
             )
+            before = sum(done.size for done, _ in pools)
             choose = functools.partial(pool_slots, settings, task, job, network)
             work = functools.partial(train_members, task=task, places=places, answers=answers)
             work = functools.partial(work, out_of_bag=settings.out_of_bag)
             if checkpoints is None:
                 job = dataclasses.replace(job, slots=choose())
-                pool = work(job, on_epoch=lambda pool: on_progress(progress(pool)))
+                pool = work(job, on_epoch=lambda pool, before=before: on_progress(progress(pool), before))
             else:
                 with Checkpoints(checkpoints / network, checkpoint_seconds) as keeper:
-                    job = dataclasses.replace(job, slots=keeper.slots(choose))
+                    job = keeper.choose_slots(job, choose)
 
-                    def on_epoch(pool, keeper=keeper):
-                        on_progress(progress(pool))
+                    def on_epoch(pool, keeper=keeper, before=before):
+                        on_progress(progress(pool), before)
                         if keeper.due:
                             flush(answers)
                             keeper.save(pool)

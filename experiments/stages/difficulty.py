@@ -12,6 +12,7 @@ from experiments.progress import fit_bar
 from experiments.settings import Settings
 from irtjax import Fit, ResponseMatrix
 from irtjax.inference.svi import PRIORS
+from irtjax.responses import MISSING
 
 MAX_STEPS = 4000
 
@@ -38,6 +39,12 @@ def halves(responses: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
     return even, odd
 
 
+def common_items(halves: tuple[ResponseMatrix, ResponseMatrix]) -> list[ResponseMatrix]:
+    """The items that subjects of both halves have answered: out of bag, some may have none in one of them."""
+    both = np.logical_and(*((half.values != MISSING).any(axis=0) for half in halves))
+    return [ResponseMatrix(half.values[:, both], half.subject_ids, half.item_ids[both]) for half in halves]
+
+
 def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
     """Writes a folder of result files a kind of priors, and `reliability.json`."""
     fits = {}
@@ -46,7 +53,7 @@ def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
         irtjax.write_fit(fits[priors], folder / priors)
     by_half = [
         fit(half, settings.priors, settings.seed, f"half {number}").difficulty
-        for number, half in enumerate(halves(responses), start=1)
+        for number, half in enumerate(common_items(halves(responses)), start=1)
     ]
     reliability = {
         "split_half_spearman": float(spearmanr(*by_half).statistic),

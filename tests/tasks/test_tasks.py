@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from irtjax import InputError, tasks
-from irtjax.tasks.task import SPLITS
+from irtjax.tasks.task import SPLITS, sample_training
 
 
 def test_digits_splits_cover_the_data_once_and_ids_lead_back_to_it():
@@ -53,3 +53,16 @@ def test_options_that_a_task_would_not_look_at_are_refused():
         tasks.load("sst2", vectors="elmo")
     with pytest.raises(InputError, match="embedding_dim=0: expected at least 1"):
         tasks.load("sst2", embedding_dim=0)
+
+
+def test_a_sample_of_the_training_split():
+    task = tasks.load("digits")
+    some = sample_training(task, 100, seed=1)
+    at = np.flatnonzero(np.isin(task.train.ids, some.train.ids))
+    assert at.size == 100
+    np.testing.assert_array_equal(some.train.inputs, task.train.inputs[at])
+    np.testing.assert_array_equal(some.train.labels, task.train.labels[at])
+    np.testing.assert_array_equal(some.test.ids, task.test.ids)
+    assert (sample_training(task, 100, seed=2).train.ids != some.train.ids).any()
+    with pytest.raises(InputError, match="a sample of 5000 training examples: digits has 1197"):
+        sample_training(task, 5000, seed=0)
