@@ -20,6 +20,7 @@ import pytest
 from irtjax import ResponseMatrix
 from irtjax.device_data import Data, answerable
 from irtjax.tasks import Split
+from irtjax.tasks.task import Task, TextFormat
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"
@@ -69,3 +70,15 @@ def data_of(inputs: np.ndarray, labels: np.ndarray) -> Data:
     split = Split(np.asarray(inputs), np.asarray(labels, np.int32), np.arange(len(labels)).astype(str))
     shelves = answerable(split)
     return jax.device_put(Data(split.inputs, None, None, shelves, shelves, shelves))
+
+
+BUCKETS = ((2,), (5,), (9,))
+
+
+def sentences(lengths):
+    """A text task whose example i is `lengths[i]` times word 2 + i % 7."""
+    words = np.zeros((len(lengths), 9), np.uint16)
+    for at, length in enumerate(lengths):
+        words[at, :length] = 2 + at % 7
+    split = Split((words,), np.zeros(len(lengths), np.int32), np.arange(len(lengths)).astype(str))
+    return Task("toy", split, split, split, ("a", "b"), TextFormat(("",) * 9, np.eye(9, dtype=np.float32), BUCKETS))

@@ -7,13 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conftest import data_of
+from conftest import BUCKETS, data_of, sentences
 
 from irtjax import training
 from irtjax.device_data import ANSWER_BLOCK, Data, accuracy, answerable, classify, take, to_device
 from irtjax.networks import Network
 from irtjax.tasks import Split, load
-from irtjax.tasks.task import Task, TextFormat
 from irtjax.training import Plan, Trainer
 
 
@@ -111,18 +110,6 @@ def test_training_ends_at_max_epochs():
     trainer = counting_trainer(patience=100, max_epochs=3)
     learner = started(trainer, plan(20))._replace(epoch=jnp.array([3]))
     assert not training.is_training(trainer, learner)
-
-
-BUCKETS = ((2,), (5,), (9,))
-
-
-def sentences(lengths):
-    """A text task whose example i is `lengths[i]` times word 2 + i % 7."""
-    words = np.zeros((len(lengths), 9), np.uint16)
-    for at, length in enumerate(lengths):
-        words[at, :length] = 2 + at % 7
-    split = Split((words,), np.zeros(len(lengths), np.int32), np.arange(len(lengths)).astype(str))
-    return Task("toy", split, split, split, ("a", "b"), TextFormat(("",) * 9, np.eye(9, dtype=np.float32), BUCKETS))
 
 
 def text_trainer(widths, batch_size):
