@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conftest import BUCKETS, mesh_of, sentences
+from conftest import mesh_of
 
 from irtjax import InputError, members, networks, pool, pool_size, tasks
 from irtjax.checkpoints import Checkpoints
@@ -127,42 +127,6 @@ def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, at):
         assert_same(parameters, handed[number], rtol=0)
     for name in ("epochs", "best_epochs", "best_accuracies"):
         np.testing.assert_array_equal(getattr(again, name), getattr(end, name))
-
-
-def test_a_pool_of_readers_goes_on_past_dead_slots(tmp_path):
-    # networks pad to the longest sentence of the pool: those that have stopped must not have a say
-    task = sentences(np.random.default_rng(0).integers(1, 10, 200))
-    labels = np.random.default_rng(1).integers(0, 2, 200).astype(np.int32)
-    task = dataclasses.replace(task, train=task.train._replace(labels=labels))
-    trainer = dataclasses.replace(TRAINER, network=networks.build("lstm", task, 4), batch_size=4, buckets=BUCKETS)
-    drawn = members.sample_members(
-        5, 200, 0, min_subset=20, max_corruption=0.3, learning_rate=3e-2, width=4, networks=["lstm"]
-    )
-    job = dataclasses.replace(
-        job_of(num_devices=1, slots=3),
-        trainer=trainer,
-        rows=members.rows_of(drawn),
-        shared=members.gold_of(task),
-        data=to_device(task, mesh_of(1)),
-        steps_per_epoch=10,
-    )
-    snapshots = []
-
-    def keep(state):
-        if (state.numbers == EMPTY).any() and (state.numbers != EMPTY).any():
-            folder = tmp_path / str(len(snapshots))
-            with Checkpoints(folder, seconds=0) as checkpoints:
-                checkpoints.save(state)
-            snapshots.append(folder)
-
-    _, handed = run(job, on_epoch=keep)
-    assert snapshots, "no slot was ever empty beside one in use: this sees nothing"
-    for folder in snapshots[:2]:
-        with Checkpoints(folder, seconds=0) as checkpoints:
-            _, rest = run(job, pool=checkpoints.restore(job))
-        assert rest
-        for number, parameters in rest.items():
-            assert_same(parameters, handed[number], rtol=0)
 
 
 def test_checkpoints_are_of_one_job(tmp_path):

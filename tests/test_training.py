@@ -140,6 +140,30 @@ def test_every_sentence_is_read_once_an_epoch_and_cut_to_a_bucket():
     assert 0 < counts[0] < 0.5 * (96 * 9 - lengths.sum())  # far less than if all were padded to the longest
 
 
+def test_networks_that_do_not_matter_pad_nobody():
+    # else a pool that goes on from a checkpoint, whose empty slots hold something else, would round otherwise
+    task = sentences([1] * 8 + [9] * 8)
+    network = Network(
+        init=lambda key, width: jnp.zeros(()),
+        logits=lambda parameter, _, inputs, key: jnp.stack(
+            [jnp.full(inputs[0].shape[0], inputs[0].shape[1] * parameter), jnp.zeros(inputs[0].shape[0])], axis=1
+        ),
+    )
+    trainer = Trainer(network, optax.sgd(1.0), 4, patience=2, max_epochs=2, buckets=BUCKETS)
+    short = Plan(
+        jax.random.key(1), jnp.arange(16), jnp.int32(8), jnp.zeros(16, jnp.int32), jnp.float32(1.0), jnp.int32(1)
+    )
+    long = short._replace(order=jnp.arange(16)[::-1])
+    plans = jax.tree.map(lambda *leaves: jnp.stack(leaves), short, long)
+
+    def cut(live):  # the gradient at 0 is half of the length that the minibatch was cut to
+        learners = training.train_epoch(trainer, started(trainer, plans), plans, to_device(task), 1, live)
+        return 2 * float(learners.parameters[0])
+
+    assert cut(jnp.array([True, False])) == 2
+    assert cut(jnp.array([True, True])) == cut(None) == 9
+
+
 def test_splits_of_text_are_answered_in_their_order():
     task = sentences(np.random.default_rng(1).integers(1, 10, 300))
     network = Network(None, lambda parameters, embeddings, inputs, key: jax.nn.one_hot(inputs[0][:, 0], 9))
