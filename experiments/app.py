@@ -51,8 +51,10 @@ def run(main: Callable[[], None]) -> None:
 def one_device_a_core() -> None:
     """Makes every core of the processor a device of its own; before JAX is used, and without effect on accelerators.
 
-    A small network does not fill two cores: two networks, each on its own, do.
+    A small network does not fill two cores: two networks, each on its own, do. A number that XLA_FLAGS gives stays.
     """
+    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return
     jax.config.update(
         "jax_num_cpu_devices", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     )

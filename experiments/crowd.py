@@ -1,6 +1,6 @@
 r"""Trains an artificial crowd and lets it answer every example of a task.
 
-  python -m experiments.crowd --task=sst2 --network=lstm --num_models=1000 --output_dir=runs/sst2
+  python -m experiments.crowd --task=digits --network=mlp,lenet --num_models=100 --output_dir=runs/crowd
 
 Writes `crowd/` in the run directory: `members.csv`, a row a member, and `responses_<split>.npz` and `.csv`, ready for
 `experiments.fit_irt`. The same command goes on where a killed one stopped, to the same last bit. docs/crowd.md tells

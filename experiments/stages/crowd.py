@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from irtjax.crowd import Crowd, assemble, blank_answers, flush, train_members
 from irtjax.device_data import to_device
 from irtjax.files import write_csv
 from irtjax.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
-from irtjax.pool import Job, default_mesh, progress
+from irtjax.pool import Job, Pool, default_mesh, progress
 from irtjax.response_files import read_responses
 from irtjax.responses import concatenate_items
 from irtjax.tasks import Task
@@ -70,29 +71,25 @@ def _read_members(settings: Settings, task: Task) -> Members:
 def train(
     settings: Settings,
     task: Task,
-    members: Members | None = None,
-    description: str = "crowd",
     checkpoints: Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Crowd:
-    """Trains a crowd, by default the one that the settings describe.
+    """Trains the crowd that the settings describe, one architecture after the other.
 
     Args:
         settings: of the run.
         task: what it is trained on and answers.
-        members: the crowd.
-        description: of the progress bar.
         checkpoints: a folder for the state at ends of epochs, to go on from; None keeps all in memory.
         checkpoint_seconds: that are at least between two of them.
     """
-    members = choose_members(settings, task) if members is None else members
+    members = choose_members(settings, task)
     if checkpoints is not None:
         checkpoints.mkdir(parents=True, exist_ok=True)
     answers = blank_answers(task, len(members.seed), checkpoints)
     mesh = default_mesh(len(members.seed))
     data = to_device(task, mesh)
     pools = []
-    with networks_bar(description, len(members.seed)) as on_progress:
+    with networks_bar("crowd", len(members.seed)) as on_progress:
         for network in dict.fromkeys(members.network):
             places = np.flatnonzero(members.network == network)
             job = Job(
@@ -106,27 +103,46 @@ def train(
                 mesh=mesh,
             )
             before = sum(done.size for done, _ in pools)
+
+            def report(pool, before=before):
+                on_progress(progress(pool), before)
+
+            work = functools.partial(
+                train_members, task=task, places=places, answers=answers, out_of_bag=settings.out_of_bag
+            )
             choose = functools.partial(pool_slots, settings, task, job, network)
-            work = functools.partial(train_members, task=task, places=places, answers=answers)
-            work = functools.partial(work, out_of_bag=settings.out_of_bag)
             if checkpoints is None:
-                job = dataclasses.replace(job, slots=choose())
-                pool = work(job, on_epoch=lambda pool, before=before: on_progress(progress(pool), before))
+                pool = work(dataclasses.replace(job, slots=choose()), on_epoch=report)
             else:
                 with Checkpoints(checkpoints / network, checkpoint_seconds) as keeper:
-                    job = keeper.choose_slots(job, choose)
-
-                    def on_epoch(pool, keeper=keeper, before=before):
-                        on_progress(progress(pool), before)
-                        if keeper.due:
-                            flush(answers)
-                            keeper.save(pool)
-
-                    pool = work(job, pool=keeper.restore(job), on_epoch=on_epoch)
-                    flush(answers)
-                    keeper.save(pool)
+                    pool = _resumable(work, job, choose, report, answers, keeper)
             pools.append((places, pool))
     return assemble(task, members, answers, pools)
+
+
+def _resumable(
+    work: Callable[..., Pool],
+    job: Job,
+    choose: Callable[[], int],
+    report: Callable[[Pool], None],
+    answers: dict[str, np.ndarray],
+    keeper: Checkpoints,
+) -> Pool:
+    """The work, from the last checkpoint on; answers are on the disk before the checkpoint that does without them."""
+    job = keeper.choose_slots(job, choose)
+
+    def save(pool):
+        flush(answers)
+        keeper.save(pool)
+
+    def on_epoch(pool):
+        report(pool)
+        if keeper.due:
+            save(pool)
+
+    pool = work(job, pool=keeper.restore(job), on_epoch=on_epoch)
+    save(pool)  # that this architecture is done, for a kill while another is trained
+    return pool
 
 
 def run(settings: Settings, task: Task, folder: Path, **options) -> None:
