@@ -22,7 +22,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: they are not there, or too few for the settings.
     """
-    options = {name: getattr(settings, name) for name in ("dataset", "glove", "vectors", "test_labels", "item_ids")}
+    names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
+    options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
     with reading_bar() as on_progress:
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)

@@ -28,6 +28,10 @@ class Settings:
     vectors: str = dataclasses.field(
         default="ppmi", metadata={"help": f"word vectors where there is no --glove: {' or '.join(VECTORS)}"}
     )
+    embedding_dim: int = dataclasses.field(default=100, metadata={"help": "length of those vectors"})
+    min_count: int = dataclasses.field(
+        default=2, metadata={"help": "times that training texts must have a word for it to enter the vocabulary"}
+    )
     train_examples: int = dataclasses.field(
         default=0, metadata={"help": "use a random sample of so many training examples; 0 for all"}
     )
@@ -220,8 +224,8 @@ def _check(settings: Settings) -> None:
         if getattr(settings, name) not in allowed:
             raise InputError(f"--{name}={getattr(settings, name)}: expected one of {', '.join(allowed)}")
     at_least_one = (
-        "width batch_size epochs patience steps_per_epoch min_subset filtering_seeds curriculum_seeds "
-        "curriculum_patience curriculum_length"
+        "embedding_dim min_count width batch_size epochs patience steps_per_epoch min_subset filtering_seeds "
+        "curriculum_seeds curriculum_patience curriculum_length"
     )
     bounds = dict.fromkeys(at_least_one.split(), (1, None)) | {
         "seed": (0, 2**31 - 1),
