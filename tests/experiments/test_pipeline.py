@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -197,35 +199,43 @@ def assert_one_line(result, message):
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist, cifar10, sst2, snli"),
-        (["--task=mnist", "--data_dir={tmp}"], "mnist: no prepared copy in {tmp}"),
-        (["--num_models=2"], "--num_models=2: expected at least 4"),
-        (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
-        (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
-        (["--priors=flat"], "--priors=flat: expected one of vague, hierarchical"),
-        (["--epochs=many"], "flag --epochs=many"),
-        (["--min_subset=5000"], "--min_subset=5000: digits has 1197 training examples"),
-        (["--mislabelled=0.0001"], "--mislabelled=0.0001: not one of 1197 training labels"),
-        (["--initial_share=nan"], "--initial_share=nan: expected 0 to 1"),
-        (["--learning_rate=nan"], "--learning_rate=nan: expected a positive number"),
-        (["--seed=99999999999999999999"], "--seed=99999999999999999999: expected 0 to 2147483647"),
-        (["stray"], "unexpected argument 'stray'"),
-        (["--no_such_flag=1"], "no_such_flag"),
-    ],
-)
-def test_bad_flags_get_one_line_and_leave_nothing(tmp_path, arguments, message):
-    place = str(tmp_path)
-    result = run(*(argument.format(tmp=place) for argument in arguments), f"--output_dir={tmp_path / 'run'}")
-    assert_one_line(result, message.format(tmp=place))
-    assert not (tmp_path / "run").exists()
+BAD_FLAGS = [
+    (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist, cifar10, sst2, snli"),
+    (["--task=mnist", "--data_dir={tmp}"], "mnist: no prepared copy in {tmp}"),
+    (["--num_models=2"], "--num_models=2: expected at least 4"),
+    (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
+    (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
+    (["--priors=flat"], "--priors=flat: expected one of vague, hierarchical"),
+    (["--epochs=many"], "flag --epochs=many"),
+    (["--min_subset=5000"], "--min_subset=5000: digits has 1197 training examples"),
+    (["--mislabelled=0.0001"], "--mislabelled=0.0001: not one of 1197 training labels"),
+    (["--initial_share=nan"], "--initial_share=nan: expected 0 to 1"),
+    (["--learning_rate=nan"], "--learning_rate=nan: expected a positive number"),
+    (["--seed=99999999999999999999"], "--seed=99999999999999999999: expected 0 to 2147483647"),
+    (["stray"], "unexpected argument 'stray'"),
+    (["--no_such_flag=1"], "no_such_flag"),
+    (["--output_dir={tmp}/file/run"], "cannot write there"),
+]
 
 
-def test_an_unwritable_directory_gets_one_line(tmp_path):
+def test_bad_flags_get_one_line_and_leave_nothing(tmp_path):
     (tmp_path / "file").write_text("")
-    assert_one_line(run(f"--output_dir={tmp_path / 'file' / 'run'}"), "cannot write there")
+    assert_bad_flags("experiments.pipeline", BAD_FLAGS, tmp_path)
+
+
+def assert_bad_flags(module, cases, tmp_path):
+    """Each list of flags ends in one line with the message, and makes no directory."""
+    directory = f"--output_dir={tmp_path / 'run'}"
+    lists = [[directory, *(argument.format(tmp=tmp_path) for argument in arguments)] for arguments, _ in cases]
+    driver = [sys.executable, str(Path(__file__).with_name("many_commands.py")), module]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    result = subprocess.run(
+        driver, cwd=REPOSITORY, env=environment, input=json.dumps(lists), capture_output=True, text=True, check=True
+    )
+    for (_, message), one in zip(cases, json.loads(result.stdout), strict=True):
+        assert_one_line(SimpleNamespace(**one), message.format(tmp=tmp_path))
+    assert not (tmp_path / "run" / "crowd").exists()
 
 
 def test_help_names_every_setting():
