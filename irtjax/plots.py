@@ -68,7 +68,7 @@ def contact_sheet(
             axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
             axis.set(xticks=[], yticks=[])
             axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
-        axes[0, column].set_title(classes[label])
+        axes[0, column].set_title(classes[label], fontsize=12 if max(map(len, classes)) < 8 else 9)
     axes[0, 0].set_ylabel("easiest")
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)
