@@ -10,7 +10,7 @@ demo: .venv/installed
 test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("irtjax needs Python 3.11 or newer, " + sys.executable + " is older: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
