@@ -51,5 +51,5 @@ def _read(path: Path) -> Arrays | None:
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             return {name: file[name] for name in file.files} or None
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+    except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
