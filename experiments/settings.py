@@ -156,7 +156,7 @@ TASK_DEFAULTS: dict[str, dict[str, Any]] = {
     },
     # more corruption than (C - 1) / C of the labels would teach members to be wrong
     "sst2": _SENTENCES | {"max_corruption": 0.5},
-    "snli": _SENTENCES | {"max_corruption": 0.65, "num_models": 96, "steps_per_epoch": 400},
+    "snli": _SENTENCES | {"max_corruption": 0.65, "num_models": 96, "filtering_seeds": 2, "curriculum_seeds": 2},
 }
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
