@@ -12,9 +12,9 @@ from scipy.stats import gaussian_kde, t
 
 from irtjax.files import whole_file
 
-# Okabe and Ito (2008): told apart by colour-blind readers too.
 ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
-ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
+ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
+# Okabe and Ito (2008): told apart by colour-blind readers too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 
 
@@ -82,7 +82,7 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
         table: columns strategy, share, seed, test_accuracy.
         strategies: in the order of the legend.
     """
-    figure = Figure(figsize=(7, 4.2))
+    figure = Figure(figsize=(8, 4.2))
     axis = figure.subplots()
     for strategy, colour in zip(strategies, COLOURS, strict=False):
         rows = table[table.strategy == strategy]
@@ -99,7 +99,7 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     shares = np.sort(table.share.unique())
     axis.set_xticks(shares, [f"{100 * share:g}%" for share in shares], minor=False)
     axis.minorticks_off()
-    axis.legend(frameon=False, title="mean of seeds, 95% interval", ncols=2)
+    axis.legend(frameon=False, title="mean of seeds,\n95% interval", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _plain(figure)
 
 
@@ -129,8 +129,10 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
         accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
     accuracy_axis.set(xlabel="epoch", ylabel="test accuracy", title="Accuracy", yscale="logit", xlim=(0, None))
+    low, high = accuracy_axis.get_ylim()  # setting ticks would widen them
     accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
     accuracy_axis.minorticks_off()
+    accuracy_axis.set_ylim(low, high)
     share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
     share_axis.legend(frameon=False, title="mean and range of seeds")
     for axis in figure.axes:
