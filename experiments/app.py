@@ -13,8 +13,13 @@ from absl import app, flags, logging
 from irtjax import FitWarning, InputError
 
 
-def run(main: Callable[[], None]) -> None:
-    """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2."""
+def run(main: Callable[[], None], *, resumes: bool = False) -> None:
+    """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2.
+
+    Args:
+        main: the binary.
+        resumes: whether it goes on where it was interrupted, which is then said.
+    """
 
     def parse(arguments: list[str]) -> list[str]:
         try:
@@ -34,7 +39,8 @@ def run(main: Callable[[], None]) -> None:
     def interrupt(*_) -> None:
         # not by KeyboardInterrupt: raised within a callback of the running program it would be lost, and leaving by the
         # front door would tear the interpreter down under that program
-        print("\ninterrupted; the same command goes on where it stopped", file=sys.stderr, flush=True)
+        hint = "; the same command goes on where it stopped" if resumes else ""
+        print(f"\ninterrupted{hint}", file=sys.stderr, flush=True)
         os._exit(130)
 
     def show(message, category, *_, **__) -> None:

@@ -14,6 +14,7 @@ from irtjax.training import Trainer
 
 # One object: another would be a different static argument, and compiled for again. The rate is each network's own.
 ADAM = optax.adam(1.0)
+SLOTS = {("digits", "mlp"): 32}  # where measuring would take longer than the crowd
 
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
@@ -25,6 +26,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
+    if "seed" not in tasks.UNUSED[settings.task]:
+        options["seed"] = settings.seed
     with reading_bar() as on_progress:
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
@@ -47,8 +50,12 @@ def check_task(settings: Settings, task: tasks.Task) -> None:
             )
     if settings.train_embeddings and not isinstance(task.format, TextFormat):
         raise InputError(f"--train_embeddings: {task.name} has no words")
-    if settings.min_subset > num_examples:
-        raise InputError(f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples")
+    most = num_examples - settings.out_of_bag  # a member that saw everything would have no answer left
+    if settings.min_subset > most:
+        raise InputError(
+            f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples"
+            + (", of which each member must leave one out of its bag" if settings.out_of_bag else "")
+        )
 
 
 def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
@@ -67,9 +74,10 @@ def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: s
 
 
 def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
-    """`--slots`, or what is fastest here: measured once for this network and task, and remembered."""
-    if settings.slots:
-        return settings.slots
+    """`--slots`, or what is fastest here: known, or measured once for this network and task, and remembered."""
+    known = settings.slots or SLOTS.get((task.name, network))
+    if known:
+        return known
     trainer = job.trainer
     words = None if job.data.embeddings is None else job.data.embeddings.shape
     shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]

@@ -28,7 +28,8 @@ def main() -> None:
     app.one_device_a_core()
     chosen = settings.from_flags()
     task = building.load_task(chosen, settings.DATA_DIR.value)
-    directory = open_run(_OUTPUT_DIR.value, chosen)
+    crowd.check_members(chosen, task)
+    directory = open_run(_OUTPUT_DIR.value, chosen, task)
 
     def work(folder):
         crowd.run(
@@ -44,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, resumes=True)

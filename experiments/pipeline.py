@@ -25,7 +25,7 @@ def main() -> None:
     chosen = settings.from_flags()
     task = building.load_task(chosen, settings.DATA_DIR.value)
     _check(chosen, task)
-    directory = open_run(_OUTPUT_DIR.value, chosen)
+    directory = open_run(_OUTPUT_DIR.value, chosen, task)
 
     def with_checkpoints(name, work):
         return lambda folder: work(chosen, task, folder, checkpoints=checkpoints_of(directory, name))
@@ -64,7 +64,7 @@ def _check(chosen: settings.Settings, task: tasks.Task) -> None:
     Raises:
         InputError: names the flag.
     """
-    num_members, num_examples = len(crowd.choose_members(chosen, task).seed), len(task.train.labels)
+    num_members, num_examples = crowd.check_members(chosen, task), len(task.train.labels)
     if num_members < 4:
         raise InputError(f"--num_models={num_members}: expected at least 4, for two halves of at least two")
     if chosen.mislabelled > 0 and round(chosen.mislabelled * num_examples) < 1:
@@ -74,4 +74,4 @@ def _check(chosen: settings.Settings, task: tasks.Task) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, resumes=True)

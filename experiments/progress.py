@@ -27,10 +27,14 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
     Yields a function of a pool's progress, and of the number of networks that were finished in pools before it.
     """
     with _bar(description, num_networks, "networks") as bar:
+        bar.set_postfix_str("compiling")
+        first = True
 
         def on_progress(state: Progress, before: int = 0) -> None:
-            if bar.n == 0 < state.finished + before:
-                bar.initial = state.finished + before  # of an interrupted run: not done in the time that this one took
+            nonlocal first
+            if first:
+                bar.initial = before + state.finished  # of an interrupted run: not done in the time that this one took
+                first = False
             bar.n = before + state.finished
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
@@ -48,9 +52,11 @@ def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
             bars[description] = tqdm(total=total, desc=description, unit="records", bar_format=_FORMAT, ncols=110)
         bars[description].update(done - bars[description].n)
 
-    yield on_progress
-    for bar in bars.values():
-        bar.close()
+    try:
+        yield on_progress
+    finally:
+        for bar in bars.values():
+            bar.close()
 
 
 class CurriculumProgress:

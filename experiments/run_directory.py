@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -10,24 +11,31 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
+import numpy as np
+
 from experiments.settings import Settings
 from irtjax import InputError, versions
 from irtjax.files import whole_directory, whole_file, writable_directory
+from irtjax.tasks import Task
+from irtjax.tasks.task import SPLITS
 
 RECORD = "stage.json"  # in the folder of each finished stage
+DATA = "data"  # beside the settings in config.json: a digest of what was read
+FILES = ("glove", "test_labels", "item_ids", "members")  # flags that name files
 CHECKPOINTS = ".checkpoints"  # of stages that are not finished
 
 
-def open_run(output_dir: str, settings: Settings) -> Path:
-    """Makes the directory, or accepts one that an earlier run with the same settings left.
+def open_run(output_dir: str, settings: Settings, task: Task) -> Path:
+    """Makes the directory, or accepts one that an earlier run with the same settings and data left.
 
     Raises:
-        InputError: it cannot be written to, or holds results of other settings.
+        InputError: it cannot be written to, or holds results of other settings or data.
     """
     directory = writable_directory(output_dir)
     _lock(directory)
     config = directory / "config.json"
-    wanted = dataclasses.asdict(settings)
+    wanted = dataclasses.asdict(settings) | {DATA: _digest(settings, task)}
     # a run that left no stage and no checkpoint left nothing that other settings could be mixed up with
     if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
         try:
@@ -36,6 +44,11 @@ def open_run(output_dir: str, settings: Settings) -> Path:
         except (ValueError, TypeError) as error:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+        if different == [DATA]:
+            files = ", ".join(f"--{name}" for name in ("data_dir", *FILES))
+            raise InputError(
+                f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
+            )
         if different:
             changes = ", ".join(f"--{name}={found.get(name)} (now {wanted.get(name)})" for name in different)
             raise InputError(
@@ -45,6 +58,17 @@ def open_run(output_dir: str, settings: Settings) -> Path:
         with whole_file(config) as path:
             path.write_text(json.dumps(wanted, indent=2) + "\n")
     return directory
+
+
+def _digest(settings: Settings, task: Task) -> str:
+    """Of all that a run reads: the examples, their labels and ids, word vectors, the table of members."""
+    digest = hashlib.blake2b(digest_size=16)
+    vectors = getattr(task.format, "embeddings", None)
+    for leaf in jax.tree.leaves(([task.split(name)[:3] for name in SPLITS], vectors)):
+        digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
+    if settings.members:
+        digest.update(Path(settings.members).read_bytes())
+    return digest.hexdigest()
 
 
 def _lock(directory: Path) -> None:

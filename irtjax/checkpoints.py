@@ -52,17 +52,21 @@ class Checkpoints:
         """The job with the size of pool that the checkpoints are of, chosen now if there are none yet.
 
         Raises:
-            InputError: the checkpoints are of other networks, examples or devices.
+            InputError: the checkpoints are of other networks, examples or devices, or damaged.
         """
         path, signature = self._folder / "job.json", _signature(job)
         if path.exists():
-            found = json.loads(path.read_text())
-            if found["signature"] != signature:
+            try:
+                found = json.loads(path.read_text())
+                slots, made_for = int(found["slots"]), found["signature"]
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise self._damaged(error) from error
+            if made_for != signature:
                 raise InputError(
                     f"{self._folder} holds a crowd in training with other members, data or number of devices: "
                     "go on with those, or remove it"
                 )
-            return dataclasses.replace(job, slots=found["slots"])
+            return dataclasses.replace(job, slots=slots)
         job = dataclasses.replace(job, slots=choose())
         with whole_file(path) as partial:
             partial.write_text(json.dumps({"slots": job.slots, "signature": signature}) + "\n")
@@ -87,17 +91,28 @@ class Checkpoints:
         self._duration = self._saved - began
 
     def restore(self, job: Job) -> Pool | None:
-        """The pool as it was last saved, on the job's devices; None where none was."""
+        """The pool as it was last saved, on the job's devices; None where none was.
+
+        Raises:
+            InputError: it is damaged.
+        """
         step = self._manager.latest_step()
         if step is None:
             return None
-        state = self._manager.restore(step, args=ocp.args.StandardRestore())
-        tables = {name: np.asarray(state[name]) for name in TABLES}
+        try:
+            state = self._manager.restore(step, args=ocp.args.StandardRestore())
+            tables = {name: np.asarray(state[name]) for name in TABLES}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._damaged(error) from error
         numbers = np.asarray(state.get("done", np.zeros(0, int)))
         stacked = _leaves(state, "done_")
         done = tuple((int(number), [leaf[at] for leaf in stacked]) for at, number in enumerate(numbers))
         tables["waiting"] = int(tables["waiting"])
         return resume(job, tables, _leaves(state, "learner_"), done)
+
+    def _damaged(self, error: Exception) -> InputError:
+        reason = " ".join(str(error).split())[:200]
+        return InputError(f"{self._folder}: a damaged checkpoint ({reason}): remove {self._folder.parent}")
 
 
 def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:

@@ -28,23 +28,27 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> d
     """A matrix (J, N) int8 of missing answers a split; in `folder`, files of what an interrupted run left there.
 
     Raises:
-        InputError: what it left is of another shape.
+        InputError: what it left is damaged, of another shape, or in part gone.
     """
     answers = {}
+    # checkpoints do without the answers of members that have finished
+    begun = folder is not None and any(folder.glob("*/*"))
     for name in SPLITS:
         shape = (num_members, len(task.split(name).labels))
         if folder is None:
             answers[name] = np.full(shape, MISSING, np.int8)
             continue
         path = folder / f"answers_{name}.npy"
-        if not path.exists():
+        if not path.exists() and not begun:
             with whole_file(path) as partial:
                 np.lib.format.open_memmap(partial, mode="w+", dtype=np.int8, shape=shape)[:] = MISSING
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)  # to write, a file that is too short would grow
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{path}: answers of a crowd in training are gone or damaged: remove {folder}") from error
+        if found.shape != shape:
+            raise InputError(f"{path}: {found.shape} answers of a crowd in training, not {shape}: remove {folder}")
         answers[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
-        if answers[name].shape != shape:
-            raise InputError(
-                f"{path}: {answers[name].shape} answers of a crowd in training, not {shape}: remove {folder}"
-            )
     return answers
 
 

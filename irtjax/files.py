@@ -64,6 +64,8 @@ def writable_directory(path: str | Path) -> Path:
         InputError: it cannot be made or written to.
     """
     path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file, expected a folder or a new name")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

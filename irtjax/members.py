@@ -116,33 +116,34 @@ def read_members(path: str | Path) -> Members:
     """
     try:
         table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a table of members ({error})") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not a table of members ({' '.join(str(error).split())})") from error
     missing = [name for name in ("subject_id", *Members._fields[1:]) if name not in table]
     if missing:
         raise InputError(f"{path}: no column {missing[0]!r}; members.csv of a crowd has it")
     if table.empty:
         raise InputError(f"{path}: no members")
-    if table.subject_id.duplicated().any():
-        row = table.subject_id.duplicated().idxmax()
-        raise InputError(f"{path}: row {row + 2}: subject_id {table.subject_id[row]} occurs twice")
-    wrong = table.subject_id.astype(str).str.fullmatch(r"model_\d+").eq(False)
-    if wrong.any():
-        row = wrong.idxmax()
-        raise InputError(f"{path}: row {row + 2}: subject_id {table.subject_id[row]!r}, expected model_ and a number")
-    numbers = table.subject_id.str.removeprefix("model_").astype(int)
-    for name, low, high in (
-        ("seed", 0, 2**31 - 1),
-        ("subset_size", 1, np.inf),
-        ("corruption_rate", 0, 1),
-        ("learning_rate", np.finfo(np.float32).tiny, np.inf),
-        ("width", 1, np.inf),
-    ):
-        values = pd.to_numeric(table[name], errors="coerce")
-        bad = ~values.between(low, high)
+
+    def refuse(bad: pd.Series, name: str, expected: str) -> None:
+        """Names the first bad row, as an editor counts them."""
         if bad.any():
             row = bad.idxmax()
-            raise InputError(f"{path}: row {row + 2}: {name} {table[name][row]}, expected {low:g} to {high:g}")
+            raise InputError(f"{path}: row {row + 2}: {name} {table[name][row]}, expected {expected}")
+
+    names = table.subject_id.astype(str)
+    refuse(~names.str.fullmatch(r"model_\d{1,9}"), "subject_id", "model_ and a number of at most nine digits")
+    numbers = names.str.removeprefix("model_").astype(int)
+    refuse(numbers.duplicated(), "subject_id", "each number once")
+    largest, smallest = 2**31 - 1, float(np.finfo(np.float32).tiny)
+    for name, low, high in (("seed", 0, largest), ("subset_size", 1, largest), ("width", 1, largest)):
+        values = pd.to_numeric(table[name], errors="coerce")
+        refuse(~values.between(low, high) | (values % 1 != 0), name, f"a whole number from {low} to {high}")
+    for name, low, high in (("corruption_rate", 0, 1), ("learning_rate", smallest, 1e6)):
+        values = pd.to_numeric(table[name], errors="coerce")
+        refuse(~values.between(low, high), name, f"a number from {low:g} to {high:g}")
+    refuse(table.network.isna(), "network", "the name of an architecture")
     return Members(
         number=numbers.to_numpy(),
         seed=table.seed.to_numpy(np.int64),
@@ -150,7 +151,7 @@ def read_members(path: str | Path) -> Members:
         corruption_rate=table.corruption_rate.to_numpy(np.float32),
         learning_rate=table.learning_rate.to_numpy(np.float32),
         width=table.width.to_numpy(np.int32),
-        network=table.network.to_numpy(str),
+        network=table.network.astype(str).to_numpy(str),
     )
 
 

@@ -99,7 +99,9 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     shares = np.sort(table.share.unique())
     axis.set_xticks(shares, [f"{100 * share:g}%" for share in shares], minor=False)
     axis.minorticks_off()
-    axis.legend(frameon=False, title="mean of seeds,\n95% interval", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    several = table.seed.nunique() > 1
+    title = "mean of seeds,\n95% interval" if several else "one seed"
+    axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _plain(figure)
 
 
@@ -128,7 +130,9 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
             axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
         accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
-    accuracy_axis.set(xlabel="epoch", ylabel="test accuracy", title="Accuracy", yscale="logit", xlim=(0, None))
+    accuracy_axis.set(
+        xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0, None)
+    )
     low, high = accuracy_axis.get_ylim()  # setting ticks would widen them
     accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
     accuracy_axis.minorticks_off()

@@ -1,12 +1,14 @@
 """Crowds: graded answers, members retrained, and answers that are left out."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import optax
 import pytest
 from conftest import mesh_of
 
-from irtjax import crowd, networks, tasks
+from irtjax import InputError, crowd, networks, tasks
 from irtjax.device_data import to_device
 from irtjax.members import gold_of, in_subset, plan_member, rows_of, sample_members
 from irtjax.pool import Job, classify_all
@@ -82,3 +84,14 @@ def test_answers_in_files_are_those_in_memory(tmp_path, trained):
     stored, _ = train(MEMBERS, tmp_path)
     np.testing.assert_array_equal(stored.responses["train"].values, whole.responses["train"].values)
     assert (np.load(tmp_path / "answers_test.npy") == whole.responses["test"].values).all()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-100])])
+def test_answers_of_a_crowd_in_training_that_are_gone_or_cut_are_refused(tmp_path, damage):
+    crowd.blank_answers(TASK, 3, tmp_path)
+    (tmp_path / "mlp").mkdir()
+    (tmp_path / "mlp" / "job.json").write_text("{}")
+    crowd.blank_answers(TASK, 3, tmp_path)
+    damage(tmp_path / "answers_test.npy")
+    with pytest.raises(InputError, match=rf"answers_test.npy: .* gone or damaged: remove {tmp_path}"):
+        crowd.blank_answers(TASK, 3, tmp_path)

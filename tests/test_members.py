@@ -98,9 +98,14 @@ def test_members_are_read_back_as_they_were(tmp_path):
     [
         ("subject_id,seed\nmodel_0000,1\n", "no column 'subset_size'"),
         ("{head}\nmodel_0000,1,50,0.1,0.001,8,mlp\nmodel_0001,2,0,0.1,0.001,8,mlp\n", "row 3: subset_size 0"),
-        ("{head}\nmodel_0000,1,50,1.5,0.001,8,mlp\n", "row 2: corruption_rate 1.5, expected 0 to 1"),
+        ("{head}\nmodel_0000,1,1000000000000,0.1,0.001,8,mlp\n", "row 2: subset_size 1000000000000, expected a whole"),
+        ("{head}\nmodel_0000,1.5,50,0.1,0.001,8,mlp\n", "row 2: seed 1.5, expected a whole number from 0"),
+        ("{head}\nmodel_0000,1,50,0.1,inf,8,mlp\n", "row 2: learning_rate inf"),
+        ("{head}\nmodel_3,1,50,0.1,0.001,8,mlp\nmodel_0003,2,50,0.1,0.001,8,mlp\n", "row 3: subject_id model_0003"),
+        ("{head}\nmodel_0000,1,50,0.1,0.001,8,\n", "row 2: network nan"),
+        ("{head}\nmodel_0000,1,50,1.5,0.001,8,mlp\n", "row 2: corruption_rate 1.5, expected a number from 0 to 1"),
         ("{head}\nmodel_0000,1,50,0.1,fast,8,mlp\n", "row 2: learning_rate fast"),
-        ("{head}\nuser,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id 'user'"),
+        ("{head}\nuser,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id user"),
         ("", "not a table of members"),
     ],
 )

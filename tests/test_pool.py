@@ -1,6 +1,7 @@
 """The pool: every network trained once and to its own end, the same whoever its neighbours are, wherever it stops."""
 
 import dataclasses
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -143,6 +144,20 @@ def test_checkpoints_are_of_one_job(tmp_path):
         ):
             with pytest.raises(InputError, match="with other members, data or number of devices"):
                 checkpoints.choose_slots(other, lambda: 3)
+
+
+def test_damaged_checkpoints_are_named(tmp_path):
+    job = job_of()
+    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
+        checkpoints.choose_slots(job, lambda: 3)
+        checkpoints.save(pool.fill(job, pool.begin(job)))
+    (tmp_path / "mlp" / "job.json").write_text('{"slots": 3')
+    (step,) = (path for path in (tmp_path / "mlp").iterdir() if path.is_dir())
+    shutil.rmtree(step / "default")
+    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
+        for use in (lambda: checkpoints.choose_slots(job, lambda: 3), lambda: checkpoints.restore(job)):
+            with pytest.raises(InputError, match=rf"a damaged checkpoint \(.*\): remove {tmp_path}$"):
+                use()
 
 
 def test_masked_units_stay_as_they_are():

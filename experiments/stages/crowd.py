@@ -2,14 +2,16 @@
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 from experiments.building import make_trainer, pool_slots
 from experiments.progress import networks_bar
-from experiments.settings import Settings
+from experiments.settings import AFTER_CROWD, Settings
 from irtjax import InputError, ResponseMatrix, networks, write_responses
 from irtjax.checkpoints import Checkpoints
 from irtjax.crowd import Crowd, assemble, blank_answers, flush, train_members
@@ -23,6 +25,20 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 
 CHECKPOINT_SECONDS = 30.0
+# settings that only say what members are drawn, and how many train at once
+DRAWN = {
+    "seed",
+    "num_models",
+    "members",
+    "only",
+    "network",
+    "min_width",
+    "min_subset",
+    "max_corruption",
+    "learning_rate",
+    "learning_rate_factor",
+    "slots",
+}
 CSV_LIMIT = 20_000_000  # responses: a larger matrix is written as NPZ only
 
 
@@ -50,15 +66,23 @@ def choose_members(settings: Settings, task: Task) -> Members:
 
 def _read_members(settings: Settings, task: Task) -> Members:
     members = read_members(settings.members)
-    for name, values, most in (
-        ("subset_size", members.subset_size, len(task.train.labels)),
-        ("width", members.width, settings.width),
+    for name, most, reason in (
+        ("subset_size", len(task.train.labels) - settings.out_of_bag, f"the training examples of {task.name}"),
+        ("width", settings.width, "--width"),
     ):
+        values = getattr(members, name)
         if values.max() > most:
-            raise InputError(f"{settings.members}: {name} {values.max()}, expected at most {most}")
-    wrong = sorted(set(members.network) - set(networks.choices(task)))
-    if wrong:
-        raise InputError(f"{settings.members}: network {wrong[0]!r} cannot read {task.name}")
+            row = values.argmax() + 2
+            raise InputError(
+                f"{settings.members}: row {row}: {name} {values.max()}, expected at most {most} ({reason})"
+            )
+    choices = networks.choices(task)
+    for row, network in enumerate(members.network, start=2):
+        if network not in choices:
+            raise InputError(
+                f"{settings.members}: row {row}: network {network} cannot read {task.name}, choose of "
+                f"{', '.join(choices)}"
+            )
     if not settings.only:
         return members
     wanted = [int(number) for number in settings.only.split(",")]
@@ -66,6 +90,30 @@ def _read_members(settings: Settings, task: Task) -> Members:
     if missing:
         raise InputError(f"--only={settings.only}: {settings.members} has no model_{missing[0]:04d}")
     return members[np.isin(members.number, wanted)]
+
+
+def check_members(settings: Settings, task: Task) -> int:
+    """How many members there will be; before anything is written, and with a note if they were made by other flags.
+
+    Raises:
+        InputError: see `choose_members`.
+    """
+    others = other_settings(settings) if settings.members else []
+    if others:
+        tqdm.write(f"note: {settings.members} is of a crowd with {', '.join(others)}: its members become others")
+    return len(choose_members(settings, task).seed)
+
+
+def other_settings(settings: Settings) -> list[str]:
+    """Flags that members of `--members` were trained with, where its run tells, and that are others now."""
+    config = Path(settings.members).parent.parent / "config.json"
+    try:
+        before = dict(json.loads(config.read_text()))
+    except (OSError, ValueError, TypeError):
+        return []  # a table from elsewhere
+    ours = dataclasses.asdict(settings)
+    names = [name for name in before if name in ours and name not in (*DRAWN, *AFTER_CROWD)]
+    return [f"--{name}={before[name]} (now {ours[name]})" for name in names if before[name] != ours[name]]
 
 
 def train(

@@ -36,9 +36,11 @@ def _overview(settings: Settings, task: Task, directory: Path) -> str:
     quantiles = members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1])
     spread = ", ".join(f"{100 * value:.1f}%" for value in quantiles)
     sizes = ", ".join(f"{len(task.split(name).labels):,} {name}" for name in SPLITS)
+    architectures = ", ".join(f"`{name}`" for name in dict.fromkeys(members.network))
+    widths = " to ".join(f"{width}" for width in sorted({members.width.min(), members.width.max()}))
     return f"""# {task.name}: from a crowd to a curriculum
 
-{settings.num_models} networks (`{settings.network}`, {settings.width} hidden units) were trained on subsets of
+{len(members)} networks ({architectures}, {widths} hidden units) were trained on subsets of
 {members.subset_size.min():,} to {members.subset_size.max():,} training examples with up to
 {100 * members.corruption_rate.max():.0f}% corrupted labels, and answered all items ({sizes}). Their test accuracies
 (minimum, quartiles, maximum): {spread}."""

@@ -22,7 +22,7 @@ def load(options: Options) -> Task:
     `train_00017`.
 
     Raises:
-        InputError: TFDS has no prepared CIFAR-10 in `options.data_dir`.
+        InputError: TFDS has no prepared CIFAR-10 in `options.data_dir`, or `options.dataset` is of another kind.
     """
     source = prepared.find("cifar10", options.data_dir, options.dataset)
     train, test = (_read(source, split, options) for split in ("train", "test"))
@@ -65,6 +65,7 @@ def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
     wanted = {"image": True, "label": True, "id": False}
     columns = records.order_by(records.read("cifar10", source, split, wanted, options.on_progress), "id")
     names = columns.get("id") or [f"{split}_{position:05d}" for position in range(len(columns["label"]))]
+    records.check_images(columns["image"], (32, 32, 3), f"{source.folder}: {split}")
     labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
     if labels.min() < 0:
         raise InputError(f"cifar10: {source.folder}: {split} has records without a label")

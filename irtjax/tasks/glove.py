@@ -44,12 +44,14 @@ def read_glove(
                 dim = dim or spaces
                 if spaces < dim or dim == 0:
                     raise InputError(f"{path}: row {at} has {spaces} numbers after the word, expected {dim or 'some'}")
-                if spaces > dim:
-                    continue  # a word with spaces, which no tokeniser makes
                 word, _, numbers = line.partition(b" ")
+                if spaces > dim:
+                    if _is_number(numbers.split(b" ", 1)[0]):
+                        raise InputError(f"{path}: row {at} has {spaces} numbers after the word, expected {dim}")
+                    continue  # a word with spaces, which no tokeniser makes
                 spelled = word.decode("utf-8", errors="replace")
                 if spelled in words and spelled not in found:
-                    found[spelled] = _vector(numbers, f"{path}: row {at}")
+                    found[spelled] = _vector(numbers, dim, f"{path}: row {at}")
             on_progress(path.name, done, size)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
@@ -76,11 +78,21 @@ def embed(vocabulary: Sequence[str], known: dict[str, np.ndarray], seed: int) ->
     return vectors
 
 
-def _vector(numbers: bytes, place: str) -> np.ndarray:
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return not field  # two spaces one after the other: not a word either
+    return True
+
+
+def _vector(numbers: bytes, dim: int, place: str) -> np.ndarray:
     try:
         vector = np.array(numbers.split(), np.float32)
     except ValueError as error:
         raise InputError(f"{place} has something other than numbers after the word") from error
+    if vector.size != dim:
+        raise InputError(f"{place} has {vector.size} numbers after the word, expected {dim}")
     if not np.isfinite(vector).all():
         raise InputError(f"{place} has a number that is not finite")
     return vector

@@ -18,7 +18,7 @@ def load(options: Options) -> Task:
     17 of TFDS's training split, `mnist_test_00017` likewise.
 
     Raises:
-        InputError: TFDS has no prepared MNIST in `options.data_dir`.
+        InputError: TFDS has no prepared MNIST in `options.data_dir`, or `options.dataset` is of another kind.
     """
     source = prepared.find("mnist", options.data_dir, options.dataset)
     train, test = (_read(source, split, options) for split in ("train", "test"))
@@ -36,6 +36,7 @@ def load(options: Options) -> Task:
 def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
     columns = records.read("mnist", source, split, {"image": True, "label": True}, options.on_progress)
     ids = np.array([f"mnist_{split}_{position:05d}" for position in range(len(columns["label"]))])
+    records.check_images(columns["image"], (28, 28, 1), f"{source.folder}: {split}")
     labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
     if labels.min() < 0:
         raise InputError(f"mnist: {source.folder}: {split} has records without a label")

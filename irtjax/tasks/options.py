@@ -46,6 +46,10 @@ class Options:
         for field in dataclasses.fields(self):
             if field.name in unused and getattr(self, field.name) != field.default:
                 raise InputError(f"{field.name}={getattr(self, field.name)}: the task {task} has no use for it")
+        if self.glove:
+            for field in dataclasses.fields(self):
+                if field.name in ("vectors", "embedding_dim") and getattr(self, field.name) != field.default:
+                    raise InputError(f"{field.name}={getattr(self, field.name)}: glove has vectors of its own")
         if self.vectors not in KINDS:
             raise InputError(f"vectors={self.vectors}: expected one of {', '.join(KINDS)}")
         for name in ("embedding_dim", "min_count"):

@@ -73,6 +73,17 @@ def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
     return labels
 
 
+def check_images(images: np.ndarray, shape: tuple[int, ...], place: str) -> None:
+    """Refuses images of another data set.
+
+    Raises:
+        InputError: they are not of the shape (H, W, channels).
+    """
+    if images.shape[1:] != shape:
+        found, expected = (" × ".join(map(str, sides)) for sides in (images.shape[1:], shape))
+        raise InputError(f"{place}: images of {found}, expected {expected}; --dataset must name data of that kind")
+
+
 def _signature(source: Prepared) -> list[tuple[str, int, int]]:
     """Names, sizes and times of change of the files, which differ once a data set has been prepared anew."""
     paths = sorted(path for path in source.folder.iterdir() if path.is_file())

@@ -99,7 +99,7 @@ BAD_FLAGS = [
     (["--network=lstm"], "--network=lstm: cannot read digits, choose of mlp, lenet, vgg16"),
     (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
     (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
-    (["--members={tmp}/no.csv"], "{tmp}/no.csv: not a table of members"),
+    (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
     (["--train_examples=2000"], "a sample of 2000 training examples: digits has 1197"),
     (["--glove=vectors.txt"], "glove=vectors.txt: the task digits has no use for it"),

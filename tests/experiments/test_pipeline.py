@@ -17,7 +17,7 @@ from matplotlib.image import imread
 
 from experiments.run_directory import open_run, stage
 from experiments.settings import TASK_DEFAULTS, Settings
-from irtjax import InputError
+from irtjax import InputError, tasks
 
 SMALL = [
     "--task=digits",
@@ -134,27 +134,40 @@ def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
 
 
 def test_directories_that_are_not_runs(tmp_path):
-    settings = from_defaults("digits")
+    settings, task = from_defaults("digits"), tasks.load("digits")
     (tmp_path / "run" / "crowd").mkdir(parents=True)
     with pytest.raises(InputError, match="crowd is not a finished stage"):
         stage(tmp_path / "run", "crowd", "1/5 crowd", lambda folder: None)
     (tmp_path / "run" / "crowd" / "stage.json").write_text("{}")
     (tmp_path / "run" / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="not the settings of a run"):
-        open_run(str(tmp_path / "run"), settings)
+        open_run(str(tmp_path / "run"), settings, task)
 
 
 def test_a_directory_without_a_finished_stage_takes_other_settings(tmp_path):
-    first, second = from_defaults("digits"), from_defaults("mnist")
-    open_run(str(tmp_path / "run"), first)
+    first, second, task = from_defaults("digits"), from_defaults("mnist"), tasks.load("digits")
+    open_run(str(tmp_path / "run"), first, task)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "digits"
     (tmp_path / "run" / ".lock").unlink()  # this process holds it still
-    open_run(str(tmp_path / "run"), second)
+    open_run(str(tmp_path / "run"), second, task)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "mnist"
 
 
+def test_a_run_is_not_mixed_with_other_data(tmp_path):
+    settings, task = from_defaults("digits"), tasks.load("digits")
+    directory = open_run(str(tmp_path / "run"), settings, task)
+    (directory / "crowd").mkdir()
+    (directory / "crowd" / "stage.json").write_text("{}")
+    (directory / ".lock").unlink()  # this process holds it still
+    other, _ = tasks.flip_labels(task, 0.01, 0)
+    with pytest.raises(InputError, match="holds a run on other data: what lies in --data_dir, --glove"):
+        open_run(str(directory), settings, other)
+    (directory / ".lock").unlink()
+    assert open_run(str(directory), settings, task) == directory
+
+
 def test_two_runs_do_not_share_a_directory(tmp_path):
-    open_run(str(tmp_path / "run"), from_defaults("digits"))
+    open_run(str(tmp_path / "run"), from_defaults("digits"), tasks.load("digits"))
     assert_one_line(run(*SMALL, f"--output_dir={tmp_path / 'run'}"), "another run is writing there")
 
 
@@ -215,6 +228,9 @@ BAD_FLAGS = [
     (["stray"], "unexpected argument 'stray'"),
     (["--no_such_flag=1"], "no_such_flag"),
     (["--output_dir={tmp}/file/run"], "cannot write there"),
+    (["--output_dir={tmp}/file"], "{tmp}/file: is a file"),
+    (["--learning_rate_factor=inf"], "--learning_rate_factor=inf: expected 1 to 1000"),
+    (["--out_of_bag", "--min_subset=1197"], "1197 training examples, of which each member must leave one"),
 ]
 
 

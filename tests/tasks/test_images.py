@@ -44,6 +44,13 @@ def test_mnist_keeps_the_order_of_its_records(mnist, tmp_path):
     np.testing.assert_array_equal(task.test.labels, [record["label"] for record in splits["test"]])
 
 
+def test_images_of_another_kind_are_refused(tmp_path):
+    records = image_records("train", 12, (32, 32, 3))
+    write_dataset(tmp_path, "photographs", {"train": records, "test": records})
+    with pytest.raises(InputError, match="train: images of 32 × 32 × 3, expected 28 × 28 × 1; --dataset must name"):
+        tasks.load("mnist", str(tmp_path), dataset="photographs")
+
+
 def test_cifar10_is_in_the_order_of_its_ids(tmp_path):
     shape = (32, 32, 3)
     train = image_records("train", 25, shape, with_id=True)
@@ -120,10 +127,12 @@ def test_the_newest_version_in_a_readable_format_is_found(tmp_path):
 def test_data_that_are_not_there_are_explained(mnist, tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
     command = r"pip install 'irtjax\[prepare\]' and python -m experiments.prepare --task=sst2"
-    with pytest.raises(InputError, match=f"sst2: no prepared copy in {tmp_path}/none; prepare it once by {command}$"):
+    with pytest.raises(InputError, match=rf"in {tmp_path}/none \(which is not there\); prepare it once by {command}$"):
         tasks.load("sst2")
     data = tmp_path / "data"
-    with pytest.raises(InputError, match=rf"{data} \(which has mnist\); .* {command} --data_dir={data}"):
+    with pytest.raises(
+        InputError, match=rf"{data} \(which has mnist; --dataset can name one\); .* {command} --data_dir={data}"
+    ):
         tasks.load("sst2", str(data))
     with pytest.raises(InputError, match=f"no prepared copy of snli_subset in {data}, which has mnist"):
         tasks.load("snli", str(data), dataset="snli_subset")

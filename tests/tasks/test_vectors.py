@@ -106,6 +106,9 @@ def test_a_header_of_word2vec_is_skipped(tmp_path):
     ("lines", "message"),
     [
         (["a 1 2 3", "b 1 2"], "row 2 has 2 numbers after the word, expected 3"),
+        (["a 1 2", "b 1 2 3"], "row 2 has 3 numbers after the word, expected 2"),
+        (["a 1 2 3", "b  1 2 3"], "row 2 has 4 numbers after the word, expected 3"),
+        (["a  1 2", "b 1 2 3"], "row 1 has 2 numbers after the word, expected 3"),
         (["a 1 2 3", ""], "row 2 has 0 numbers after the word, expected 3"),
         (["a 1 2 3", "b 1 x 3"], "row 2 has something other than numbers"),
         (["a 1 2 3", "b 1 nan 3"], "row 2 has a number that is not finite"),
