@@ -72,9 +72,10 @@ def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> 
     others = ", ".join(_listing(root))
     if dataset is not None:
         raise NotPreparedError(f"{task}: no prepared copy of {name} in {root}, which has {others or 'no data set'}")
-    there = (
-        f" (which has {others}; --dataset can name one)" if others else "" if root.is_dir() else " (which is not there)"
-    )
+    if others:
+        there = f" (which has {others}; --dataset can name one)"
+    else:
+        there = "" if root.is_dir() else " (which is not there)"
     raise NotPreparedError(
         f"{task}: no prepared copy in {root}{there}; prepare it once by pip install 'irtjax[prepare]' and {command}"
         + ("" if data_dir is None else f" --data_dir={data_dir}")
