@@ -76,8 +76,10 @@ def _lock(directory: Path) -> None:
     handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         raise InputError(f"{directory}: another run is writing there; wait for it, or choose another one") from error
+    except OSError:
+        pass  # a file system that knows no locks
 
 
 def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
