@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 from conftest import simulate
-from test_pipeline import assert_one_line, run
+from test_pipeline import assert_bad_flags, run
 
 import irtjax
 
@@ -51,27 +51,23 @@ def test_says_when_it_has_not_converged(tmp_path):
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is False
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,a,b\nx,1,0\ny,2,1\n", "line 3 (subject 'y'), column 2 (item 'a'): '2' is not a response"),
-        ("id\nx\ny\n", "responses have no items"),
-        ("id,a,b\nx,1,0\ny,,\n", "subject 'y' has no responses"),
-        ("id,a,b\nx,1,\ny,0,\n", "item 'b' has no responses"),
-    ],
-)
-def test_bad_responses_get_one_line_and_leave_nothing(tmp_path, text, message):
-    (tmp_path / "bad.csv").write_text(text)
-    result = run(f"--responses={tmp_path / 'bad.csv'}", f"--output_dir={tmp_path / 'fit'}", module=MODULE)
-    assert_one_line(result, message)
-    assert str(tmp_path / "bad.csv") in result.stderr
-    assert not (tmp_path / "fit").exists()
+BAD_FILES = {
+    "other.csv": ("id,a,b\nx,1,0\ny,2,1\n", "line 3 (subject 'y'), column 2 (item 'a'): '2' is not a response"),
+    "empty.csv": ("id\nx\ny\n", "responses have no items"),
+    "subject.csv": ("id,a,b\nx,1,0\ny,,\n", "subject 'y' has no responses"),
+    "item.csv": ("id,a,b\nx,1,\ny,0,\n", "item 'b' has no responses"),
+}
 
 
-def test_missing_flags_and_unknown_models_get_one_line(tmp_path):
-    assert_one_line(run(f"--output_dir={tmp_path}", module=MODULE), "responses")
-    result = run("--responses=r.csv", f"--output_dir={tmp_path}", "--model=9pl", module=MODULE)
-    assert_one_line(result, "--model=9pl")
+def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
     irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
-    result = run(f"--responses={tmp_path / 'r.csv'}", f"--output_dir={tmp_path}", "--slope_prior=1,x", module=MODULE)
-    assert_one_line(result, "--slope_prior=1,x: expected auto, none, or mean and sd")
+    cases = [
+        ([], "responses"),
+        (["--responses=r.csv", "--model=9pl"], "--model=9pl"),
+        (["--responses={tmp}/r.csv", "--slope_prior=1,x"], "--slope_prior=1,x: expected auto, none, or mean and sd"),
+    ]
+    for name, (text, message) in BAD_FILES.items():
+        (tmp_path / name).write_text(text)
+        cases.append(([f"--responses={tmp_path / name}"], message))
+        cases.append(([f"--responses={tmp_path / name}"], str(tmp_path / name)))
+    assert_bad_flags(MODULE, cases, tmp_path)

@@ -251,7 +251,7 @@ def assert_bad_flags(module, cases, tmp_path):
     )
     for (_, message), one in zip(cases, json.loads(result.stdout), strict=True):
         assert_one_line(SimpleNamespace(**one), message.format(tmp=tmp_path))
-    assert not (tmp_path / "run" / "crowd").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_help_names_every_setting():

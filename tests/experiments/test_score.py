@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import simulate
-from test_pipeline import assert_one_line, run
+from test_pipeline import assert_bad_flags, run
 
 import irtjax
 
@@ -55,14 +55,14 @@ def test_ml_of_a_perfect_score_is_infinite(fitted, tmp_path):
 
 def test_bad_items_get_one_line(fitted, tmp_path):
     folder, _ = fitted
-    (tmp_path / "responses.csv").write_bytes((folder / "responses.csv").read_bytes())
-    items = pd.read_csv(folder / "items.csv")
+    items, cases = pd.read_csv(folder / "items.csv"), []
     for change, message in (
         (items.head(5), "item 'i5' (1 of 15 such) is not in"),
         (items.drop(columns="difficulty"), "no column difficulty"),
         (items.assign(difficulty=["x"] * 20), "column difficulty: no number for item 'i0'"),
         (items.assign(guessing=1.5), "0 <= guessing < upper <= 1"),
     ):
-        change.to_csv(tmp_path / "items.csv", index=False)
-        assert_one_line(score(tmp_path, tmp_path / "out"), message)
-        assert not (tmp_path / "out").exists()
+        path = tmp_path / f"items_{len(cases)}.csv"
+        change.to_csv(path, index=False)
+        cases.append(([f"--items={path}", f"--responses={folder / 'responses.csv'}"], message))
+    assert_bad_flags("experiments.score", cases, tmp_path)
