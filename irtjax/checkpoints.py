@@ -17,7 +17,7 @@ from irtjax.files import whole_file
 from irtjax.pool import Job, Pool, resume, storable
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
-MOST_TIME = 10  # times as long as a checkpoint took, no other is due
+PAUSE = 10  # between checkpoints, at least so many times what the last one took
 
 
 class Checkpoints:
@@ -46,7 +46,7 @@ class Checkpoints:
     @property
     def due(self) -> bool:
         """Whether the last checkpoint is old enough for another."""
-        return time.monotonic() - self._saved >= max(self._seconds, MOST_TIME * self._duration)
+        return time.monotonic() - self._saved >= max(self._seconds, PAUSE * self._duration)
 
     def choose_slots(self, job: Job, choose: Callable[[], int]) -> Job:
         """The job with the size of pool that the checkpoints are of, chosen now if there are none yet.

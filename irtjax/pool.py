@@ -171,9 +171,12 @@ def default_mesh(num_networks: int) -> jax.sharding.Mesh:
 
 
 def classify_all(job: Job, parameters: Any, split: Answerable) -> np.ndarray:
-    """Predicted classes (J, N) of networks whose parameters have a leading axis of J, any number."""
+    """Predicted classes (J, N) of networks whose parameters have a leading axis of J, any number.
+
+    Filled up to a multiple of `job.together` with copies, so that the last few need no program of their own.
+    """
     count = len(jax.tree.leaves(parameters)[0])
-    at = np.minimum(np.arange(-(-count // job.mesh.size) * job.mesh.size), count - 1)
+    at = np.minimum(np.arange(-(-count // job.together) * job.together), count - 1)
     parameters = jax.tree.map(lambda leaf: leaf[at], parameters)
     return np.asarray(_classify(job.trainer.network, job.mesh, parameters, job.data.embeddings, split))[:count]
 
