@@ -129,8 +129,7 @@ _SENTENCES = {
     "curriculum_seeds": 3,
     "curriculum_patience": 3,
 }
-# What differs from the defaults above, which are those of `digits`. The slower the networks, the fewer, so that a
-# pipeline takes up to half an hour or so on two cores.
+# What differs from the defaults above, which are those of `digits`. The slower the networks, the fewer.
 TASK_DEFAULTS: dict[str, dict[str, Any]] = {
     "digits": {},
     "mnist": {

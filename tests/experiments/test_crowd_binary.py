@@ -1,5 +1,7 @@
 """The crowd binary as a user runs it: killed at random moments, read back, mixed, and given bad input."""
 
+import dataclasses
+import json
 import os
 import random
 import signal
@@ -14,6 +16,8 @@ from test_pipeline import assert_bad_flags, command
 from test_pipeline import run as run_module
 
 import irtjax
+from experiments.settings import Settings
+from experiments.stages import crowd
 
 SMALL = [
     "--task=digits",
@@ -93,6 +97,15 @@ def test_a_member_is_retrained_alone(finished, tmp_path):
     fixed = ["seed", "subset_size", "corruption_rate", "learning_rate", "width", "network"]
     pd.testing.assert_frame_equal(alone[fixed], whole[fixed])
     np.testing.assert_allclose(alone.accuracy_train, whole.accuracy_train, atol=0.02)
+
+
+def test_members_of_other_settings_are_noticed(tmp_path):
+    (tmp_path / "crowd").mkdir()
+    table = str(tmp_path / "crowd" / "members.csv")
+    now = Settings(task="digits", members=table, only="3", num_models=2, batch_size=64)
+    assert crowd.other_settings(now) == []  # a table from elsewhere
+    (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(Settings(task="digits")) | {"data": "0"}))
+    assert crowd.other_settings(now) == ["--batch_size=32 (now 64)"]
 
 
 BAD_FLAGS = [
