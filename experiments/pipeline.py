@@ -14,6 +14,7 @@ from experiments import app, building, settings
 from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
 from irtjax import InputError, tasks
+from irtjax.members import in_every_subset
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 settings.define_flags()
@@ -67,6 +68,13 @@ def _check(chosen: settings.Settings, task: tasks.Task) -> None:
     num_members, num_examples = crowd.check_members(chosen, task), len(task.train.labels)
     if num_members < 4:
         raise InputError(f"--num_models={num_members}: expected at least 4, for two halves of at least two")
+    if chosen.out_of_bag:
+        seen = in_every_subset(crowd.choose_members(chosen, task), num_examples)
+        if seen.any():
+            raise InputError(
+                f"--out_of_bag: every one of {num_members} networks would be trained on {task.train.ids[seen][0]}, and "
+                "so none could answer it; give more --num_models, or smaller subsets"
+            )
     if chosen.mislabelled > 0 and round(chosen.mislabelled * num_examples) < 1:
         raise InputError(
             f"--mislabelled={chosen.mislabelled}: not one of {num_examples} training labels; 0 leaves the stage out"

@@ -210,3 +210,13 @@ def in_subset(row: Row, num_examples: int) -> jax.Array:
     """(N,) bool, the training examples that a member was trained on."""
     _, order = _order(row, num_examples)
     return jnp.zeros(num_examples, bool).at[order].set(jnp.arange(num_examples) < row.subset_size)
+
+
+def in_every_subset(members: Members, num_examples: int) -> np.ndarray:
+    """(N,) bool, the training examples that all members were trained on: out of bag, nobody answers them."""
+    rows, everyone = rows_of(members), np.ones(num_examples, bool)
+    for at in range(len(members.seed)):
+        everyone &= np.asarray(in_subset(Row(*(column[at] for column in rows)), num_examples))
+        if not everyone.any():
+            break
+    return everyone

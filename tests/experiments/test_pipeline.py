@@ -231,6 +231,7 @@ BAD_FLAGS = [
     (["--output_dir={tmp}/file"], "{tmp}/file: is a file"),
     (["--learning_rate_factor=inf"], "--learning_rate_factor=inf: expected 1 to 1000"),
     (["--out_of_bag", "--min_subset=1197"], "1197 training examples, of which each member must leave one"),
+    (["--out_of_bag", "--min_subset=1196", "--num_models=4"], "so none could answer it"),
 ]
 
 
