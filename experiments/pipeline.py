@@ -5,7 +5,7 @@ with report.md and its pictures in the run directory. The same command goes on w
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
-On 2 CPU cores: digits about 1 minute, mnist about 11 minutes, 5,000 phrases of sst2 about 16 minutes.
+On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
 """
 
 from absl import flags
