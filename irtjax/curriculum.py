@@ -1,5 +1,6 @@
 """Curricula: which training examples in which epoch? Fixed schedules, and DDaCLAE, which asks the network's ability."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,8 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.device_data import Data, accuracy, classify
+from irtjax.probe import ask
 from irtjax.scoring import Population, ability_1pl
 from irtjax.training import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
+
+PROBING = 1  # folded into a network's key, for the samples that it is asked
 
 
 class History(NamedTuple):
@@ -29,6 +33,46 @@ class History(NamedTuple):
     examples_used: jax.Array
     dev_accuracy: jax.Array
     test_accuracy: jax.Array
+
+
+class Range(NamedTuple):
+    """Examples that an epoch trains on, as a range of those in ascending order of difficulty; int32."""
+
+    first: jax.Array
+    count: jax.Array
+
+
+def ready(ascending: jax.Array, ability: jax.Array) -> Range:
+    """DDaCLAE: what the network is ready for, b ≤ θ (Lalor and Yu 2020, algorithm 1).
+
+    Args:
+        ascending: (N,) difficulties in ascending order, logits.
+        ability: θ, scalar, logits.
+    """
+    return Range(jnp.int32(0), jnp.searchsorted(ascending, ability, side="right").astype(jnp.int32))
+
+
+def hard(ascending: jax.Array, ability: jax.Array) -> Range:
+    """Hard-example mining: what is beyond the network, b ≥ θ; arguments as in `ready`."""
+    first = jnp.searchsorted(ascending, ability, side="left").astype(jnp.int32)
+    return Range(first, ascending.size - first)
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """What is near the network's ability, |b - θ| ≤ `half_width` logits; arguments of a call as in `ready`."""
+
+    half_width: float
+
+    def __call__(self, ascending: jax.Array, ability: jax.Array) -> Range:
+        first = jnp.searchsorted(ascending, ability - self.half_width, side="left").astype(jnp.int32)
+        return Range(first, jnp.searchsorted(ascending, ability + self.half_width, side="right") - first)
+
+
+def widened(selected: Range, size: jax.Array, num_examples: int) -> Range:
+    """A range of `size` examples about the middle of the selected one, within what there is."""
+    middle = selected.first + selected.count // 2
+    return Range(jnp.clip(middle - size // 2, 0, num_examples - size), size)
 
 
 def full_share(num_epochs: int) -> np.ndarray:
@@ -59,51 +103,52 @@ def train_curriculum(
     keys: jax.Array,
     data: Data,
     difficulty: jax.Array,
-    shares: jax.Array | None,
+    select: np.ndarray | Callable[[jax.Array, jax.Array], Range],
     *,
     learning_rate: float,
     width: int,
     population: Population | None = None,
+    probe: float | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
 ) -> History:
     """Trains one network a key under one strategy; all epochs of all seeds are one jitted program.
 
-    An epoch is one pass over the selected examples, the easiest first to be selected: as many whole minibatches
-    as they fill, drawn without replacement, and at least one, filled by reading them again where they are fewer. A
-    fixed schedule selects `shares[t]` of the data at epoch t, rounded up. DDaCLAE
-    (Lalor and Yu 2020, algorithm 1) grades the network's own answers to the training examples, estimates its
-    ability θ from them and selects the examples with difficulty b ≤ θ.
+    An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement,
+    and at least one, filled by reading them again where they are fewer. A fixed schedule selects `select[t]` of the data
+    at epoch t, the easiest, rounded up. A rule (`ready`, `hard`, `Window`) is told the network's ability θ, from its graded
+    answers to the training examples.
 
-    A network that answers everything right has θ = +inf by maximum likelihood, and all data are selected; one that
-    answers everything wrong has -inf, and none are. Where fewer examples than one minibatch are eligible, the
-    easiest `batch_size` are trained on instead, and twice as many at each further such epoch: training on a handful
-    of the easiest, often of a single class, can leave the ability where it was, and this gets the network out of it
-    in at most log2(N / batch_size) epochs.
+    A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
+    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those that it selects are trained
+    on instead, and twice as many at each further such epoch: training on a handful of the easiest, often of a single
+    class, can leave the ability where it was, and this gets the network out of it in at most log2(N / batch_size) epochs.
 
     Args:
         trainer: how.
-        keys: (S,) of initial weights and minibatches.
+        keys: (S,) of initial weights, minibatches and samples.
         data: the splits.
-        difficulty: (N,) of the training examples, in logits.
-        shares: (max_epochs,) share of the data at each epoch; None for DDaCLAE.
+        difficulty: (N,) of the training examples, in logits, or in any unit for a schedule.
+        select: (max_epochs,) share of the data at each epoch, or a rule, hashable.
         learning_rate: of the optimizer.
         width: hidden units a layer, as the network was built with.
-        population: for DDaCLAE, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
+        population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
+        probe: for a rule, standard error (logits) at which a sample of the examples is to tell the ability, see
+            `irtjax.probe`; None to ask for all of them.
         on_epoch: called from within the program after each epoch with (S,) epochs made and best accuracies.
     """
-    difficulty = jnp.asarray(difficulty, jnp.float32)
-    if shares is not None:
-        shares = jnp.asarray(shares, jnp.float32)
+    rule, shares = (select, None) if callable(select) else (None, jnp.asarray(select, jnp.float32))
     rate, width = jnp.float32(learning_rate), jnp.int32(width)
-    return _train(trainer, on_epoch, keys, data, difficulty, shares, population, rate, width)
+    difficulty = jnp.asarray(difficulty, jnp.float32)
+    return _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, rate, width)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _train(trainer, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
     num_examples, num_seeds = difficulty.shape[0], keys.shape[0]
-    # sorted once, so that whatever an epoch selects is a prefix
+    # sorted once, so that whatever an epoch selects is a range
     order = jnp.argsort(difficulty)
     ascending = difficulty[order]
+    least = min(trainer.batch_size, num_examples)
 
     def everyone(value):
         return jnp.broadcast_to(value, (num_seeds, *jnp.shape(value)))
@@ -117,35 +162,45 @@ def _train(trainer, on_epoch, keys, data, difficulty, shares, population, learni
         everyone(width),
     )
 
-    def ability_of(parameters):
+    def answer_all(parameters):
         answers = classify(trainer.network, parameters, data.embeddings, data.train)
         return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population).ability
 
-    def eligible(learners: Learner):
-        """How many of the easiest examples the strategy selects, and the abilities where it asks for them."""
-        if shares is not None:
-            return jnp.ceil(shares[learners.epoch] * num_examples).astype(jnp.int32), jnp.full(num_seeds, jnp.nan)
-        ability = jax.vmap(ability_of)(learners.parameters)
-        return jnp.searchsorted(ascending, ability, side="right").astype(jnp.int32), ability
+    def ability_of(learners, last):
+        if probe is None:
+            return jax.vmap(answer_all)(learners.parameters)
+        keys = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))(
+            learners.key, learners.epoch
+        )
+        estimate, _ = ask(trainer, keys, learners.parameters, data, order, ascending, last, population, probe)
+        return estimate.ability
+
+    def selected(learners, last, fallback):
+        """The range of each seed, its ability where the rule asks for it, and the next fallback."""
+        if rule is None:
+            count = jnp.ceil(shares[learners.epoch] * num_examples).astype(jnp.int32)
+            return Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)), last, fallback
+        ability = ability_of(learners, last)
+        chosen = jax.vmap(rule, (None, 0))(ascending, ability)
+        too_few = chosen.count < least
+        wider = jax.vmap(widened, (0, 0, None))(chosen, fallback, num_examples)
+        chosen = jax.tree.map(functools.partial(jnp.where, too_few), wider, chosen)
+        return chosen, ability, jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
 
     def body(carry):
-        learners, fallback, history = carry
+        learners, ability, fallback, history = carry
         active, at = is_training(trainer, learners), learners.epoch
-        count, ability = eligible(learners)
-        if shares is None:
-            too_few = count < trainer.batch_size
-            count = jnp.where(too_few, fallback, count)
-            fallback = jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
-        size = jnp.clip(count, 1, num_examples)
-        num_steps = jnp.where(active, jnp.maximum(size // trainer.batch_size, 1), 0)
-        new = train_epoch(trainer, learners, plans._replace(size=size), data, num_steps)
+        chosen, ability, fallback = selected(learners, ability, fallback)
+        num_steps = jnp.where(active, jnp.maximum(chosen.count // trainer.batch_size, 1), 0)
+        orders = jax.vmap(jnp.roll)(plans.order, -chosen.first)
+        new = train_epoch(trainer, learners, plans._replace(order=orders, size=chosen.count), data, num_steps)
         answer = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
         dev_accuracy, test_accuracy = (
             answer(new.parameters, data.embeddings, split) for split in (data.validation, data.test)
         )
         row = History(
-            share=size / num_examples,
-            ability=ability,
+            share=chosen.count / num_examples,
+            ability=ability if rule is not None else jnp.full(num_seeds, jnp.nan),
             examples_used=num_steps * trainer.batch_size,
             dev_accuracy=dev_accuracy,
             test_accuracy=test_accuracy,
@@ -158,13 +213,14 @@ def _train(trainer, on_epoch, keys, data, difficulty, shares, population, learni
         )
         if on_epoch is not None:
             jax.debug.callback(on_epoch, learners.epoch, learners.best_accuracy)
-        return learners, fallback, history
+        return learners, ability, fallback, history
 
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
-    fallback = jnp.full(num_seeds, trainer.batch_size, jnp.int32)
+    first = jnp.zeros(num_seeds, jnp.float32)  # the mean ability of the crowd, until the network has answered
+    fallback = jnp.full(num_seeds, least)
     blank = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
     history = History(*[blank] * len(History._fields))
-    _, _, history = jax.lax.while_loop(
-        lambda carry: is_training(trainer, carry[0]).any(), body, (learners, fallback, history)
+    *_, history = jax.lax.while_loop(
+        lambda carry: is_training(trainer, carry[0]).any(), body, (learners, first, fallback, history)
     )
     return history

@@ -31,7 +31,11 @@ class Ability(NamedTuple):
 
 
 def ability_1pl(
-    responses: jax.Array, difficulty: jax.Array, population: Population | None = None, start: float | jax.Array = 0.0
+    responses: jax.Array,
+    difficulty: jax.Array,
+    population: Population | None = None,
+    start: float | jax.Array = 0.0,
+    weights: jax.Array | None = None,
 ) -> Ability:
     """Ability of one subject in the 1PL with known difficulties; `jax.vmap` it over many.
 
@@ -48,17 +52,23 @@ def ability_1pl(
         difficulty: (I,) difficulties in logits; its dtype is that of the result.
         population: None for ML.
         start: where Newton's method begins, such as the ability of the epoch before.
+        weights: (I,) how many items each stands for where these are a sample: terms of the sums over items are
+            multiplied by it. 0 counts as missing. None for all 1.
 
     Returns:
-        Scalars. ML has no finite maximum where all observed answers are right (+inf) or all wrong (-inf); the
+        Scalars. With weights, the standard error is that of the sum over the items that they stand for, not the
+        sample's. ML has no finite maximum where all observed answers are right (+inf) or all wrong (-inf); the
         standard error is then inf. A subject without responses gets NaN by ML, the population's mean by MAP.
     """
-    observed = responses >= 0
-    right = (responses == 1).astype(difficulty.dtype)
+    observed = responses >= 0 if weights is None else (responses >= 0) & (weights > 0)
+    right = ((responses == 1) & observed).astype(difficulty.dtype)
+
+    def weighted(terms):
+        return jnp.where(observed, terms if weights is None else weights * terms, 0).sum()
 
     def slope_and_information(theta):
-        residual = jnp.where(observed, right - probability_1pl(theta, difficulty), 0).sum()
-        information = jnp.where(observed, information_1pl(theta, difficulty), 0).sum()
+        residual = weighted(right - probability_1pl(theta, difficulty))
+        information = weighted(information_1pl(theta, difficulty))
         if population is not None:
             residual -= (theta - population.mean) * population.sd**-2.0
             information += population.sd**-2.0

@@ -10,7 +10,7 @@ import pytest
 from conftest import data_of
 
 from irtjax import networks, tasks
-from irtjax.curriculum import full_share, linear_share, root_share, train_curriculum
+from irtjax.curriculum import full_share, linear_share, ready, root_share, train_curriculum
 from irtjax.device_data import to_device
 from irtjax.networks import Network
 from irtjax.scoring import Population
@@ -61,7 +61,7 @@ def expected_ability(num_right, difficulty):
 def test_ddaclae_selects_what_the_ability_is_ready_for():
     difficulty = np.linspace(-3, 3, 64)
     trainer = constant_network(20.5, step=0.0)  # 21 of 64 right, whatever happens
-    history = train(trainer, KEYS, ladder(), difficulty, None)
+    history = train(trainer, KEYS, ladder(), difficulty, ready)
     theta = expected_ability(21, difficulty)
     eligible = (difficulty <= theta).sum()
     assert 4 < eligible < 64
@@ -74,43 +74,43 @@ def test_ddaclae_selects_what_the_ability_is_ready_for():
 def test_ddaclae_by_map_is_drawn_to_the_population():
     difficulty = np.linspace(-3, 3, 64)
     trainer = constant_network(20.5, step=0.0)
-    ml = train(trainer, KEYS, ladder(), difficulty, None).ability[0, 0]
-    drawn = train(trainer, KEYS, ladder(), difficulty, None, population=Population(2.0, 0.1)).ability[0, 0]
+    ml = train(trainer, KEYS, ladder(), difficulty, ready).ability[0, 0]
+    drawn = train(trainer, KEYS, ladder(), difficulty, ready, population=Population(2.0, 0.1)).ability[0, 0]
     assert ml < -0.5
     assert drawn > 1
 
 
 def test_a_network_that_knows_everything_gets_everything():
-    history = train(constant_network(100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    history = train(constant_network(100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), ready)
     assert (history.ability == np.inf).all()
     assert (history.share == 1).all()
     assert (history.examples_used == 64).all()
 
 
 def test_a_network_that_knows_nothing_still_gets_on():
-    history = train(constant_network(-100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), None)
+    history = train(constant_network(-100.0, step=0.0), KEYS, ladder(), np.linspace(-3, 3, 64), ready)
     assert (history.ability == -np.inf).all()
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])  # doubling, from one minibatch
 
 
 def test_the_share_falls_with_the_ability():
     difficulty = np.linspace(-3, 3, 64)
-    history = train(constant_network(50.5, step=-0.7), KEYS, ladder(), difficulty, None)
+    history = train(constant_network(50.5, step=-0.7), KEYS, ladder(), difficulty, ready)
     assert (np.diff(history.ability) < 0).all()
     assert (np.diff(history.share) < 0).all()
 
 
 def test_equal_difficulties_are_all_or_nothing():
     trainer = constant_network(40.5, step=0.0)  # 41 of 64 right: above the common difficulty
-    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), ready)
     assert (history.share == 1).all()
     trainer = constant_network(20.5, step=0.0)
-    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), None)
+    history = train(trainer, KEYS, ladder(), np.full(64, 0.3), ready)
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
 
 
 def test_fewer_examples_than_a_minibatch():
-    history = train(constant_network(1.5, step=0.0), KEYS, ladder(3), np.zeros(3), None)
+    history = train(constant_network(1.5, step=0.0), KEYS, ladder(3), np.zeros(3), ready)
     assert (history.share == 1).all()
     assert (history.examples_used == 4).all()  # one minibatch, filled by reading the three again
 
@@ -150,12 +150,12 @@ def digits_runs():
     trainer = Trainer(networks.build("mlp", TASK, 16), optax.adam(1.0), batch_size=32, patience=4, max_epochs=25)
     difficulty = np.random.default_rng(0).normal(size=1197)
     keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
-    return trainer, difficulty, keys, train(trainer, keys, to_device(TASK), difficulty, None, learning_rate=5e-3)
+    return trainer, difficulty, keys, train(trainer, keys, to_device(TASK), difficulty, ready, learning_rate=5e-3)
 
 
 def test_seeds_run_together_are_what_they_are_alone(digits_runs):
     trainer, difficulty, keys, together = digits_runs
-    alone = train(trainer, keys[1:2], to_device(TASK), difficulty, None, learning_rate=5e-3)
+    alone = train(trainer, keys[1:2], to_device(TASK), difficulty, ready, learning_rate=5e-3)
     np.testing.assert_allclose(alone.ability[0][:8], together.ability[1][:8], atol=1e-3)
     np.testing.assert_allclose(alone.share[0][:8], together.share[1][:8], atol=2e-3)
     np.testing.assert_allclose(alone.test_accuracy[0][:8], together.test_accuracy[1][:8], atol=0.011)

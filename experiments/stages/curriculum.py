@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.building import make_trainer
 from experiments.progress import CurriculumProgress
 from experiments.settings import Settings
-from irtjax.curriculum import History, full_share, linear_share, root_share, train_curriculum
+from irtjax.curriculum import History, full_share, linear_share, ready, root_share, train_curriculum
 from irtjax.device_data import to_device
 from irtjax.files import write_csv
 from irtjax.plots import interval
@@ -40,7 +40,7 @@ def run(settings: Settings, task: Task, items: pd.DataFrame, subjects: pd.DataFr
         "baseline": full_share(settings.epochs),
         "CB-linear": linear_share(*schedule),
         "CB-root": root_share(*schedule),
-        "DDaCLAE": None,
+        "DDaCLAE": ready,
     }
     population = None
     if settings.ability == "map":

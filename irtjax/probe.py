@@ -1,0 +1,120 @@
+"""The ability of networks in training from a sample of their training items, at a standard error that is asked for."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.device_data import ANSWER_BLOCK, Data, take
+from irtjax.models import information_1pl
+from irtjax.own_embeddings import split as split_embeddings
+from irtjax.scoring import Ability, Population, ability_1pl
+from irtjax.training import Trainer
+
+STANDARD_ERROR = 0.05  # logits
+MOST = 128 * ANSWER_BLOCK  # items in a sample: a network far from all items would need them all
+FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
+
+
+class Sample(NamedTuple):
+    """Items of a sample in the order of difficulty.
+
+    Attributes:
+        places: (M,) int32 among the items in ascending order of difficulty; an item may be there more than once.
+        weights: (M,) how many items each stands for; 0 from `count` on.
+        count: scalar int32, how many were drawn.
+    """
+
+    places: jax.Array
+    weights: jax.Array
+    count: jax.Array
+
+
+def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_error: float, most: int) -> Sample:
+    """Items to ask a network whose ability was last seen at θ.
+
+    Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which minimises the variance
+    of the weighted estimate but for the floor, systematically along the difficulties (Madow 1949), and stands for 1/π_i
+    items. The estimate from m such answers has variance Σ w_i Σ P_i (1 - P_i) / w_i / (m I²), I the information of all
+    items; m is what makes it the square of the standard error.
+
+    Args:
+        key: where along the items the first is drawn.
+        ascending: (N,) difficulties in logits, in ascending order.
+        ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
+        standard_error: in logits, from which m follows.
+        most: M, where m is at an end.
+    """
+    information = information_1pl(jnp.clip(ability, ascending[0], ascending[-1]), ascending)
+    weights = jnp.sqrt(information) + FLOOR
+    total = weights.sum()
+    needed = total * (information / weights).sum() / (standard_error * information.sum()) ** 2
+    count = jnp.clip(jnp.ceil(needed), 1, most)
+    positions = (jax.random.uniform(key) + jnp.arange(most)) / count * total
+    places = jnp.searchsorted(jnp.cumsum(weights), positions, side="right").clip(0, ascending.size - 1)
+    stands_for = total / (count * weights[places])
+    return Sample(places.astype(jnp.int32), jnp.where(jnp.arange(most) < count, stands_for, 0), count.astype(jnp.int32))
+
+
+def ask(
+    trainer: Trainer,
+    keys: jax.Array,
+    parameters: jax.Array,
+    data: Data,
+    order: jax.Array,
+    ascending: jax.Array,
+    last: jax.Array,
+    population: Population | None = None,
+    standard_error: float = STANDARD_ERROR,
+) -> tuple[Ability, jax.Array]:
+    """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
+
+    As many blocks of items are answered as the network with the largest sample needs.
+
+    Args:
+        trainer: of the networks.
+        keys: (G,) of the samples.
+        parameters: of G networks.
+        data: the task.
+        order: (N,) training examples by ascending difficulty.
+        ascending: (N,) their difficulties, logits.
+        last: (G,) abilities that samples are drawn for, such as those of the epoch before.
+        population: None for maximum likelihood, else the prior of a MAP estimate.
+        standard_error: that samples are to be large enough for, logits; beside that of answers to all items.
+
+    Returns:
+        Abilities (G,) with the standard errors that the answers imply, and how many items each network was asked.
+    """
+    most = min(MOST, -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
+    places, weights, count = jax.vmap(draw, (0, None, 0, None, None))(keys, ascending, last, standard_error, most)
+    examples, level = order[places], jnp.zeros(places.shape, jnp.uint8)
+    if trainer.buckets:  # those of like length side by side, what was not drawn at the end
+        level = jnp.where(weights > 0, data.bucket[examples], len(trainer.buckets))
+        by_length = jnp.argsort(level, axis=1)
+        places, weights, examples, level = (
+            jnp.take_along_axis(leaf, by_length, axis=1) for leaf in (places, weights, examples, level)
+        )
+
+    def answer(parameters, chosen, cut):
+        network, embeddings = split_embeddings(parameters, data.embeddings)
+        logits = trainer.network.logits(network, embeddings, take(data.inputs, chosen, cut), None)
+        return logits.argmax(-1) == data.train.labels[chosen]
+
+    levels = [jax.vmap(functools.partial(answer, cut=cut)) for cut in trainer.buckets or (None,)]
+
+    def block(number, right):
+        start = number * ANSWER_BLOCK
+        chosen = jax.lax.dynamic_slice_in_dim(examples, start, ANSWER_BLOCK, axis=1)
+        # clamped: what was not drawn lies above all levels
+        longest = jax.lax.dynamic_slice_in_dim(level, start, ANSWER_BLOCK, axis=1)
+        longest = jnp.where(longest < len(levels), longest, 0).max()
+        answers = jax.lax.switch(longest, levels, parameters, chosen)
+        return jax.lax.dynamic_update_slice_in_dim(right, answers.astype(jnp.int8), start, axis=1)
+
+    num_blocks = -(-count.max() // ANSWER_BLOCK)
+    right = jax.lax.fori_loop(0, num_blocks, block, jnp.zeros(places.shape, jnp.int8))
+    estimate = jax.vmap(
+        lambda right, places, weights, start: ability_1pl(right, ascending[places], population, start, weights)
+    )
+    return estimate(right, places, weights, last), count
