@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.device_data import Data, accuracy, classify
-from irtjax.probe import ask
-from irtjax.scoring import Population, ability_1pl
-from irtjax.training import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
+from irtjax.probe import ask, pays
+from irtjax.scoring import Ability, Population, ability_1pl
+from irtjax.training import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 
 PROBING = 1  # folded into a network's key, for the samples that it is asked
 
@@ -26,6 +26,9 @@ class History(NamedTuple):
         examples_used: examples trained on in the epoch, minibatches times their size.
         dev_accuracy: validation accuracy after the epoch.
         test_accuracy: likewise.
+        ability_se: standard error of the ability: of a sample's, against what all items would give; of the answers to
+            all items, by their information.
+        items_asked: answered for the ability.
     """
 
     share: jax.Array
@@ -33,6 +36,8 @@ class History(NamedTuple):
     examples_used: jax.Array
     dev_accuracy: jax.Array
     test_accuracy: jax.Array
+    ability_se: jax.Array
+    items_asked: jax.Array
 
 
 class Range(NamedTuple):
@@ -65,6 +70,7 @@ class Window:
     half_width: float
 
     def __call__(self, ascending: jax.Array, ability: jax.Array) -> Range:
+        """The range."""
         first = jnp.searchsorted(ascending, ability - self.half_width, side="left").astype(jnp.int32)
         return Range(first, jnp.searchsorted(ascending, ability + self.half_width, side="right") - first)
 
@@ -103,7 +109,7 @@ def train_curriculum(
     keys: jax.Array,
     data: Data,
     difficulty: jax.Array,
-    select: np.ndarray | Callable[[jax.Array, jax.Array], Range],
+    selection: np.ndarray | Callable[[jax.Array, jax.Array], Range],
     *,
     learning_rate: float,
     width: int,
@@ -114,31 +120,33 @@ def train_curriculum(
     """Trains one network a key under one strategy; all epochs of all seeds are one jitted program.
 
     An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement,
-    and at least one, filled by reading them again where they are fewer. A fixed schedule selects `select[t]` of the data
-    at epoch t, the easiest, rounded up. A rule (`ready`, `hard`, `Window`) is told the network's ability θ, from its graded
-    answers to the training examples.
+    and at least one, filled by reading them again where they are fewer. A fixed schedule selects `selection[t]` of the
+    data at epoch t, the easiest, rounded up. A rule (`ready`, `hard`, `Window`) is told the network's ability θ, from
+    its graded answers to the training examples.
 
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
-    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those that it selects are trained
-    on instead, and twice as many at each further such epoch: training on a handful of the easiest, often of a single
-    class, can leave the ability where it was, and this gets the network out of it in at most log2(N / batch_size) epochs.
+    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those are trained on instead, and
+    twice as many at each further such epoch: training on a handful of the easiest, often of a single class, can leave
+    the ability where it was; so the network is out of it in at most log2(N / batch_size) epochs.
 
     Args:
         trainer: how.
         keys: (S,) of initial weights, minibatches and samples.
         data: the splits.
         difficulty: (N,) of the training examples, in logits, or in any unit for a schedule.
-        select: (max_epochs,) share of the data at each epoch, or a rule, hashable.
+        selection: (max_epochs,) share of the data at each epoch, or a rule, hashable.
         learning_rate: of the optimizer.
         width: hidden units a layer, as the network was built with.
         population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
         probe: for a rule, standard error (logits) at which a sample of the examples is to tell the ability, see
-            `irtjax.probe`; None to ask for all of them.
+            `irtjax.probe`; None to ask for all of them, as is done where a sample would be no smaller.
         on_epoch: called from within the program after each epoch with (S,) epochs made and best accuracies.
     """
-    rule, shares = (select, None) if callable(select) else (None, jnp.asarray(select, jnp.float32))
+    rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
     rate, width = jnp.float32(learning_rate), jnp.int32(width)
     difficulty = jnp.asarray(difficulty, jnp.float32)
+    if probe is not None and not pays(difficulty.size, probe):
+        probe = None
     return _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, rate, width)
 
 
@@ -164,33 +172,37 @@ def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, popul
 
     def answer_all(parameters):
         answers = classify(trainer.network, parameters, data.embeddings, data.train)
-        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population).ability
+        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
 
     def ability_of(learners, last):
+        """Abilities with standard errors, and how many items they rest on."""
         if probe is None:
-            return jax.vmap(answer_all)(learners.parameters)
-        keys = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))(
-            learners.key, learners.epoch
-        )
-        estimate, _ = ask(trainer, keys, learners.parameters, data, order, ascending, last, population, probe)
-        return estimate.ability
+            return jax.vmap(answer_all)(learners.parameters), jnp.full(num_seeds, num_examples)
+        sampling = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))
+        drawn = sampling(learners.key, learners.epoch)
+        return ask(trainer, drawn, learners.parameters, data, order, ascending, last, population, probe)
 
-    def selected(learners, last, fallback):
-        """The range of each seed, its ability where the rule asks for it, and the next fallback."""
+    def select(learners, last, fallback):
+        """The range of each seed, what it rests on (ability, items asked), and the next fallback."""
         if rule is None:
             count = jnp.ceil(shares[learners.epoch] * num_examples).astype(jnp.int32)
-            return Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)), last, fallback
-        ability = ability_of(learners, last)
-        chosen = jax.vmap(rule, (None, 0))(ascending, ability)
+            unknown = jnp.full(num_seeds, jnp.nan)
+            return (
+                Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)),
+                (Ability(unknown, unknown), jnp.zeros(num_seeds, jnp.int32)),
+                fallback,
+            )
+        scored = ability_of(learners, last)
+        chosen = jax.vmap(rule, (None, 0))(ascending, scored[0].ability)
         too_few = chosen.count < least
         wider = jax.vmap(widened, (0, 0, None))(chosen, fallback, num_examples)
         chosen = jax.tree.map(functools.partial(jnp.where, too_few), wider, chosen)
-        return chosen, ability, jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
+        return chosen, scored, jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
 
     def body(carry):
-        learners, ability, fallback, history = carry
+        learners, last, fallback, history = carry
         active, at = is_training(trainer, learners), learners.epoch
-        chosen, ability, fallback = selected(learners, ability, fallback)
+        chosen, (scored, asked), fallback = select(learners, last, fallback)
         num_steps = jnp.where(active, jnp.maximum(chosen.count // trainer.batch_size, 1), 0)
         orders = jax.vmap(jnp.roll)(plans.order, -chosen.first)
         new = train_epoch(trainer, learners, plans._replace(order=orders, size=chosen.count), data, num_steps)
@@ -200,10 +212,12 @@ def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, popul
         )
         row = History(
             share=chosen.count / num_examples,
-            ability=ability if rule is not None else jnp.full(num_seeds, jnp.nan),
+            ability=scored.ability,
             examples_used=num_steps * trainer.batch_size,
             dev_accuracy=dev_accuracy,
             test_accuracy=test_accuracy,
+            ability_se=scored.standard_error,
+            items_asked=asked,
         )
         learners = jax.vmap(tree_where)(active, end_epoch(new, dev_accuracy), learners)
         # a seed that has stopped writes past the end, which is dropped
@@ -213,7 +227,7 @@ def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, popul
         )
         if on_epoch is not None:
             jax.debug.callback(on_epoch, learners.epoch, learners.best_accuracy)
-        return learners, ability, fallback, history
+        return learners, scored.ability, fallback, history
 
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
     first = jnp.zeros(num_seeds, jnp.float32)  # the mean ability of the crowd, until the network has answered

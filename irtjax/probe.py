@@ -7,14 +7,20 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.device_data import ANSWER_BLOCK, Data, take
-from irtjax.models import information_1pl
+from irtjax.models import information_1pl, probability_1pl
 from irtjax.own_embeddings import split as split_embeddings
 from irtjax.scoring import Ability, Population, ability_1pl
 from irtjax.training import Trainer
 
 STANDARD_ERROR = 0.05  # logits
 MOST = 128 * ANSWER_BLOCK  # items in a sample: a network far from all items would need them all
+PEAK = 0.25  # greatest information of an item
 FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
+
+
+def pays(num_items: int, standard_error: float) -> bool:
+    """Whether a sample can be much smaller than all items: the best of them, 1 / (`PEAK` SE²), are less than half."""
+    return 2 / (PEAK * standard_error**2) < num_items
 
 
 class Sample(NamedTuple):
@@ -34,10 +40,10 @@ class Sample(NamedTuple):
 def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_error: float, most: int) -> Sample:
     """Items to ask a network whose ability was last seen at θ.
 
-    Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which minimises the variance
-    of the weighted estimate but for the floor, systematically along the difficulties (Madow 1949), and stands for 1/π_i
-    items. The estimate from m such answers has variance Σ w_i Σ P_i (1 - P_i) / w_i / (m I²), I the information of all
-    items; m is what makes it the square of the standard error.
+    Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
+    minimises the variance of the weighted estimate, systematically along the difficulties (Madow 1949), and stands for
+    1/π_i items. From m such answers the estimate has variance Σ w_i Σ P_i (1 - P_i) / w_i / (m I²), I the information
+    of all items; m is what makes it the square of the standard error.
 
     Args:
         key: where along the items the first is drawn.
@@ -84,7 +90,9 @@ def ask(
         standard_error: that samples are to be large enough for, logits; beside that of answers to all items.
 
     Returns:
-        Abilities (G,) with the standard errors that the answers imply, and how many items each network was asked.
+        Abilities (G,), and how many items each network was asked. Standard errors are those of sampling: how far the
+        ability is from what answers to all items would give, sqrt(Σ (w_i (y_i - P_i))²) / Σ w_i P_i (1 - P_i), w_i the
+        items that an answer stands for.
     """
     most = min(MOST, -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
     places, weights, count = jax.vmap(draw, (0, None, 0, None, None))(keys, ascending, last, standard_error, most)
@@ -114,7 +122,11 @@ def ask(
 
     num_blocks = -(-count.max() // ANSWER_BLOCK)
     right = jax.lax.fori_loop(0, num_blocks, block, jnp.zeros(places.shape, jnp.int8))
-    estimate = jax.vmap(
-        lambda right, places, weights, start: ability_1pl(right, ascending[places], population, start, weights)
-    )
-    return estimate(right, places, weights, last), count
+
+    def estimate(right, places, weights, start):
+        difficulty = ascending[places]
+        theta = ability_1pl(right, difficulty, population, start, weights).ability
+        spread = jnp.sqrt(((weights * (right - probability_1pl(theta, difficulty))) ** 2).sum())
+        return Ability(theta, spread / (weights * information_1pl(theta, difficulty)).sum())
+
+    return jax.vmap(estimate)(right, places, weights, last), count
