@@ -125,9 +125,9 @@ def train_curriculum(
     its graded answers to the training examples.
 
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
-    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those are trained on instead, and
-    twice as many at each further such epoch: training on a handful of the easiest, often of a single class, can leave
-    the ability where it was; so the network is out of it in at most log2(N / batch_size) epochs.
+    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those are trained on instead,
+    and twice as many at each further such epoch: training on a handful of the easiest, often of a single class, can
+    leave the ability where it was; so the network is out of it in at most log2(N / batch_size) epochs.
 
     Args:
         trainer: how.

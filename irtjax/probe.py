@@ -41,12 +41,12 @@ def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_erro
     """Items to ask a network whose ability was last seen at θ.
 
     Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
-    minimises the variance of the weighted estimate, systematically along the difficulties (Madow 1949), and stands for
-    1/π_i items. From m such answers the estimate has variance Σ w_i Σ P_i (1 - P_i) / w_i / (m I²), I the information
-    of all items; m is what makes it the square of the standard error.
+    minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties.
+    It stands for 1/π_i items, π_i = m w_i / Σ w. Against answers to all items, whose information is I, the estimate has
+    variance Σ (1/π_i - 1) P_i (1 - P_i) / I²; m is what makes it the square of the standard error.
 
     Args:
-        key: where along the items the first is drawn.
+        key: of the draws.
         ascending: (N,) difficulties in logits, in ascending order.
         ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
         standard_error: in logits, from which m follows.
@@ -55,9 +55,10 @@ def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_erro
     information = information_1pl(jnp.clip(ability, ascending[0], ascending[-1]), ascending)
     weights = jnp.sqrt(information) + FLOOR
     total = weights.sum()
-    needed = total * (information / weights).sum() / (standard_error * information.sum()) ** 2
+    everything = information.sum()
+    needed = total * (information / weights).sum() / (everything + (standard_error * everything) ** 2)
     count = jnp.clip(jnp.ceil(needed), 1, most)
-    positions = (jax.random.uniform(key) + jnp.arange(most)) / count * total
+    positions = (jnp.arange(most) + jax.random.uniform(key, (most,))) / count * total
     places = jnp.searchsorted(jnp.cumsum(weights), positions, side="right").clip(0, ascending.size - 1)
     stands_for = total / (count * weights[places])
     return Sample(places.astype(jnp.int32), jnp.where(jnp.arange(most) < count, stands_for, 0), count.astype(jnp.int32))
@@ -87,12 +88,12 @@ def ask(
         ascending: (N,) their difficulties, logits.
         last: (G,) abilities that samples are drawn for, such as those of the epoch before.
         population: None for maximum likelihood, else the prior of a MAP estimate.
-        standard_error: that samples are to be large enough for, logits; beside that of answers to all items.
+        standard_error: of the abilities, in logits, against those from answers to all items.
 
     Returns:
         Abilities (G,), and how many items each network was asked. Standard errors are those of sampling: how far the
-        ability is from what answers to all items would give, sqrt(Σ (w_i (y_i - P_i))²) / Σ w_i P_i (1 - P_i), w_i the
-        items that an answer stands for.
+        ability is from what answers to all items would give, sqrt(Σ s_i (s_i - 1) (y_i - P_i)²) / Σ s_i P_i (1 - P_i),
+        s_i = 1/π_i the items that an answer stands for.
     """
     most = min(MOST, -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
     places, weights, count = jax.vmap(draw, (0, None, 0, None, None))(keys, ascending, last, standard_error, most)
@@ -126,7 +127,8 @@ def ask(
     def estimate(right, places, weights, start):
         difficulty = ascending[places]
         theta = ability_1pl(right, difficulty, population, start, weights).ability
-        spread = jnp.sqrt(((weights * (right - probability_1pl(theta, difficulty))) ** 2).sum())
-        return Ability(theta, spread / (weights * information_1pl(theta, difficulty)).sum())
+        beyond = weights * jnp.maximum(weights - 1, 0)
+        variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
+        return Ability(theta, jnp.sqrt(variance) / (weights * information_1pl(theta, difficulty)).sum())
 
     return jax.vmap(estimate)(right, places, weights, last), count

@@ -1,0 +1,146 @@
+"""The probe: ability from a sample of items, against the ability from all of them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from conftest import BUCKETS, data_of, sentences
+
+from irtjax.curriculum import Window, hard, ready, train_curriculum
+from irtjax.device_data import classify, to_device
+from irtjax.networks import Network
+from irtjax.probe import ask, draw, pays
+from irtjax.scoring import Population, ability_1pl
+from irtjax.training import Trainer
+
+NUM_ITEMS, ABILITY, ERROR = 20_000, 0.7, 0.05
+RNG = np.random.default_rng(0)
+DIFFICULTY = np.sort(RNG.normal(-0.5, 1.5, NUM_ITEMS)).astype(np.float32)
+RIGHT = RNG.random(NUM_ITEMS) < 1 / (1 + np.exp(DIFFICULTY - ABILITY))
+SHUFFLE = RNG.permutation(NUM_ITEMS)  # example i is item SHUFFLE[i] in the order of difficulty
+
+# Answers class 0, the gold label, where the input is positive.
+SIGN = Network(
+    init=lambda key, width: jnp.float32(0),
+    logits=lambda parameter, embeddings, inputs, key: jnp.stack(
+        [inputs[:, 0] + parameter, jnp.zeros(inputs.shape[0])], axis=1
+    ),
+)
+STILL = optax.GradientTransformation(lambda parameters: (), lambda gradient, state, parameters=None: (0.0, state))
+TRAINER = Trainer(SIGN, STILL, batch_size=16, patience=9, max_epochs=3)
+
+
+def full_ability(population=None):
+    return ability_1pl(jnp.asarray(RIGHT, jnp.int8), jnp.asarray(DIFFICULTY), population)
+
+
+@functools.cache
+def data():
+    signs = np.where(RIGHT, 1.0, -1.0).astype(np.float32)[SHUFFLE]
+    return data_of(signs[:, None], np.zeros(NUM_ITEMS))
+
+
+def asked(last, num=150, error=ERROR, population=None):
+    """Abilities of the same network from `num` samples."""
+    keys = jax.vmap(jax.random.key)(jnp.arange(num, dtype=jnp.uint32))
+    order = jnp.asarray(np.argsort(SHUFFLE), jnp.int32)
+    arguments = (jnp.zeros(num), data(), order, jnp.asarray(DIFFICULTY), jnp.full(num, last, jnp.float32), population)
+    return jax.jit(ask, static_argnums=0)(TRAINER, keys, *arguments, error)
+
+
+def test_a_sample_gives_the_ability_of_all_items_with_the_error_asked_for():
+    full = full_ability().ability
+    estimate, count = asked(full)
+    apart = np.asarray(estimate.ability - full)
+    assert 1600 < count[0] < 3000  # best items have information 0.25: 1,600 of them
+    assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
+    assert 0.8 * ERROR < apart.std() < 1.2 * ERROR
+    # the answers tell the error, too: it is 5% of samples that lie beyond two of them
+    assert np.asarray(estimate.standard_error) == pytest.approx(ERROR, rel=0.25)
+    assert (np.abs(apart) > 1.96 * estimate.standard_error).mean() < 0.1
+
+
+@pytest.mark.parametrize("last", [-3.0, 4.0, np.inf, -np.inf])
+def test_a_sample_around_a_stale_ability_says_how_much_worse_it_is(last):
+    full = full_ability().ability
+    estimate, _ = asked(last)
+    apart = np.asarray(estimate.ability - full)
+    assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
+    assert np.median(estimate.standard_error) == pytest.approx(apart.std(), rel=0.25)
+
+
+def test_a_smaller_error_takes_more_items():
+    _, few = asked(ABILITY, num=2, error=0.1)
+    _, many = asked(ABILITY, num=2, error=0.05)
+    assert 3.5 < many[0] / few[0] < 4  # four times as many, but for what is left of the items to ask
+
+
+def test_the_population_draws_as_it_draws_answers_to_all_items():
+    population = Population(-4.0, 0.01)
+    full = float(full_ability(population).ability)
+    assert full < 0  # not the 0.7 of the answers alone
+    estimate, _ = asked(full, population=population)
+    assert np.asarray(estimate.ability).mean() == pytest.approx(full, abs=0.02)
+
+
+def test_weights_of_a_sample_add_up_to_the_items_everywhere():
+    def weight_by_place(key):
+        sample = draw(key, jnp.asarray(DIFFICULTY), 0.0, ERROR, 4096)
+        return jnp.zeros(NUM_ITEMS).at[sample.places].add(sample.weights)
+
+    keys = jax.vmap(jax.random.key)(jnp.arange(500, dtype=jnp.uint32))
+    weights = np.asarray(jax.lax.map(weight_by_place, keys).mean(axis=0))
+    np.testing.assert_allclose(weights.reshape(20, -1).mean(axis=1), 1, atol=0.05)
+
+
+def test_texts_of_a_sample_are_answered_as_all_texts_are():
+    lengths = RNG.integers(1, 10, NUM_ITEMS)
+    task = sentences(lengths)
+
+    def logits(parameter, embeddings, inputs, key):
+        ((words,),) = (inputs,)  # right where the words are an odd number
+        odd = (words > 0).sum(axis=1) % 2
+        return jnp.stack([odd.astype(jnp.float32), jnp.full(odd.shape, 0.5) + parameter], axis=1)
+
+    network = Network(lambda key, width: jnp.float32(0), logits)
+    trainer = Trainer(network, STILL, batch_size=16, patience=9, max_epochs=1, buckets=BUCKETS)
+    on_device = to_device(task)
+    right = np.asarray(classify(network, jnp.float32(0), on_device.embeddings, on_device.train)) == 0
+    np.testing.assert_array_equal(right, lengths % 2)
+    difficulty = jnp.asarray(DIFFICULTY)
+    full = ability_1pl(jnp.asarray(right, jnp.int8), difficulty).ability
+    keys = jax.vmap(jax.random.key)(jnp.arange(50, dtype=jnp.uint32))
+    order = jnp.arange(NUM_ITEMS, dtype=jnp.int32)
+    estimate, _ = jax.jit(ask, static_argnums=0)(
+        trainer, keys, jnp.zeros(50), on_device, order, difficulty, jnp.full(50, full), None, ERROR
+    )
+    apart = np.asarray(estimate.ability - full)
+    assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
+    assert apart.std() < 1.4 * ERROR  # answers that do not follow the model, half right at every difficulty
+
+
+def test_little_data_are_asked_in_full():
+    assert pays(NUM_ITEMS, ERROR)
+    assert not pays(1197, ERROR)
+    run = functools.partial(
+        train_curriculum, TRAINER, jax.random.key(0)[None], learning_rate=1.0, width=1, selection=ready
+    )
+    few = data_of(np.where(RIGHT, 1.0, -1.0).astype(np.float32)[:1000, None], np.zeros(1000))
+    history = run(few, DIFFICULTY[:1000], probe=ERROR)
+    assert (history.items_asked == 1000).all()
+    np.testing.assert_array_equal(history.ability, run(few, DIFFICULTY[:1000]).ability)
+
+
+@pytest.mark.parametrize("rule", [ready, hard, Window(0.5)])
+def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass(rule):
+    run = functools.partial(train_curriculum, TRAINER, jax.random.key(0)[None], data(), DIFFICULTY[SHUFFLE], rule)
+    full = run(learning_rate=1.0, width=1)
+    probed = run(learning_rate=1.0, width=1, probe=ERROR)
+    assert (full.items_asked == NUM_ITEMS).all()
+    assert (probed.items_asked < NUM_ITEMS / 5).all()
+    assert len(set(np.asarray(probed.ability[0]))) == 3  # a sample anew each epoch
+    np.testing.assert_allclose(probed.ability, full.ability, atol=4 * ERROR)
+    np.testing.assert_allclose(probed.share, full.share, atol=4 * ERROR * 0.3)
