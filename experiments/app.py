@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 from absl import app, flags, logging
@@ -52,6 +52,18 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
     warnings.showwarning = show
     logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
     app.run(guarded, flags_parser=parse)
+
+
+def choose(flag: str, names: list[str], choices: Sequence[str]) -> list[str]:
+    """The names that a flag gives, each once.
+
+    Raises:
+        InputError: one is none of the choices, or there is none.
+    """
+    for name in names or [""]:
+        if name not in choices:
+            raise InputError(f"--{flag}={','.join(names)}: {name!r} is none of {', '.join(choices)}")
+    return list(dict.fromkeys(names))
 
 
 def one_device_a_core() -> None:

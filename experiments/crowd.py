@@ -7,6 +7,8 @@ Writes `crowd/` in the run directory: `members.csv`, a row a member, and `respon
 durations and expected numbers.
 """
 
+import dataclasses
+
 from absl import flags
 
 from experiments import app, building, settings
@@ -29,7 +31,7 @@ def main() -> None:
     chosen = settings.from_flags()
     task = building.load_task(chosen, settings.DATA_DIR.value)
     crowd.check_members(chosen, task)
-    directory = open_run(_OUTPUT_DIR.value, chosen, task)
+    directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
     def work(folder):
         crowd.run(

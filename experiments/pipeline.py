@@ -8,6 +8,8 @@ with report.md and its pictures in the run directory. The same command goes on w
 On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
 """
 
+import dataclasses
+
 from absl import flags
 
 from experiments import app, building, settings
@@ -15,6 +17,7 @@ from experiments.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
 from irtjax import InputError, tasks
 from irtjax.members import in_every_subset
+from irtjax.scoring import Population
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 settings.define_flags()
@@ -26,7 +29,7 @@ def main() -> None:
     chosen = settings.from_flags()
     task = building.load_task(chosen, settings.DATA_DIR.value)
     _check(chosen, task)
-    directory = open_run(_OUTPUT_DIR.value, chosen, task)
+    directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
     def with_checkpoints(name, work):
         return lambda folder: work(chosen, task, folder, checkpoints=checkpoints_of(directory, name))
@@ -47,16 +50,15 @@ def main() -> None:
 
     items = difficulty.load_items(directory / "difficulty", chosen.priors, task.train.ids)
     stage(directory, "filtering", "4/5 filtering", lambda folder: filtering.run(chosen, task, items, folder))
-    subjects = difficulty.load_subjects(directory / "difficulty", chosen.priors)
+    abilities = difficulty.load_subjects(directory / "difficulty", chosen.priors).ability
+    population = Population(float(abilities.mean()), float(abilities.std()))
     stage(
         directory,
         "curriculum",
         "5/5 curriculum",
-        lambda folder: curriculum.run(chosen, task, items, subjects, folder),
+        lambda folder: curriculum.run(chosen, task, items, population, folder),
     )
-    pictures = report.write(chosen, task, directory)
-    names = ", ".join(path.name for path in pictures)
-    print(f"Done: {directory}/report.md, with the pictures {names}", flush=True)
+    report.write(chosen, task, directory)
 
 
 def _check(chosen: settings.Settings, task: tasks.Task) -> None:

@@ -1,7 +1,6 @@
 """A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
 
 import contextlib
-import dataclasses
 import fcntl
 import hashlib
 import json
@@ -10,11 +9,12 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 
-from experiments.settings import Settings
 from irtjax import InputError, versions
 from irtjax.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
@@ -22,12 +22,23 @@ from irtjax.tasks.task import SPLITS
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
-FILES = ("glove", "test_labels", "item_ids", "members")  # flags that name files
+FILES = ("glove", "test_labels", "item_ids", "members", "items")  # flags that name files
 CHECKPOINTS = ".checkpoints"  # of stages that are not finished
 
 
-def open_run(output_dir: str, settings: Settings, task: Task) -> Path:
-    """Makes the directory, or accepts one that an earlier run with the same settings and data left.
+def open_run(
+    output_dir: str,
+    flags: dict[str, Any],
+    task: Task,
+    items: pd.DataFrame | None = None,
+) -> Path:
+    """Makes the directory, or accepts one that an earlier run with the same flags and data left.
+
+    Args:
+        output_dir: the directory.
+        flags: all that results depend on, with their values.
+        task: with its data.
+        items: difficulties, where they are read from a file.
 
     Raises:
         InputError: it cannot be written to, or holds results of other settings or data.
@@ -35,7 +46,7 @@ def open_run(output_dir: str, settings: Settings, task: Task) -> Path:
     directory = writable_directory(output_dir)
     _lock(directory)
     config = directory / "config.json"
-    wanted = dataclasses.asdict(settings) | {DATA: _digest(settings, task)}
+    wanted = flags | {DATA: _digest(flags, task, items)}
     # a run that left no stage and no checkpoint left nothing that other settings could be mixed up with
     if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
         try:
@@ -60,14 +71,15 @@ def open_run(output_dir: str, settings: Settings, task: Task) -> Path:
     return directory
 
 
-def _digest(settings: Settings, task: Task) -> str:
-    """Of all that a run reads: the examples, their labels and ids, word vectors, the table of members."""
+def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> str:
+    """Of all that a run reads: examples, their labels and ids, word vectors, the table of members, difficulties."""
     digest = hashlib.blake2b(digest_size=16)
     vectors = getattr(task.format, "embeddings", None)
-    for leaf in jax.tree.leaves(([task.split(name)[:3] for name in SPLITS], vectors)):
+    table = [] if items is None else [items.to_numpy()]
+    for leaf in jax.tree.leaves(([task.split(name)[:3] for name in SPLITS], vectors, *table)):
         digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
-    if settings.members:
-        digest.update(Path(settings.members).read_bytes())
+    if flags.get("members"):
+        digest.update(Path(flags["members"]).read_bytes())
     return digest.hexdigest()
 
 

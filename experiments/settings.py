@@ -11,6 +11,7 @@ from irtjax.inference.svi import PRIORS
 from irtjax.tasks.vectors import KINDS as VECTORS
 
 ABILITIES = ("ml", "map")
+PROBES = ("sample", "all")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +110,19 @@ class Settings:
     ability: str = dataclasses.field(
         default="ml", metadata={"help": f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}"}
     )
+    probe: str = dataclasses.field(
+        default="sample",
+        metadata={
+            "help": "training items that the network answers for its ability: a sample, or all; little data are "
+            "answered in full in any case"
+        },
+    )
+    probe_error: float = dataclasses.field(
+        default=0.05, metadata={"help": "standard error, in logits, that such a sample is to be large enough for"}
+    )
+    window: float = dataclasses.field(
+        default=1.0, metadata={"help": "logits that items may be from the ability in the strategy of that name"}
+    )
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -173,16 +187,31 @@ _DEFINERS = {
 }
 
 
-AFTER_CROWD = {
+# settings that only some stages use; all others say how a network is trained
+OF_CROWD = {
+    "num_models",
+    "members",
+    "only",
+    "min_width",
+    "learning_rate_factor",
+    "min_subset",
+    "max_corruption",
+    "out_of_bag",
     "priors",
     "mislabelled",
-    "filtering_seeds",
+}
+OF_FILTERING = {"filtering_seeds", "patience", "steps_per_epoch", "slots"}
+OF_CURRICULUM = {
     "curriculum_seeds",
     "curriculum_patience",
     "curriculum_length",
     "initial_share",
     "ability",
+    "probe",
+    "probe_error",
+    "window",
 }
+AFTER_CROWD = OF_CURRICULUM | {"filtering_seeds", "priors", "mislabelled"}
 
 
 def define_flags(without: Collection[str] = ()) -> None:
@@ -219,10 +248,15 @@ def from_flags() -> Settings:
     return settings
 
 
+def values(settings: Settings, without: Collection[str]) -> dict[str, Any]:
+    """The settings by name, but for those that a binary does not use."""
+    return {name: value for name, value in dataclasses.asdict(settings).items() if name not in without}
+
+
 def _check(settings: Settings) -> None:
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS}
+    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS, "probe": PROBES}
     for name in settings.networks:
         if name not in networks.NETWORKS:
             raise InputError(f"--network={settings.network}: {name!r} is none of {', '.join(networks.NETWORKS)}")
@@ -250,5 +284,6 @@ def _check(settings: Settings) -> None:
         if not (value >= low and (high is None or value <= high)):
             limit = f"at least {low}" if high is None else f"{low} to {high}"
             raise InputError(f"--{name}={value}: expected {limit}")
-    if not 0 < settings.learning_rate < float("inf"):
-        raise InputError(f"--learning_rate={settings.learning_rate}: expected a positive number")
+    for name in ("learning_rate", "probe_error", "window"):
+        if not 0 < getattr(settings, name) < float("inf"):
+            raise InputError(f"--{name}={getattr(settings, name)}: expected a positive number")

@@ -38,6 +38,24 @@ def ranking(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, 
     Raises:
         InputError: unknown strategy.
     """
+    key = _key(strategy, difficulty, percent_correct)
+    shuffled = np.random.default_rng(seed).permutation(difficulty.size)
+    return shuffled[np.argsort(key[shuffled], kind="stable")]
+
+
+def threshold(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, kept: np.ndarray) -> float:
+    """The threshold d at which a strategy keeps the examples `kept`, (K,) indices: the value of the last of them.
+
+    NaN for the random choice. Examples at the threshold itself are all, some or one of those kept.
+    """
+    if strategy == "random":
+        return float("nan")
+    last = float(_key(strategy, difficulty, percent_correct)[kept].max())
+    return -last if strategy in ("AVO", "LB", "PCLB") else last
+
+
+def _key(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray) -> np.ndarray:
+    """What a strategy sorts by, those it keeps first."""
     keys = {
         "AVI": np.abs(difficulty),
         "AVO": -np.abs(difficulty),
@@ -49,8 +67,7 @@ def ranking(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, 
     }
     if strategy not in keys:
         raise InputError(f"unknown filtering strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
-    shuffled = np.random.default_rng(seed).permutation(difficulty.size)
-    return shuffled[np.argsort(keys[strategy][shuffled], kind="stable")]
+    return keys[strategy]
 
 
 class SubsetRow(NamedTuple):

@@ -8,14 +8,16 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from scipy.stats import gaussian_kde, t
+from scipy.stats import entropy, gaussian_kde, t
 
 from irtjax.files import whole_file
 
 ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
 ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
+# strategies by percent correct all but hide those by difficulty: leave gaps in their lines
+FILTER_STYLES = {"random": "--", "PCUB": ":", "PCLB": ":"}
 # Okabe and Ito (2008): told apart by colour-blind readers too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 130) -> None:
@@ -43,6 +45,27 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
     axis.set(title=title, xlabel=xlabel, ylabel="density", ylim=(-(len(samples) + 1) * 0.05 * max(tops), None))
     axis.set_yticks([tick for tick in axis.get_yticks() if tick >= 0])
     axis.legend(frameon=False)
+    return _plain(figure)
+
+
+def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
+    """Kernel density of the difficulties of each class that has two of them or more.
+
+    Args:
+        difficulty: (N,) in logits.
+        labels: (N,) gold labels.
+        classes: names of the labels 0 to C - 1.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(8, 3.8))
+    axis = figure.subplots()
+    grid = np.linspace(difficulty.min(), difficulty.max(), 400)
+    for label, (name, style) in enumerate(zip(classes, _styles(len(classes)), strict=True)):
+        values = difficulty[labels == label]
+        if values.size > 1 and np.ptp(values) > 0:
+            axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{name} (n = {values.size:,})")
+    axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _plain(figure)
 
 
@@ -84,24 +107,43 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     """
     figure = Figure(figsize=(8, 4.2))
     axis = figure.subplots()
-    for strategy, colour in zip(strategies, COLOURS, strict=False):
-        rows = table[table.strategy == strategy]
-        groups = rows.groupby("share").test_accuracy
-        # strategies by percent correct all but hide those by difficulty: leave gaps in their lines
-        style = {"random": "--", "PCUB": ":", "PCLB": ":"}.get(strategy, "-")
-        _band(axis, groups, strategy, colour, style)
+    for strategy, style in zip(strategies, _styles(len(strategies)), strict=True):
+        groups = table[table.strategy == strategy].groupby("share").test_accuracy
+        _band(axis, groups, strategy, style["color"], FILTER_STYLES.get(strategy, "-"))
     axis.set(
         xscale="log",
         xlabel="training data kept",
         ylabel="test accuracy",
         title="Which examples to train on? Accuracy against data kept",
     )
-    shares = np.sort(table.share.unique())
-    axis.set_xticks(shares, [f"{100 * share:g}%" for share in shares], minor=False)
-    axis.minorticks_off()
+    _share_ticks(axis, table.share)
     several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return _plain(figure)
+
+
+def class_balance(table: pd.DataFrame) -> Figure:
+    """Evenness of the classes among the examples kept against the share kept, a line a strategy.
+
+    Evenness is the entropy of the classes over log C: 1 where there are as many of each, 0 where there is only one.
+
+    Args:
+        table: columns strategy, share, class, share_of_kept.
+    """
+    figure = Figure(figsize=(8, 3.8))
+    axis = figure.subplots()
+    strategies = table.strategy.unique()
+    for strategy, style in zip(strategies, _styles(len(strategies)), strict=True):
+        wide = table[table.strategy == strategy].pivot(index="share", columns="class", values="share_of_kept")
+        evenness = entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1])
+        if strategy in FILTER_STYLES:
+            style |= {"linestyle": FILTER_STYLES[strategy]}
+        axis.plot(wide.index, evenness, **style, label=strategy, marker="o", markersize=4)
+    axis.set(xscale="log", xlabel="training data kept", ylabel="evenness of classes", ylim=(-0.03, 1.03))
+    axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
+    _share_ticks(axis, table.share)
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _plain(figure)
 
 
@@ -116,7 +158,8 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     """
     figure = Figure(figsize=(11, 4))
     accuracy_axis, share_axis = figure.subplots(1, 2)
-    for strategy, colour in zip(strategies, COLOURS, strict=False):
+    for strategy, style in zip(strategies, _styles(len(strategies)), strict=True):
+        colour = style["color"]
         rows = table[table.strategy == strategy]
         # a mean over the seeds that are left would jump where a seed stops: each keeps its last value
         last = table.epoch.max()
@@ -157,6 +200,20 @@ def _band(axis, groups, label, colour, style):
     mean, half = groups.mean(), groups.apply(interval).fillna(0)
     axis.plot(mean.index, mean, style, color=colour, label=label, marker="o", markersize=4)
     axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+
+
+def _share_ticks(axis, shares: pd.Series) -> None:
+    ticks = np.sort(shares.unique())
+    axis.set_xticks(ticks, [f"{100 * share:g}%" for share in ticks], minor=False)
+    axis.minorticks_off()
+
+
+def _styles(number: int) -> list[dict]:
+    """Colours, and dashes where there are more lines than colours."""
+    return [
+        {"color": COLOURS[at % len(COLOURS)], "linestyle": ("-", "--", ":")[at // len(COLOURS) % 3]}
+        for at in range(number)
+    ]
 
 
 def _plain(figure: Figure) -> Figure:

@@ -3,32 +3,40 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from experiments import markdown
 from experiments.run_directory import RECORD
 from experiments.settings import Settings
-from experiments.stages import curriculum, filtering
+from experiments.stages import sections
 from experiments.stages.difficulty import load_items
 from irtjax import plots
 from irtjax.files import whole_file
-from irtjax.plots import interval
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS, TextFormat
 
 NUM_TEXTS = 10
 
 
-def write(settings: Settings, task: Task, directory: Path) -> list[Path]:
-    """Writes the pictures and `report.md` into the run directory; returns the pictures."""
-    sections = [_overview(settings, task, directory), _difficulty(settings, task, directory)]
+def write(settings: Settings, task: Task, directory: Path) -> None:
+    """Writes the pictures and `report.md` of a pipeline into its run directory."""
+    parts = [_overview(settings, task, directory), _difficulty(settings, task, directory)]
     if settings.mislabelled > 0:
-        sections.append(_mislabelled(settings, directory))
-    sections += [_filtering(directory), _curriculum(settings, directory), _settings(settings, directory)]
+        parts.append(_mislabelled(settings, directory))
+    parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
+    parts.append(how_it_was_made(dataclasses.asdict(settings), directory))
+    save(parts, directory)
+
+
+def save(parts: list[str], directory: Path) -> None:
+    """Writes `report.md` and says where it is; the pictures are there already."""
     with whole_file(directory / "report.md") as path:
-        path.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
-    return sorted(directory.glob("*.png"))
+        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
+    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
 
 
 def _overview(settings: Settings, task: Task, directory: Path) -> str:
@@ -79,7 +87,7 @@ one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
 
 {extremes(settings, task, directory)}
 
-{_table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
+{markdown.table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
 
 The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
 {reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
@@ -116,7 +124,7 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
     for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):
         cells = [
             [
-                row.text.replace("|", "\\|"),
+                markdown.cell(row.text),
                 task.classes[row.label],
                 f"{row.difficulty:.2f}",
                 f"{100 * row.right:.0f}%",
@@ -124,7 +132,7 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
             ]
             for row in rows.itertuples()
         ]
-        parts.append(_table([f"the {NUM_TEXTS} {title}", "label", "difficulty", "right", "item"], cells))
+        parts.append(markdown.table([f"the {NUM_TEXTS} {title}", "label", "difficulty", "right", "item"], cells))
     return "\n\n".join(parts)
 
 
@@ -153,79 +161,18 @@ flipped before a crowd of its own was built. Difficulty ranks them above the oth
 ![Difficulty of right and flipped labels](mislabelled.png)"""
 
 
-def _filtering(directory: Path) -> str:
-    table = pd.read_csv(directory / "filtering" / "filtering.csv")
-    plots.save(plots.accuracy_against_share(table, filtering.STRATEGIES), directory / "filtering.png")
-    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(["mean", interval])
-    shares = sorted(table.share.unique())
-    rows = [
-        [strategy, *(_percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in filtering.STRATEGIES
-    ]
-    return f"""## Filtering
-
-Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
-difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
-answered right (pc < d), PCLB those that most did (pc > d). Mean of {_seeds(table.seed.nunique())}.
-
-![Accuracy against data kept](filtering.png)
-
-{_table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
-
-
-def _curriculum(settings: Settings, directory: Path) -> str:
-    table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
-    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
-    plots.save(plots.curricula(table, curriculum.STRATEGIES), directory / "curriculum.png")
-    rows = [
-        [
-            row.strategy,
-            _with_interval(row.best_epoch, row.best_epoch_ci, ".1f"),
-            _with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
-            f"{row.examples_change_percent:+.1f}%",
-            _percent(row.test_accuracy, row.test_accuracy_ci),
-            f"{row.accuracy_change_points:+.2f}",
-        ]
-        for row in summary.itertuples()
-    ]
-    header = ["strategy", "best epoch", "examples used", "change", "test accuracy (%)", "change (points)"]
-    return f"""## Curriculum
-
-Up to and at the best validation epoch; mean of {_seeds(settings.curriculum_seeds)}; changes are against the fully
-supervised baseline. DDaCLAE scores the network's ability by {settings.ability.upper()}.
-
-![Accuracy and share of data against epoch](curriculum.png)
-
-{_table(header, rows)}"""
-
-
-def _settings(settings: Settings, directory: Path) -> str:
+def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
+    """Flags, durations of the stages, and versions."""
     folders = [directory / name for name in ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")]
     records = {
         folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
     }
     versions = next(iter(records.values()))["versions"]
-    flags = "\n".join(f"    --{name}={value}" for name, value in dataclasses.asdict(settings).items())
+    lines = "\n".join(f"    --{name}={value}" for name, value in flags.items())
     return f"""## How it was made
 
-{flags}
+{lines}
 
-{_table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
+{markdown.table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
 
 {", ".join(f"{name} {version}" for name, version in versions.items())}."""
-
-
-def _percent(mean: float, half_width: float) -> str:
-    return _with_interval(100 * mean, 100 * half_width, ".1f")
-
-
-def _with_interval(mean: float, half_width: float, form: str) -> str:
-    return f"{mean:{form}}" if np.isnan(half_width) else f"{mean:{form}} ± {half_width:{form}}"
-
-
-def _seeds(number: int) -> str:
-    return "1 seed" if number == 1 else f"{number} seeds ± 95% interval"
-
-
-def _table(header: list[str], rows: list[list]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

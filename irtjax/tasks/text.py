@@ -134,6 +134,11 @@ def bucket_of(inputs: Sequence[np.ndarray], buckets: Sequence[Sequence[int]]) ->
     return found
 
 
+def lengths(split: Split) -> np.ndarray:
+    """(N,) words of each example, all its sentences together."""
+    return sum((sentence != PADDING).sum(axis=1) for sentence in split.inputs)
+
+
 def pad(words: Words, table: np.ndarray, width: int) -> np.ndarray:
     """Sentences as the rows of an array.
 

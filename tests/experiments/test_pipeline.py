@@ -1,5 +1,6 @@
 """The pipeline as a user runs it: end to end, twice the same, interrupted, and given bad input."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ import pytest
 from conftest import REPOSITORY
 from matplotlib.image import imread
 
-from experiments.run_directory import open_run, stage
+from experiments.run_directory import stage
 from experiments.settings import TASK_DEFAULTS, Settings
 from irtjax import InputError, tasks
 
@@ -35,6 +36,10 @@ PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.
 
 def from_defaults(task):
     return Settings(task=task, **TASK_DEFAULTS[task])
+
+
+def open_with(directory, settings, task):
+    return open_run(str(directory), dataclasses.asdict(settings), task)
 
 
 def command(*arguments, module="experiments.pipeline"):
@@ -84,6 +89,7 @@ def test_a_run_leaves_the_promised_files(finished):
     curriculum = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     assert list(curriculum) == [
         "strategy", "seed", "epoch", "share", "ability", "examples_used", "dev_accuracy", "test_accuracy",
+        "ability_se", "items_asked",
     ]  # fmt: skip
     assert set(curriculum.strategy) == {"baseline", "CB-linear", "CB-root", "DDaCLAE"}
     assert (curriculum[curriculum.strategy == "baseline"].share == 1).all()
@@ -141,33 +147,33 @@ def test_directories_that_are_not_runs(tmp_path):
     (tmp_path / "run" / "crowd" / "stage.json").write_text("{}")
     (tmp_path / "run" / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="not the settings of a run"):
-        open_run(str(tmp_path / "run"), settings, task)
+        open_with(tmp_path / "run", settings, task)
 
 
 def test_a_directory_without_a_finished_stage_takes_other_settings(tmp_path):
     first, second, task = from_defaults("digits"), from_defaults("mnist"), tasks.load("digits")
-    open_run(str(tmp_path / "run"), first, task)
+    open_with(tmp_path / "run", first, task)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "digits"
     (tmp_path / "run" / ".lock").unlink()  # this process holds it still
-    open_run(str(tmp_path / "run"), second, task)
+    open_with(tmp_path / "run", second, task)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["task"] == "mnist"
 
 
 def test_a_run_is_not_mixed_with_other_data(tmp_path):
     settings, task = from_defaults("digits"), tasks.load("digits")
-    directory = open_run(str(tmp_path / "run"), settings, task)
+    directory = open_with(tmp_path / "run", settings, task)
     (directory / "crowd").mkdir()
     (directory / "crowd" / "stage.json").write_text("{}")
     (directory / ".lock").unlink()  # this process holds it still
     other, _ = tasks.flip_labels(task, 0.01, 0)
     with pytest.raises(InputError, match="holds a run on other data: what lies in --data_dir, --glove"):
-        open_run(str(directory), settings, other)
+        open_with(directory, settings, other)
     (directory / ".lock").unlink()
-    assert open_run(str(directory), settings, task) == directory
+    assert open_with(directory, settings, task) == directory
 
 
 def test_two_runs_do_not_share_a_directory(tmp_path):
-    open_run(str(tmp_path / "run"), from_defaults("digits"), tasks.load("digits"))
+    open_with(tmp_path / "run", from_defaults("digits"), tasks.load("digits"))
     assert_one_line(run(*SMALL, f"--output_dir={tmp_path / 'run'}"), "another run is writing there")
 
 

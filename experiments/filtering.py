@@ -1,0 +1,80 @@
+r"""Which examples should a network train on? Filters training data by item difficulty and trains on what is left.
+
+Strategies: AVI keeps |b| < d, AVO |b| > d, UB b < d, LB b > d, PCUB pc < d, PCLB pc > d, beside a random choice; b is
+the difficulty and pc the share of the crowd that was right. d is set to keep each of --shares of the data.
+
+  python -m experiments.filtering --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
+    --output_dir=runs/filtering
+
+Ends with report.md and its pictures in the run directory. docs/filtering.md tells durations and expected numbers.
+"""
+
+import dataclasses
+
+from absl import flags
+
+from experiments import app, building, settings
+from experiments.run_directory import open_run, stage
+from experiments.stages import filtering, report, sections
+from experiments.task_items import training_items
+from irtjax import InputError
+from irtjax.filtering import STRATEGIES
+
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+BY_PERCENT = {"PCUB", "PCLB"}
+
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
+_ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example", required=True)
+_RESPONSES = flags.DEFINE_string(
+    "responses", None, "answers of the crowd, for the percent correct of PCUB and PCLB; by default that of --items"
+)
+_STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "which to compare")
+_SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "of the training data to keep, 0 to 1")
+_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1)
+UNUSED = settings.OF_CROWD | settings.OF_CURRICULUM | {"filtering_seeds"}  # it is --seeds here
+settings.define_flags(without=UNUSED)
+
+
+def main() -> None:
+    """Trains all networks, or finds them trained; then the report."""
+    app.one_device_a_core()
+    chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
+    shares = _shares()
+    strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
+    task = building.load_task(chosen, settings.DATA_DIR.value)
+    items = training_items(_ITEMS.value, task, _RESPONSES.value)
+    if "percent_correct" not in items:
+        if BY_PERCENT & set(strategies):
+            raise InputError(f"{_ITEMS.value}: no column percent_correct, which PCUB and PCLB need: give --responses")
+        items = items.assign(percent_correct=float("nan"))
+    used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
+    used |= {"shares": ",".join(f"{share:g}" for share in shares)}
+    directory = open_run(_OUTPUT_DIR.value, used, task, items)
+    stage(
+        directory,
+        "filtering",
+        "filtering",
+        lambda folder: filtering.run(chosen, task, items, folder, strategies, shares),
+    )
+    parts = [
+        f"# {task.name}: which examples to train on?",
+        sections.difficulties(directory, task, items),
+        sections.filtering(directory),
+        sections.class_balance(directory),
+        report.how_it_was_made(used | {"items": _ITEMS.value}, directory),
+    ]
+    report.save(parts, directory)
+
+
+def _shares() -> list[float]:
+    try:
+        shares = sorted({float(share) for share in _SHARES.value})
+    except ValueError:
+        shares = []
+    if not shares or not all(0 < share <= 1 for share in shares):
+        raise InputError(f"--shares={','.join(_SHARES.value)}: expected numbers above 0, up to 1")
+    return shares
+
+
+if __name__ == "__main__":
+    app.run(main)

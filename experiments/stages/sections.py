@@ -1,0 +1,183 @@
+"""Sections of reports on filtering and curricula, with their pictures: for the pipeline and for their own binaries."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments import markdown
+from experiments.settings import Settings
+from experiments.task_items import CrowdCost
+from irtjax import plots
+from irtjax.plots import interval
+from irtjax.tasks import Task, describe
+from irtjax.tasks.text import lengths
+
+# Training examples used until the best validation epoch, and test accuracy: change of DDaCLAE against the fully
+# supervised baseline in percent (Lalor and Yu 2020; Lalor 2020, chapter 6). Another network, crowd and, for cifar10 and
+# snli, other data than those at hand.
+PUBLISHED = {"mnist": (-9.37, -0.17), "cifar10": (-53.71, 0.66), "sst2": (-88.68, 0.45), "snli": (33.51, -1.08)}
+NUM_TEXTS = 10
+
+
+def filtering(directory: Path) -> str:
+    """Accuracy against data kept, from `filtering/` of a run directory."""
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    strategies, shares = table.strategy.unique(), sorted(table.share.unique())
+    plots.save(plots.accuracy_against_share(table, strategies), directory / "filtering.png")
+    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(["mean", interval])
+    rows = [
+        [strategy, *(markdown.percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in strategies
+    ]
+    return f"""## Filtering
+
+Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
+difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
+answered right (pc < d), PCLB those that most did (pc > d). Mean of {markdown.seeds(table.seed.nunique())}.
+
+![Accuracy against data kept](filtering.png)
+
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
+
+
+def class_balance(directory: Path) -> str:
+    """Which classes each strategy keeps, from `filtering/kept.csv`."""
+    table = pd.read_csv(directory / "filtering" / "kept.csv", dtype={"class": str})
+    plots.save(plots.class_balance(table), directory / "class_balance.png")
+    shares = sorted(table.share.unique())
+    rows = []
+    for strategy in table.strategy.unique():
+        row = [strategy]
+        for share in shares:
+            kept = table[(table.strategy == strategy) & (table.share == share)]
+            most = kept.loc[kept.examples.idxmax()]
+            row.append(f"{100 * most.share_of_kept:.0f}% {most['class']}")
+        rows.append(row)
+    return f"""## Class balance of what is kept
+
+The largest class among the examples kept, and its share of them. Difficulty is not spread evenly over classes: a filter
+by difficulty is in part one by class.
+
+![Balance of classes](class_balance.png)
+
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
+
+
+def difficulties(directory: Path, task: Task, items: pd.DataFrame) -> str:
+    """Density of the difficulties of the training examples, a line a class."""
+    title = f"{task.name}: difficulty of the training examples, by class"
+    figure = plots.class_densities(items.difficulty.to_numpy(), task.train.labels, task.classes, title)
+    plots.save(figure, directory / "densities.png")
+    return "![Difficulty by class](densities.png)"
+
+
+def curriculum(settings: Settings, directory: Path) -> str:
+    """Accuracy, data used and changes against the baseline, from `curriculum/` of a run directory."""
+    table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    plots.save(plots.curricula(table, table.strategy.unique()), directory / "curriculum.png")
+    rows = [
+        [
+            row.strategy,
+            markdown.with_interval(row.best_epoch, row.best_epoch_ci, ".1f"),
+            markdown.with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
+            f"{row.items_asked:,.0f}",
+            markdown.percent(row.test_accuracy, row.test_accuracy_ci),
+            markdown.with_interval(row.accuracy_change_points, row.accuracy_change_points_ci, "+.2f"),
+        ]
+        for row in summary.itertuples()
+    ]
+    header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (points)"]
+    return f"""## Curriculum
+
+Up to and at the best validation epoch; mean of {markdown.seeds(settings.curriculum_seeds)}; changes are against the
+fully supervised baseline from the same initial weights. DDaCLAE and its variants score the network's ability by
+{settings.ability.upper()} from examples that it answered, without training on them, {_probe(settings)}.
+
+![Accuracy and share of data against epoch](curriculum.png)
+
+{markdown.table(header, rows)}"""
+
+
+def _probe(settings: Settings) -> str:
+    if settings.probe == "all":
+        return "all of the training examples before each epoch"
+    return (
+        f"before each epoch a new sample for a standard error of {settings.probe_error:g} logits (all of the training "
+        "examples where they are few)"
+    )
+
+
+def against_published(settings: Settings, directory: Path) -> str:
+    """The table of the published study: changes against the baseline, in percent."""
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    rows = []
+    for row in summary[summary.strategy != "baseline"].itertuples():
+        published = PUBLISHED.get(settings.task) if row.strategy == "DDaCLAE" else None
+        rows.append(
+            [
+                row.strategy,
+                markdown.with_interval(row.examples_change_percent, row.examples_change_percent_ci, "+.2f"),
+                "" if published is None else f"{published[0]:+.2f}",
+                markdown.with_interval(row.accuracy_change_percent, row.accuracy_change_percent_ci, "+.2f"),
+                "" if published is None else f"{published[1]:+.2f}",
+            ]
+        )
+    header = ["strategy", "training size", "published", "test accuracy", "published"]
+    return f"""## Changes against the baseline, in percent
+
+Training size is examples trained on until the best validation epoch. Intervals are 95%, over differences between
+networks that began with the same weights. Published: Lalor and Yu 2020.
+
+{markdown.table(header, rows)}"""
+
+
+def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> str:
+    """What the difficulties cost, beside what the strategy saved with them."""
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
+    if strategy not in summary.index:
+        return ""
+    saved = summary.examples_used["baseline"] - summary.examples_used[strategy]
+    text = f"""## What the difficulties cost
+
+In each training, {strategy} used {abs(saved):,.0f} examples {"fewer" if saved >= 0 else "more"} than the baseline."""
+    if crowd is None:
+        return text + " What the crowd cost is not known: the items do not lie in its run directory."
+    trainings = crowd.examples / saved if saved > 0 else np.inf
+    times = (
+        f"that is {trainings:,.0f} trainings of such a network before they are paid for"
+        if np.isfinite(trainings)
+        else "nothing pays for them"
+    )
+    return (
+        f"{text} The crowd of {crowd.networks:,} networks was trained on {crowd.examples:,} examples, which with the "
+        f"fit of IRT took {crowd.seconds / 60:.1f} minutes: {times}."
+    )
+
+
+def discrepancies(task: Task, items: pd.DataFrame) -> str:
+    """Texts on which difficulty and length disagree most, by rank."""
+    words = lengths(task.train)
+    table = pd.DataFrame(
+        {
+            "text": describe(task, task.train),
+            "label": [task.classes[label] for label in task.train.labels],
+            "difficulty": items.difficulty.to_numpy(),
+            "words": words,
+        }
+    )
+    ranks = table[["difficulty", "words"]].rank(pct=True)
+    order = np.argsort((ranks.difficulty - ranks.words).to_numpy(), kind="stable")
+    parts = [
+        f"""## Where difficulty and length disagree
+
+Spearman correlation of difficulty and number of words over the {len(table):,} training examples:
+{ranks.difficulty.corr(ranks.words):+.3f}."""
+    ]
+    for title, rows in (("short and hard", order[::-1][:NUM_TEXTS]), ("long and easy", order[:NUM_TEXTS])):
+        cells = [
+            [markdown.cell(row.text), row.label, f"{row.difficulty:.2f}", row.words]
+            for row in table.iloc[rows].itertuples()
+        ]
+        parts.append(markdown.table([title, "label", "difficulty", "words"], cells))
+    return "\n\n".join(parts)
