@@ -7,6 +7,7 @@ import pandas as pd
 
 from experiments import markdown
 from experiments.settings import Settings
+from experiments.stages.curriculum import BASELINE
 from experiments.task_items import CrowdCost
 from irtjax import plots
 from irtjax.plots import interval
@@ -83,7 +84,9 @@ def curriculum(settings: Settings, directory: Path) -> str:
             markdown.with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
             f"{row.items_asked:,.0f}",
             markdown.percent(row.test_accuracy, row.test_accuracy_ci),
-            markdown.with_interval(row.accuracy_change_points, row.accuracy_change_points_ci, "+.2f"),
+            ""
+            if row.strategy == BASELINE
+            else markdown.with_interval(row.accuracy_change_points, row.accuracy_change_points_ci, "+.2f"),
         ]
         for row in summary.itertuples()
     ]
@@ -92,7 +95,7 @@ def curriculum(settings: Settings, directory: Path) -> str:
 
 Up to and at the best validation epoch; mean of {markdown.seeds(settings.curriculum_seeds)}; changes are against the
 fully supervised baseline from the same initial weights. DDaCLAE and its variants score the network's ability by
-{settings.ability.upper()} from examples that it answered, without training on them, {_probe(settings)}.
+{settings.ability.upper()} from answers before each epoch, {_probe(settings)}.
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
@@ -101,10 +104,9 @@ fully supervised baseline from the same initial weights. DDaCLAE and its variant
 
 def _probe(settings: Settings) -> str:
     if settings.probe == "all":
-        return "all of the training examples before each epoch"
+        return "to all training examples"
     return (
-        f"before each epoch a new sample for a standard error of {settings.probe_error:g} logits (all of the training "
-        "examples where they are few)"
+        f"to a sample of the\ntraining examples for a standard error of {settings.probe_error:g} logits, or all of few"
     )
 
 
@@ -112,7 +114,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     """The table of the published study: changes against the baseline, in percent."""
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     rows = []
-    for row in summary[summary.strategy != "baseline"].itertuples():
+    for row in summary[summary.strategy != BASELINE].itertuples():
         published = PUBLISHED.get(settings.task) if row.strategy == "DDaCLAE" else None
         rows.append(
             [
@@ -137,7 +139,7 @@ def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") ->
     summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
     if strategy not in summary.index:
         return ""
-    saved = summary.examples_used["baseline"] - summary.examples_used[strategy]
+    saved = summary.examples_used[BASELINE] - summary.examples_used[strategy]
     text = f"""## What the difficulties cost
 
 In each training, {strategy} used {abs(saved):,.0f} examples {"fewer" if saved >= 0 else "more"} than the baseline."""

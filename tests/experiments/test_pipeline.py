@@ -16,7 +16,7 @@ import pytest
 from conftest import REPOSITORY
 from matplotlib.image import imread
 
-from experiments.run_directory import stage
+from experiments.run_directory import open_run, stage
 from experiments.settings import TASK_DEFAULTS, Settings
 from irtjax import InputError, tasks
 
