@@ -12,6 +12,7 @@ from irtjax.tasks.vectors import KINDS as VECTORS
 
 ABILITIES = ("ml", "map")
 PROBES = ("sample", "all")
+STOP_ON = ("validation", "train")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +82,13 @@ class Settings:
     )
     out_of_bag: bool = dataclasses.field(
         default=False, metadata={"help": "members' answers to examples that they were trained on count as missing"}
+    )
+    stop_on: str = dataclasses.field(
+        default="validation",
+        metadata={
+            "help": "what early stopping in the crowd looks at: validation, or train, a sample of training examples of "
+            "that size, for a crowd that never sees the validation split"
+        },
     )
     train_embeddings: bool = dataclasses.field(
         default=False, metadata={"help": "text: networks train word vectors of their own; else all share frozen ones"}
@@ -197,6 +205,7 @@ OF_CROWD = {
     "min_subset",
     "max_corruption",
     "out_of_bag",
+    "stop_on",
     "priors",
     "mislabelled",
 }
@@ -256,7 +265,7 @@ def values(settings: Settings, without: Collection[str]) -> dict[str, Any]:
 def _check(settings: Settings) -> None:
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS, "probe": PROBES}
+    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS, "probe": PROBES, "stop_on": STOP_ON}
     for name in settings.networks:
         if name not in networks.NETWORKS:
             raise InputError(f"--network={settings.network}: {name!r} is none of {', '.join(networks.NETWORKS)}")

@@ -86,7 +86,7 @@ def crowd_population(path: str) -> Population:
 
 
 def crowd_cost(path: str) -> CrowdCost | None:
-    """What the crowd of a run directory took whose difficulty stage, or a folder beside it, holds the `items.csv`.
+    """What the crowd of a run directory took in which the `items.csv` lies, with the fit.
 
     None where the file is not in such a directory.
     """
@@ -94,8 +94,8 @@ def crowd_cost(path: str) -> CrowdCost | None:
         try:
             settings = json.loads((directory / "config.json").read_text())
             members = pd.read_csv(directory / "crowd" / "members.csv")
-            folders = [folder for folder in ("crowd", "difficulty") if (directory / folder / RECORD).exists()]
-            seconds = sum(json.loads((directory / folder / RECORD).read_text())["seconds"] for folder in folders)
+            records = directory / "crowd" / RECORD, Path(path).with_name("fit.json")
+            seconds = sum(json.loads(record.read_text())["seconds"] for record in records)
             examples = int(members.epochs.sum()) * settings["steps_per_epoch"] * settings["batch_size"]
         except (OSError, ValueError, KeyError, AttributeError):
             continue

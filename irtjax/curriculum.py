@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.device_data import Data, accuracy, classify
-from irtjax.probe import ask, pays
-from irtjax.scoring import Ability, Population, ability_1pl
+from irtjax.device_data import Data, accuracy
+from irtjax.probe import ask, ask_all, pays
+from irtjax.scoring import Ability, Population
 from irtjax.training import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 
 PROBING = 1  # folded into a network's key, for the samples that it is asked
@@ -170,14 +170,10 @@ def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, popul
         everyone(width),
     )
 
-    def answer_all(parameters):
-        answers = classify(trainer.network, parameters, data.embeddings, data.train)
-        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
-
     def ability_of(learners, last):
         """Abilities with standard errors, and how many items they rest on."""
         if probe is None:
-            return jax.vmap(answer_all)(learners.parameters), jnp.full(num_seeds, num_examples)
+            return ask_all(trainer, learners.parameters, data, difficulty, population)
         sampling = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))
         drawn = sampling(learners.key, learners.epoch)
         return ask(trainer, drawn, learners.parameters, data, order, ascending, last, population, probe)

@@ -39,6 +39,7 @@ class Data(NamedTuple):
         bucket: (N,) uint8 which of the task's lengths holds a training example; None for images.
         embeddings: (V, D) word vectors; None for images.
         train, validation, test: the splits, to be answered.
+        monitor: what early stopping looks at; None for the validation split.
     """
 
     inputs: Any
@@ -47,9 +48,10 @@ class Data(NamedTuple):
     train: Answerable
     validation: Answerable
     test: Answerable
+    monitor: Answerable | None = None
 
 
-def to_device(task: Task, mesh: jax.sharding.Mesh | None = None) -> Data:
+def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
     """Puts a task on the default device, or on every device of a mesh, inputs in the dtype they have.
 
     The devices that the cores of a processor are share one copy.
@@ -62,6 +64,7 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None) -> Data:
         train=answerable(task.train, text),
         validation=answerable(task.validation, text),
         test=answerable(task.test, text),
+        monitor=None if monitor is None else answerable(monitor, text),
     )
     if jax.default_backend() == "cpu":
         data = jax.tree.map(_aligned, data)

@@ -117,6 +117,8 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
         title="Which examples to train on? Accuracy against data kept",
     )
     _share_ticks(axis, table.share)
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, -0.02), min(high, 1.02))  # intervals of a few seeds know no bounds
     several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -156,7 +158,7 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
         table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
         strategies: in the order of the legend.
     """
-    figure = Figure(figsize=(11, 4))
+    figure = Figure(figsize=(12, 4))
     accuracy_axis, share_axis = figure.subplots(1, 2)
     for strategy, style in zip(strategies, _styles(len(strategies)), strict=True):
         colour = style["color"]
@@ -181,7 +183,7 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     accuracy_axis.minorticks_off()
     accuracy_axis.set_ylim(low, high)
     share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
-    share_axis.legend(frameon=False, title="mean and range of seeds")
+    share_axis.legend(frameon=False, title="mean and range\nof seeds", loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axis in figure.axes:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")

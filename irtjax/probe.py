@@ -1,4 +1,4 @@
-"""The ability of networks in training from a sample of their training items, at a standard error that is asked for."""
+"""The ability of networks in training: from a sample of their training items, as large as needed, or from all."""
 
 import functools
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.device_data import ANSWER_BLOCK, Data, take
+from irtjax.device_data import ANSWER_BLOCK, Data, classify, take
 from irtjax.models import information_1pl, probability_1pl
 from irtjax.own_embeddings import split as split_embeddings
 from irtjax.scoring import Ability, Population, ability_1pl
@@ -62,6 +62,19 @@ def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_erro
     places = jnp.searchsorted(jnp.cumsum(weights), positions, side="right").clip(0, ascending.size - 1)
     stands_for = total / (count * weights[places])
     return Sample(places.astype(jnp.int32), jnp.where(jnp.arange(most) < count, stands_for, 0), count.astype(jnp.int32))
+
+
+def ask_all(
+    trainer: Trainer, parameters: jax.Array, data: Data, difficulty: jax.Array, population: Population | None = None
+) -> tuple[Ability, jax.Array]:
+    """As `ask`, from answers to all N training examples; (N,) difficulties in their own order, logits."""
+
+    def ability_of(parameters):
+        answers = classify(trainer.network, parameters, data.embeddings, data.train)
+        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
+
+    estimate = jax.vmap(ability_of)(parameters)
+    return estimate, jnp.full(estimate.ability.shape, difficulty.size)
 
 
 def ask(

@@ -208,9 +208,10 @@ def _descend(trainer, can_wait, parameters, optimizer_state, gradient, learning_
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
-    """Ends an epoch of each network: answers the validation split and keeps what is better than ever before."""
+    """Ends an epoch of each network: answers what early stopping looks at and keeps what is better than ever before."""
     answer = functools.partial(accuracy, trainer.network)
-    return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, data.validation))
+    split = data.validation if data.monitor is None else data.monitor
+    return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split))
 
 
 def end_epoch(learners: Learner, validation_accuracy: jax.Array) -> Learner:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking
+from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(size=50)
@@ -30,6 +30,15 @@ def test_the_first_of_the_order_are_what_the_threshold_keeps(strategy, threshold
     order = ranking(strategy, DIFFICULTY, PERCENT)
     assert sorted(order) == list(range(50))
     assert set(order[: kept.size]) == set(kept)
+
+
+@pytest.mark.parametrize("strategy", KEPT)
+def test_the_threshold_keeps_what_was_kept(strategy):
+    order = ranking(strategy, DIFFICULTY, PERCENT)
+    cut = threshold(strategy, DIFFICULTY, PERCENT, order[:20])
+    beyond = set(np.flatnonzero(KEPT[strategy](DIFFICULTY, PERCENT, cut)))
+    assert beyond == set(order[:19])  # the last of the 20 is at the threshold itself
+    assert np.isnan(threshold("random", DIFFICULTY, PERCENT, order[:20]))
 
 
 def test_every_strategy_has_a_definition_but_the_control():

@@ -35,6 +35,27 @@ def test_lines_are_means_over_seeds():
     np.testing.assert_allclose(line.get_ydata(), [0.5, 0.9])
 
 
+def test_evenness_of_classes_by_hand():
+    table = pd.DataFrame(
+        {
+            "strategy": "UB",
+            "share": [0.1, 0.1, 1.0, 1.0],
+            "class": ["a", "b", "a", "b"],
+            "share_of_kept": [1.0, 0.0, 0.5, 0.5],
+        }
+    )
+    line = plots.class_balance(table).axes[0].get_lines()[0]
+    np.testing.assert_allclose(line.get_ydata(), [0, 1])
+
+
+def test_every_class_and_every_strategy_has_a_line():
+    labels = np.arange(60) % 12
+    figure = plots.class_densities(RNG.normal(size=60), labels, "abcdefghijkl", "title")
+    lines = figure.axes[0].get_lines()
+    assert len(lines) == 12
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
+
+
 def test_a_seed_that_stopped_keeps_its_last_value():
     table = pd.DataFrame(
         {

@@ -22,7 +22,7 @@ from irtjax.pool import Job, Pool, default_mesh, progress
 from irtjax.response_files import read_responses
 from irtjax.responses import concatenate_items
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS
+from irtjax.tasks.task import SPLITS, sample_training
 
 CHECKPOINT_SECONDS = 30.0
 # settings that only say what members are drawn, and how many train at once
@@ -135,7 +135,10 @@ def train(
         checkpoints.mkdir(parents=True, exist_ok=True)
     answers = blank_answers(task, len(members.seed), checkpoints)
     mesh = default_mesh(len(members.seed))
-    data = to_device(task, mesh)
+    monitor = None
+    if settings.stop_on == "train":
+        monitor = sample_training(task, min(len(task.validation.labels), len(task.train.labels)), settings.seed).train
+    data = to_device(task, mesh, monitor)
     pools = []
     with networks_bar("crowd", len(members.seed)) as on_progress:
         for network in dict.fromkeys(members.network):

@@ -18,6 +18,7 @@ from test_pipeline import run as run_module
 import irtjax
 from experiments.settings import Settings
 from experiments.stages import crowd
+from irtjax import tasks
 
 SMALL = [
     "--task=digits",
@@ -108,9 +109,21 @@ def test_members_of_other_settings_are_noticed(tmp_path):
     assert crowd.other_settings(now) == ["--batch_size=32 (now 64)"]
 
 
+def test_a_crowd_can_do_without_the_validation_split():
+    settings = Settings(task="digits", num_models=4, width=8, epochs=8, steps_per_epoch=10, slots=2, stop_on="train")
+    task = tasks.load("digits")
+    validation = task.validation._replace(labels=np.roll(task.validation.labels, 1))
+    other = dataclasses.replace(task, validation=validation)
+    answers, same = (crowd.train(settings, data).responses["train"].values for data in (task, other))
+    np.testing.assert_array_equal(answers, same)
+    looked = crowd.train(dataclasses.replace(settings, stop_on="validation"), other).responses["train"].values
+    assert (looked != same).any()
+
+
 BAD_FLAGS = [
     (["--network=lstm"], "--network=lstm: cannot read digits, choose of mlp, lenet, vgg16"),
     (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
+    (["--stop_on=test"], "--stop_on=test: expected one of validation, train"),
     (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
     (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),

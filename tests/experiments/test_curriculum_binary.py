@@ -1,0 +1,128 @@
+"""The curriculum binary as a user runs it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from test_pipeline import assert_bad_flags, run
+
+from experiments.settings import Settings
+from experiments.stages import curriculum, sections
+from experiments.task_items import crowd_cost, crowd_population
+from irtjax import InputError, tasks
+
+TASK = tasks.load("digits")
+SMALL = ["--task=digits", "--width=8", "--epochs=4", "--seeds=2"]
+MODULE = "experiments.curriculum"
+STRATEGIES = ["baseline", "CB-linear", "CB-root", "DDaCLAE", "DDaCLAE-hard", "window"]
+
+
+@pytest.fixture(scope="module")
+def crowd_run(tmp_path_factory):
+    """What a run directory of a crowd holds, as far as a curriculum needs it."""
+    directory = tmp_path_factory.mktemp("crowd")
+    (directory / "crowd").mkdir()
+    (directory / "fit").mkdir()
+    (directory / "config.json").write_text(json.dumps({"steps_per_epoch": 10, "batch_size": 32}))
+    (directory / "crowd" / "stage.json").write_text(json.dumps({"seconds": 60.0}))
+    (directory / "fit" / "fit.json").write_text(json.dumps({"seconds": 30.0}))
+    pd.DataFrame({"epochs": [3, 5]}).to_csv(directory / "crowd" / "members.csv")
+    pd.DataFrame({"subject_id": ["a", "b"], "ability": [1.0, 3.0]}).to_csv(directory / "fit" / "subjects.csv")
+    difficulty = np.random.default_rng(0).normal(size=len(TASK.train.labels))
+    table = pd.DataFrame({"item_id": TASK.train.ids, "difficulty": difficulty})
+    table.to_csv(directory / "fit" / "items.csv", index=False)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def finished(crowd_run, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("curriculum") / "run"
+    result = run(*SMALL, f"--items={crowd_run}/fit/items.csv", f"--output_dir={directory}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    return directory, result
+
+
+def test_a_run_leaves_the_promised_files(finished):
+    directory, result = finished
+    report = (directory / "report.md").read_text()
+    assert imread(directory / "curriculum.png").std() > 0.01
+    assert "](curriculum.png)" in report
+    assert "curriculum.png" in result.stdout.strip().splitlines()[-1]
+    table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
+    assert list(table.strategy.unique()) == STRATEGIES
+    asked = table[table.strategy.isin(["DDaCLAE", "DDaCLAE-hard", "window"])]
+    assert (asked.items_asked == len(TASK.train.labels)).all()  # few enough to ask them all
+    assert asked.ability.notna().all()
+    assert (table[table.strategy == "baseline"].items_asked == 0).all()
+    assert list(pd.read_csv(directory / "curriculum" / "summary.csv").strategy) == STRATEGIES
+
+
+def test_the_report_tells_what_the_crowd_cost(finished):
+    directory, _ = finished
+    report = (directory / "report.md").read_text()
+    assert "The crowd of 2 networks was trained on 2,560 examples" in report  # 8 epochs of 10 minibatches of 32
+    assert "took 1.5 minutes" in report
+
+
+def test_few_strategies_still_have_the_baseline(crowd_run, tmp_path):
+    arguments = ["--strategies=window", f"--items={crowd_run}/fit/items.csv", f"--output_dir={tmp_path / 'run'}"]
+    assert run(*SMALL, "--ability=map", *arguments, module=MODULE).returncode == 0
+    table = pd.read_csv(tmp_path / "run" / "curriculum" / "curriculum.csv")
+    assert list(table.strategy.unique()) == ["baseline", "window"]
+
+
+def test_abilities_and_cost_of_the_crowd(crowd_run, tmp_path):
+    population = crowd_population(str(crowd_run / "fit" / "items.csv"))
+    assert population.mean == 2
+    assert population.sd == pytest.approx(2**0.5)
+    with pytest.raises(InputError, match="--ability=map needs abilities of the crowd"):
+        crowd_population(str(tmp_path / "items.csv"))
+    assert crowd_cost(str(tmp_path / "items.csv")) is None
+
+
+def test_lengths_are_for_texts():
+    assert curriculum.choices(TASK) == tuple(STRATEGIES)
+
+
+def test_discrepancies_name_the_short_and_hard_and_the_long_and_easy(small_texts):
+    task, lengths = small_texts
+    difficulty = np.linspace(-1, 1, len(lengths))
+    text = sections.discrepancies(task, pd.DataFrame({"difficulty": difficulty}))
+    hard, easy = text.split("long and easy")
+    ranks = pd.DataFrame({"difficulty": difficulty, "words": lengths}).rank(pct=True)
+    furthest = (ranks.difficulty - ranks.words).idxmax()
+    first = hard.split("| --- | --- | --- | --- |\n")[1].splitlines()[0]
+    assert first.endswith(f"| {difficulty[furthest]:.2f} | {lengths[furthest]} |")
+    furthest = (ranks.difficulty - ranks.words).idxmin()
+    first = easy.split("| --- | --- | --- | --- |\n")[1].splitlines()[0]
+    assert first.endswith(f"| {difficulty[furthest]:.2f} | {lengths[furthest]} |")
+
+
+@pytest.fixture
+def small_texts():
+    from conftest import sentences
+
+    lengths = np.random.default_rng(1).integers(1, 10, 40)
+    return sentences(lengths), lengths
+
+
+def test_the_published_figures_are_beside_those_of_their_task(finished):
+    directory, _ = finished
+    assert "-88.68" not in sections.against_published(Settings(task="digits"), directory)
+    text = sections.against_published(Settings(task="sst2"), directory)
+    assert [line for line in text.splitlines() if "-88.68" in line and "+0.45" in line and "| DDaCLAE |" in line]
+
+
+def test_bad_flags_get_one_line_and_leave_nothing(crowd_run, tmp_path):
+    items = f"--items={crowd_run}/fit/items.csv"
+    cases = [
+        ([], "Flag --items must have a value"),
+        ([items, "--strategies=CB-linear-length"], "'CB-linear-length' is none of baseline, CB-linear, CB-root"),
+        ([items, "--probe=some"], "--probe=some: expected one of sample, all"),
+        ([items, "--probe_error=0"], "--probe_error=0.0: expected a positive number"),
+        ([items, "--window=-1"], "--window=-1.0: expected a positive number"),
+        ([items, "--seeds=0"], "flag --seeds=0"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)

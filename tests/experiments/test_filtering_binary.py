@@ -1,0 +1,117 @@
+"""The filtering binary as a user runs it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from test_pipeline import assert_bad_flags, assert_one_line, csv_files, run
+
+from experiments.task_items import training_items
+from irtjax import InputError, ResponseMatrix, tasks, write_responses
+
+TASK = tasks.load("digits")
+NUM_ITEMS = len(TASK.train.labels)
+RNG = np.random.default_rng(0)
+DIFFICULTY = RNG.normal(size=NUM_ITEMS)
+SMALL = ["--task=digits", "--width=8", "--epochs=3", "--steps_per_epoch=10", "--slots=8", "--seeds=2"]
+MODULE = "experiments.filtering"
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory):
+    """An items.csv in another order than the task's, with items of another split too."""
+    ids = [*TASK.train.ids, *TASK.test.ids]
+    difficulty = np.concatenate([DIFFICULTY, np.zeros(len(TASK.test.ids))])
+    table = pd.DataFrame({"item_id": ids, "difficulty": difficulty, "percent_correct": 1 / (1 + np.exp(difficulty))})
+    path = tmp_path_factory.mktemp("items") / "items.csv"
+    table.sample(frac=1, random_state=0).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(items, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("filtering") / "run"
+    result = run(*SMALL, f"--items={items}", "--shares=0.01,1,0.1", f"--output_dir={directory}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    return directory, result
+
+
+def test_a_run_leaves_the_promised_files(finished):
+    directory, result = finished
+    report = (directory / "report.md").read_text()
+    for picture in ("densities.png", "filtering.png", "class_balance.png"):
+        assert imread(directory / picture).std() > 0.01
+        assert f"]({picture})" in report
+        assert picture in result.stdout.strip().splitlines()[-1]
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    assert len(table) == 7 * 3 * 2
+    assert sorted(table.share.unique()) == [0.01, 0.1, 1]
+
+
+def test_what_is_kept_is_counted_by_class(finished):
+    directory, _ = finished
+    kept = pd.read_csv(directory / "filtering" / "kept.csv")
+    size = round(0.1 * NUM_ITEMS)
+    easiest = np.argsort(DIFFICULTY)[:size]
+    rows = kept[(kept.strategy == "UB") & (kept.share == 0.1)]
+    np.testing.assert_array_equal(rows.examples, np.bincount(TASK.train.labels[easiest], minlength=10))
+    np.testing.assert_allclose(rows.share_of_kept, rows.examples / size, rtol=1e-5)
+    np.testing.assert_allclose(rows.threshold, DIFFICULTY[easiest[-1]], rtol=1e-5)
+    assert kept[kept.strategy == "random"].threshold.isna().all()
+
+
+def test_it_is_reused_but_not_with_other_items(finished, items, tmp_path):
+    directory, _ = finished
+    before = csv_files(directory)
+    arguments = [*SMALL, "--shares=0.01,0.1,1", f"--output_dir={directory}"]
+    again = run(*arguments, f"--items={items}", module=MODULE)
+    assert "reused from" in again.stdout
+    assert csv_files(directory) == before
+    table = pd.read_csv(items)
+    table.assign(difficulty=-table.difficulty).to_csv(tmp_path / "items.csv", index=False)
+    assert_one_line(run(*arguments, f"--items={tmp_path / 'items.csv'}", module=MODULE), "holds a run on other data")
+    fewer = [*SMALL, "--shares=0.1", f"--items={items}", f"--output_dir={directory}"]
+    assert_one_line(run(*fewer, module=MODULE), "holds a run with --shares=0.01,0.1,1 (now 0.1)")
+
+
+def test_percent_correct_comes_from_responses_where_they_are_given(items, tmp_path):
+    answers = RNG.integers(0, 2, (5, NUM_ITEMS)).astype(np.int8)
+    write_responses(ResponseMatrix(answers, np.arange(5).astype(str), TASK.train.ids), tmp_path / "r.npz")
+    table = training_items(str(items), TASK, str(tmp_path / "r.npz"))
+    np.testing.assert_allclose(table.percent_correct, answers.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(table.difficulty, DIFFICULTY, rtol=1e-6)
+
+
+def changed(items, tmp_path, change):
+    path = tmp_path / "changed.csv"
+    change(pd.read_csv(items)).to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.drop(columns="difficulty"), "changed.csv: no column difficulty"),
+        (lambda table: table[table.item_id != TASK.train.ids[3]], f"1 of 1,197 .* such as {TASK.train.ids[3]}"),
+        (lambda table: pd.concat([table, table[table.item_id == TASK.train.ids[3]]]), "more than once"),
+        (lambda table: table.replace({"difficulty": {table.difficulty.max(): np.inf}}), "no number for difficulty"),
+    ],
+)
+def test_items_that_do_not_fit_the_task(items, tmp_path, change, message):
+    with pytest.raises(InputError, match=message):
+        training_items(changed(items, tmp_path, change), TASK)
+
+
+def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):
+    bare = changed(items, tmp_path, lambda table: table.drop(columns="percent_correct"))
+    cases = [
+        ([], "Flag --items must have a value"),
+        (["--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
+        ([f"--items={items}", "--strategies=AVI,BEST"], "--strategies=AVI,BEST: 'BEST' is none of AVI, AVO, UB"),
+        ([f"--items={items}", "--shares=0,1"], "--shares=0,1: expected numbers above 0, up to 1"),
+        ([f"--items={items}", "--shares=half"], "--shares=half: expected numbers above 0, up to 1"),
+        ([f"--items={items}", "--num_models=3"], "num_models"),
+        ([f"--items={bare}"], "no column percent_correct, which PCUB and PCLB need: give --responses"),
+        ([f"--items={items}", "--responses={tmp}/no.npz"], "{tmp}/no.npz"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)
