@@ -21,9 +21,9 @@ from scipy.special import expit
 
 from experiments import app, building, settings
 from experiments.task_items import training_items
-from irtjax.curriculum import ready, train_curriculum
+from irtjax.curriculum import ready, tolerable, train_curriculum
 from irtjax.device_data import classify, to_device
-from irtjax.probe import ask, ask_all, pays
+from irtjax.probe import LEAST, ask, ask_all
 from irtjax.training import Plan, Trainer, start, train_epoch, validate
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
@@ -109,7 +109,7 @@ def race(trainer: Trainer, task, data, difficulty, chosen) -> None:
 
 
 _train = jax.jit(train_epoch, static_argnums=0)
-_ask = jax.jit(ask, static_argnums=0)
+_ask = jax.jit(ask, static_argnums=(0, 1))
 _ask_all = jax.jit(ask_all, static_argnums=0)
 
 
@@ -120,6 +120,7 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
     order = jnp.argsort(difficulty)
     ascending = difficulty[order]
     plans = plan_of(task, order, 1, chosen)
+    tolerance = functools.partial(tolerable, ready, ascending, chosen.probe_error)
 
     def timed(name, function, *arguments):
         began = time.perf_counter()
@@ -138,8 +139,7 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
             asked_of = learners.parameters, data, order, ascending
             keys = jax.random.split(jax.random.fold_in(jax.random.key(chosen.seed), epoch), samples)
             found = [
-                timed("probe", _ask, trainer, keys[at : at + 1], *asked_of, last, None, chosen.probe_error)
-                for at in range(samples)
+                timed("probe", _ask, trainer, tolerance, keys[at : at + 1], *asked_of, last) for at in range(samples)
             ]
             shares = np.concatenate([share_of(ability.ability) for ability, _ in found])
             share, asked = share_of(full.ability)[0], int(found[0][1][0])
@@ -178,7 +178,7 @@ def main() -> None:
     trainer = dataclasses.replace(building.make_trainer(chosen, task, chosen.epochs), max_epochs=chosen.epochs)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
-    if pays(difficulty.size, chosen.probe_error):
+    if difficulty.size >= LEAST:
         follow(trainer, task, data, difficulty, chosen)
     else:
         print(f"{difficulty.size:,} items are too few for a sample: all are asked")

@@ -126,7 +126,8 @@ class Settings:
         },
     )
     probe_error: float = dataclasses.field(
-        default=0.05, metadata={"help": "standard error, in logits, that such a sample is to be large enough for"}
+        default=0.005,
+        metadata={"help": "standard error of the share selected that such a sample is to be large enough for"},
     )
     window: float = dataclasses.field(
         default=1.0, metadata={"help": "logits that items may be from the ability in the strategy of that name"}

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.device_data import Data, accuracy
-from irtjax.probe import ask, ask_all, pays
+from irtjax.probe import LEAST, ask, ask_all
 from irtjax.scoring import Ability, Population
 from irtjax.training import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 
+NEAR, LOOSE = 0.1, 0.5  # logits
 PROBING = 1  # folded into a network's key, for the samples that it is asked
 
 
@@ -81,6 +82,25 @@ def widened(selected: Range, size: jax.Array, num_examples: int) -> Range:
     return Range(jnp.clip(middle - size // 2, 0, num_examples - size), size)
 
 
+def tolerable(rule: Callable, ascending: jax.Array, share_error: float, ability: jax.Array) -> jax.Array:
+    """Standard error of the ability at which what a rule selects is off by the share `share_error` of the data.
+
+    Each end of the selected range moves by its density of items a logit, taken from `NEAR` on both sides of θ. At most
+    `LOOSE`, where hardly an item is near.
+
+    Args:
+        rule: `ready`, `hard` or a `Window`.
+        ascending: (N,) difficulties in ascending order, logits.
+        share_error: 0 to 1.
+        ability: θ, scalar; beyond the items, the nearest item's.
+    """
+    ability = jnp.clip(ability, ascending[0], ascending[-1])
+    low, high = rule(ascending, ability - NEAR), rule(ascending, ability + NEAR)
+    first, end = jnp.abs(high.first - low.first), jnp.abs(high.first + high.count - low.first - low.count)
+    moved = (first + end) / (2 * NEAR * ascending.size)
+    return jnp.minimum(share_error / jnp.maximum(moved, jnp.finfo(jnp.float32).tiny), LOOSE)
+
+
 def full_share(num_epochs: int) -> np.ndarray:
     """The baseline's schedule: all data in every epoch."""
     return np.ones(num_epochs)
@@ -138,14 +158,14 @@ def train_curriculum(
         learning_rate: of the optimizer.
         width: hidden units a layer, as the network was built with.
         population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
-        probe: for a rule, standard error (logits) at which a sample of the examples is to tell the ability, see
-            `irtjax.probe`; None to ask for all of them, as is done where a sample would be no smaller.
+        probe: for a rule, standard error that the share selected is to have, 0 to 1, where a sample of the examples
+            tells the ability, see `irtjax.probe`; None to ask for all of them, as is done where they are few.
         on_epoch: called from within the program after each epoch with (S,) epochs made and best accuracies.
     """
     rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
     rate, width = jnp.float32(learning_rate), jnp.int32(width)
     difficulty = jnp.asarray(difficulty, jnp.float32)
-    if probe is not None and not pays(difficulty.size, probe):
+    if difficulty.size < LEAST:
         probe = None
     return _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, rate, width)
 
@@ -176,7 +196,8 @@ def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, popul
             return ask_all(trainer, learners.parameters, data, difficulty, population)
         sampling = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))
         drawn = sampling(learners.key, learners.epoch)
-        return ask(trainer, drawn, learners.parameters, data, order, ascending, last, population, probe)
+        tolerance = functools.partial(tolerable, rule, ascending, probe)
+        return ask(trainer, tolerance, drawn, learners.parameters, data, order, ascending, last, population)
 
     def select(learners, last, fallback):
         """The range of each seed, what it rests on (ability, items asked), and the next fallback."""

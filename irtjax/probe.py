@@ -1,6 +1,7 @@
 """The ability of networks in training: from a sample of their training items, as large as needed, or from all."""
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -12,15 +13,10 @@ from irtjax.own_embeddings import split as split_embeddings
 from irtjax.scoring import Ability, Population, ability_1pl
 from irtjax.training import Trainer
 
-STANDARD_ERROR = 0.05  # logits
-MOST = 128 * ANSWER_BLOCK  # items in a sample: a network far from all items would need them all
-PEAK = 0.25  # greatest information of an item
+PILOT = 2 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
+MOST = 256 * ANSWER_BLOCK  # items in a sample
+LEAST = 16 * PILOT  # training items that there must be for a sample to pay
 FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
-
-
-def pays(num_items: int, standard_error: float) -> bool:
-    """Whether a sample can be much smaller than all items: the best of them, 1 / (`PEAK` SE²), are less than half."""
-    return 2 / (PEAK * standard_error**2) < num_items
 
 
 class Sample(NamedTuple):
@@ -37,31 +33,50 @@ class Sample(NamedTuple):
     count: jax.Array
 
 
-def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, standard_error: float, most: int) -> Sample:
+def _weights(ascending: jax.Array, ability: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Information of the items at θ, and weights that they are drawn with; θ beyond the items is the nearest item's."""
+    information = information_1pl(jnp.clip(ability, ascending[0], ascending[-1]), ascending)
+    return information, jnp.sqrt(information) + FLOOR
+
+
+def size_for(ascending: jax.Array, ability: jax.Array, standard_error: jax.Array) -> jax.Array:
+    """How many items a sample must have for the standard error of the ability, against answers to all items.
+
+    From m items drawn as in `draw`, it is the square root of Σ (1/π_i - 1) P_i (1 - P_i) / I², I the information of all
+    items and π_i = m w_i / Σ w.
+
+    Args:
+        ascending: (N,) difficulties in logits.
+        ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
+        standard_error: in logits.
+
+    Returns:
+        Scalar, not rounded.
+    """
+    information, weights = _weights(ascending, ability)
+    everything = information.sum()
+    return weights.sum() * (information / weights).sum() / (everything + (standard_error * everything) ** 2)
+
+
+def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Array, most: int) -> Sample:
     """Items to ask a network whose ability was last seen at θ.
 
     Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
     minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties.
-    It stands for 1/π_i items, π_i = m w_i / Σ w. Against answers to all items, whose information is I, the estimate has
-    variance Σ (1/π_i - 1) P_i (1 - P_i) / I²; m is what makes it the square of the standard error.
+    It stands for 1/π_i items.
 
     Args:
         key: of the draws.
         ascending: (N,) difficulties in logits, in ascending order.
-        ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
-        standard_error: in logits, from which m follows.
-        most: M, where m is at an end.
+        ability: θ, as in `size_for`.
+        count: m.
+        most: M, the size of the arrays.
     """
-    information = information_1pl(jnp.clip(ability, ascending[0], ascending[-1]), ascending)
-    weights = jnp.sqrt(information) + FLOOR
-    total = weights.sum()
-    everything = information.sum()
-    needed = total * (information / weights).sum() / (everything + (standard_error * everything) ** 2)
-    count = jnp.clip(jnp.ceil(needed), 1, most)
-    positions = (jnp.arange(most) + jax.random.uniform(key, (most,))) / count * total
+    _, weights = _weights(ascending, ability)
+    total, at = weights.sum(), jnp.arange(most)
+    positions = (at + jax.random.uniform(key, (most,))) / count * total
     places = jnp.searchsorted(jnp.cumsum(weights), positions, side="right").clip(0, ascending.size - 1)
-    stands_for = total / (count * weights[places])
-    return Sample(places.astype(jnp.int32), jnp.where(jnp.arange(most) < count, stands_for, 0), count.astype(jnp.int32))
+    return Sample(places.astype(jnp.int32), jnp.where(at < count, total / (count * weights[places]), 0), count)
 
 
 def ask_all(
@@ -79,6 +94,7 @@ def ask_all(
 
 def ask(
     trainer: Trainer,
+    tolerance: Callable[[jax.Array], jax.Array],
     keys: jax.Array,
     parameters: jax.Array,
     data: Data,
@@ -86,22 +102,22 @@ def ask(
     ascending: jax.Array,
     last: jax.Array,
     population: Population | None = None,
-    standard_error: float = STANDARD_ERROR,
 ) -> tuple[Ability, jax.Array]:
     """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
 
-    As many blocks of items are answered as the network with the largest sample needs.
+    A pilot sample around the last ability tells where it is now; the second, around that, is as large as its standard
+    error is to be small, at least as large as the pilot.
 
     Args:
         trainer: of the networks.
+        tolerance: ability -> standard error that is wanted there, in logits, against answers to all items.
         keys: (G,) of the samples.
         parameters: of G networks.
         data: the task.
         order: (N,) training examples by ascending difficulty.
         ascending: (N,) their difficulties, logits.
-        last: (G,) abilities that samples are drawn for, such as those of the epoch before.
+        last: (G,) abilities that pilots are drawn for, such as those of the epoch before.
         population: None for maximum likelihood, else the prior of a MAP estimate.
-        standard_error: of the abilities, in logits, against those from answers to all items.
 
     Returns:
         Abilities (G,), and how many items each network was asked. Standard errors are those of sampling: how far the
@@ -109,7 +125,23 @@ def ask(
         s_i = 1/π_i the items that an answer stands for.
     """
     most = min(MOST, -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
-    places, weights, count = jax.vmap(draw, (0, None, 0, None, None))(keys, ascending, last, standard_error, most)
+
+    def scored(keys, around, count, most):
+        sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, ascending, around, count, most)
+        sample, right = _answered(trainer, parameters, data, order, sample)
+        return jax.vmap(_score, (0, 0, None, 0, None))(sample, right, ascending, around, population)
+
+    keys = jax.vmap(jax.random.split)(keys)
+    pilot = jnp.full(last.shape, min(PILOT, most))
+    around = scored(keys[:, 0], last, pilot, min(PILOT, most)).ability
+    wanted = jax.vmap(lambda ability: size_for(ascending, ability, tolerance(ability)))(around)
+    count = jnp.clip(jnp.ceil(wanted), PILOT, most).astype(jnp.int32)
+    return scored(keys[:, 1], around, count, most), pilot + count
+
+
+def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample, jax.Array]:
+    """Which of their samples the networks have right, (G, M); as many blocks are answered as the largest needs."""
+    places, weights, count = sample
     examples, level = order[places], jnp.zeros(places.shape, jnp.uint8)
     if trainer.buckets:  # those of like length side by side, what was not drawn at the end
         level = jnp.where(weights > 0, data.bucket[examples], len(trainer.buckets))
@@ -136,12 +168,14 @@ def ask(
 
     num_blocks = -(-count.max() // ANSWER_BLOCK)
     right = jax.lax.fori_loop(0, num_blocks, block, jnp.zeros(places.shape, jnp.int8))
+    return Sample(places, weights, count), right
 
-    def estimate(right, places, weights, start):
-        difficulty = ascending[places]
-        theta = ability_1pl(right, difficulty, population, start, weights).ability
-        beyond = weights * jnp.maximum(weights - 1, 0)
-        variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
-        return Ability(theta, jnp.sqrt(variance) / (weights * information_1pl(theta, difficulty)).sum())
 
-    return jax.vmap(estimate)(right, places, weights, last), count
+def _score(sample: Sample, right: jax.Array, ascending: jax.Array, start: jax.Array, population) -> Ability:
+    """The ability of one network by its answers to its sample."""
+    places, weights, _ = sample
+    difficulty = ascending[places]
+    theta = ability_1pl(right, difficulty, population, start, weights).ability
+    beyond = weights * jnp.maximum(weights - 1, 0)
+    variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
+    return Ability(theta, jnp.sqrt(variance) / (weights * information_1pl(theta, difficulty)).sum())

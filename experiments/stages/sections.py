@@ -106,7 +106,8 @@ def _probe(settings: Settings) -> str:
     if settings.probe == "all":
         return "to all training examples"
     return (
-        f"to a sample of the\ntraining examples for a standard error of {settings.probe_error:g} logits, or all of few"
+        "to a sample of\nthe training examples, large enough for a standard error of "
+        f"{100 * settings.probe_error:g}% of the data in what is selected\n(or to all, where they are few)"
     )
 
 
