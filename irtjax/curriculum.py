@@ -14,7 +14,7 @@ from irtjax.probe import LEAST, ask, ask_all
 from irtjax.scoring import Ability, Population
 from irtjax.training import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 
-NEAR, LOOSE = 0.1, 0.5  # logits
+NEAR, LOOSE = 0.25, 0.5  # logits
 PROBING = 1  # folded into a network's key, for the samples that it is asked
 
 

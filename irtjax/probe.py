@@ -13,9 +13,9 @@ from irtjax.own_embeddings import split as split_embeddings
 from irtjax.scoring import Ability, Population, ability_1pl
 from irtjax.training import Trainer
 
-PILOT = 2 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
-MOST = 256 * ANSWER_BLOCK  # items in a sample
-LEAST = 16 * PILOT  # training items that there must be for a sample to pay
+PILOT = 4 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
+SIZES = (16 * ANSWER_BLOCK, 256 * ANSWER_BLOCK)  # of the arrays of a sample, as little as its items fit in
+LEAST = 8 * PILOT  # training items that there must be for a sample to pay
 FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
 
 
@@ -114,7 +114,7 @@ def ask(
         keys: (G,) of the samples.
         parameters: of G networks.
         data: the task.
-        order: (N,) training examples by ascending difficulty.
+        order: (N,) training examples by ascending difficulty, at least `LEAST`.
         ascending: (N,) their difficulties, logits.
         last: (G,) abilities that pilots are drawn for, such as those of the epoch before.
         population: None for maximum likelihood, else the prior of a MAP estimate.
@@ -124,19 +124,22 @@ def ask(
         ability is from what answers to all items would give, sqrt(Σ s_i (s_i - 1) (y_i - P_i)²) / Σ s_i P_i (1 - P_i),
         s_i = 1/π_i the items that an answer stands for.
     """
-    most = min(MOST, -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
+    most = min(SIZES[-1], -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
 
-    def scored(keys, around, count, most):
+    def scored(most, keys, around, count):
         sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, ascending, around, count, most)
         sample, right = _answered(trainer, parameters, data, order, sample)
         return jax.vmap(_score, (0, 0, None, 0, None))(sample, right, ascending, around, population)
 
     keys = jax.vmap(jax.random.split)(keys)
-    pilot = jnp.full(last.shape, min(PILOT, most))
-    around = scored(keys[:, 0], last, pilot, min(PILOT, most)).ability
+    pilot = jnp.full(last.shape, PILOT)
+    around = scored(PILOT, keys[:, 0], last, pilot).ability
     wanted = jax.vmap(lambda ability: size_for(ascending, ability, tolerance(ability)))(around)
     count = jnp.clip(jnp.ceil(wanted), PILOT, most).astype(jnp.int32)
-    return scored(keys[:, 1], around, count, most), pilot + count
+    sizes = sorted({*(size for size in SIZES if size < most), most})
+    ways = [functools.partial(scored, size) for size in sizes]
+    fitting = jnp.searchsorted(jnp.asarray(sizes), count.max())
+    return jax.lax.switch(fitting, ways, keys[:, 1], around, count), pilot + count
 
 
 def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample, jax.Array]:

@@ -10,7 +10,17 @@ import pytest
 from conftest import data_of
 
 from irtjax import networks, tasks
-from irtjax.curriculum import full_share, linear_share, ready, root_share, train_curriculum
+from irtjax.curriculum import (
+    Range,
+    Window,
+    full_share,
+    hard,
+    linear_share,
+    ready,
+    root_share,
+    train_curriculum,
+    widened,
+)
 from irtjax.device_data import to_device
 from irtjax.networks import Network
 from irtjax.scoring import Population
@@ -107,6 +117,61 @@ def test_equal_difficulties_are_all_or_nothing():
     trainer = constant_network(20.5, step=0.0)
     history = train(trainer, KEYS, ladder(), np.full(64, 0.3), ready)
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
+
+
+def test_hard_examples_are_those_beyond_the_ability():
+    difficulty = np.linspace(-3, 3, 64)
+    history = train(constant_network(20.5, step=0.0), KEYS, ladder(), difficulty, hard)
+    theta = expected_ability(21, difficulty)
+    np.testing.assert_allclose(history.share, (difficulty >= theta).sum() / 64)
+    # nothing is beyond a network that knows everything: the hardest, and ever more of them
+    history = train(constant_network(100.0, step=0.0), KEYS, ladder(), difficulty, hard)
+    np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
+
+
+def test_a_window_is_about_the_ability():
+    difficulty = np.linspace(-3, 3, 64)
+    history = train(constant_network(20.5, step=0.0), KEYS, ladder(), difficulty, Window(0.8))
+    theta = expected_ability(21, difficulty)
+    np.testing.assert_allclose(history.share, (np.abs(difficulty - theta) <= 0.8).sum() / 64)
+    history = train(constant_network(20.5, step=0.0), KEYS, ladder(), difficulty, Window(0.01))
+    np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])
+
+
+def test_what_is_too_little_is_widened_about_its_middle():
+    for first, count, expected in ((30, 2, 27), (0, 0, 0), (64, 0, 56), (62, 2, 56)):
+        assert widened(Range(jnp.int32(first), jnp.int32(count)), jnp.int32(8), 64).first == expected
+
+
+@pytest.mark.parametrize(("rule", "kept"), [(ready, slice(0, 32)), (hard, slice(32, 64))])
+def test_what_a_rule_selects_is_trained_on(rule, kept):
+    # one parameter an example, which gradient descent raises where the example was in a minibatch; the easiest are the
+    # last. All are wrong but those of the first half: an ability of 0 where difficulties are symmetric about 0.
+    network = Network(
+        init=lambda key, width: jnp.where(jnp.arange(64) < 32, 1.0, -1.0),
+        logits=lambda parameters, embeddings, inputs, key: jnp.stack(
+            [jnp.zeros(inputs.shape[0]), inputs @ parameters], axis=1
+        ),
+    )
+    trainer = Trainer(network, optax.sgd(20.0), batch_size=4, patience=100, max_epochs=1)
+    difficulty = np.linspace(3, -3, 64)
+    history = train(trainer, KEYS, data_of(np.eye(64), np.ones(64)), difficulty, rule)
+    np.testing.assert_allclose(history.ability, 0, atol=1e-4)
+    assert (history.examples_used == 32).all()
+    wrong = np.arange(64) >= 32  # before; those of them that were selected are right after
+    chosen = np.argsort(difficulty)[kept]
+    np.testing.assert_allclose(history.test_accuracy, 0.5 + wrong[chosen].sum() / 64)
+
+
+def test_a_class_that_is_never_selected():
+    trainer = Trainer(networks.build("mlp", TASK, 16), optax.adam(1.0), batch_size=32, patience=20, max_epochs=20)
+    nine = TASK.train.labels == 9
+    difficulty = np.where(nine, 30.0, np.random.default_rng(0).normal(size=nine.size))
+    history = train(trainer, KEYS, to_device(TASK), difficulty, ready, learning_rate=5e-3)
+    assert np.isfinite(history.ability).all()
+    assert (history.share <= 1 - nine.mean() + 1e-6).all()
+    assert (history.test_accuracy[:, -1] <= 1 - (TASK.test.labels == 9).mean()).all()
+    assert (history.test_accuracy[:, -1] > 0.6).all()
 
 
 def test_fewer_examples_than_a_minibatch():
