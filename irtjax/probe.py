@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from irtjax.device_data import ANSWER_BLOCK, Data, classify, take
 from irtjax.models import information_1pl, probability_1pl
@@ -16,6 +17,7 @@ from irtjax.training import Trainer
 PILOT = 4 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
 SIZES = (16 * ANSWER_BLOCK, 256 * ANSWER_BLOCK)  # of the arrays of a sample, as little as its items fit in
 LEAST = 8 * PILOT  # training items that there must be for a sample to pay
+GROUP = 64
 FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
 
 
@@ -33,10 +35,26 @@ class Sample(NamedTuple):
     count: jax.Array
 
 
-def _weights(ascending: jax.Array, ability: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Information of the items at θ, and weights that they are drawn with; θ beyond the items is the nearest item's."""
-    information = information_1pl(jnp.clip(ability, ascending[0], ascending[-1]), ascending)
-    return information, jnp.sqrt(information) + FLOOR
+class _Groups(NamedTuple):
+    """Neighbours in difficulty, `GROUP` of them, that are drawn with one weight: so no draw reads all items.
+
+    Attributes:
+        size: (K,) items; the last group may be smaller.
+        information: (K,) of an item in the middle of the group, at θ.
+        weight: (K,) that an item is drawn with.
+    """
+
+    size: jax.Array
+    information: jax.Array
+    weight: jax.Array
+
+
+def _groups(ascending: jax.Array, ability: jax.Array) -> _Groups:
+    first = np.arange(0, ascending.size, GROUP)
+    size = np.minimum(GROUP, ascending.size - first)
+    ability = jnp.clip(ability, ascending[0], ascending[-1])
+    information = information_1pl(ability, ascending[first + size // 2])
+    return _Groups(jnp.asarray(size), information, jnp.sqrt(information) + FLOOR)
 
 
 def size_for(ascending: jax.Array, ability: jax.Array, standard_error: jax.Array) -> jax.Array:
@@ -53,9 +71,10 @@ def size_for(ascending: jax.Array, ability: jax.Array, standard_error: jax.Array
     Returns:
         Scalar, not rounded.
     """
-    information, weights = _weights(ascending, ability)
-    everything = information.sum()
-    return weights.sum() * (information / weights).sum() / (everything + (standard_error * everything) ** 2)
+    size, information, weight = _groups(ascending, ability)
+    everything = (size * information).sum()
+    spread = (size * weight).sum() * (size * information / weight).sum()
+    return spread / (everything + (standard_error * everything) ** 2)
 
 
 def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Array, most: int) -> Sample:
@@ -63,7 +82,7 @@ def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Ar
 
     Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
     minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties.
-    It stands for 1/π_i items.
+    It stands for 1/π_i items. w is that of the middle of the item's group of `GROUP` neighbours.
 
     Args:
         key: of the draws.
@@ -72,11 +91,13 @@ def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Ar
         count: m.
         most: M, the size of the arrays.
     """
-    _, weights = _weights(ascending, ability)
-    total, at = weights.sum(), jnp.arange(most)
-    positions = (at + jax.random.uniform(key, (most,))) / count * total
-    places = jnp.searchsorted(jnp.cumsum(weights), positions, side="right").clip(0, ascending.size - 1)
-    return Sample(places.astype(jnp.int32), jnp.where(at < count, total / (count * weights[places]), 0), count)
+    size, _, weight = _groups(ascending, ability)
+    ends, at = jnp.cumsum(size * weight), jnp.arange(most)
+    positions = (at + jax.random.uniform(key, (most,))) / count * ends[-1]
+    group = jnp.searchsorted(ends, positions, side="right").clip(0, size.size - 1)
+    within = (positions - ends[group]) / weight[group] + size[group]
+    places = group * GROUP + within.astype(jnp.int32).clip(0, size[group] - 1)
+    return Sample(places, jnp.where(at < count, ends[-1] / (count * weight[group]), 0), count)
 
 
 def ask_all(
@@ -105,8 +126,8 @@ def ask(
 ) -> tuple[Ability, jax.Array]:
     """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
 
-    A pilot sample around the last ability tells where it is now; the second, around that, is as large as its standard
-    error is to be small, at least as large as the pilot.
+    A pilot sample around the last ability tells where it is now. If that is not exact enough there, a second sample,
+    around the new ability, is as large as it must be.
 
     Args:
         trainer: of the networks.
@@ -133,13 +154,17 @@ def ask(
 
     keys = jax.vmap(jax.random.split)(keys)
     pilot = jnp.full(last.shape, PILOT)
-    around = scored(PILOT, keys[:, 0], last, pilot).ability
-    wanted = jax.vmap(lambda ability: size_for(ascending, ability, tolerance(ability)))(around)
-    count = jnp.clip(jnp.ceil(wanted), PILOT, most).astype(jnp.int32)
+    around = scored(PILOT, keys[:, 0], last, pilot)
+    wanted = jax.vmap(tolerance)(around.ability)
+    needed = jax.vmap(size_for, (None, 0, 0))(ascending, around.ability, wanted)
+    enough = around.standard_error <= wanted
+    count = jnp.where(enough, 0, jnp.clip(jnp.ceil(needed), PILOT, most)).astype(jnp.int32)
+
     sizes = sorted({*(size for size in SIZES if size < most), most})
-    ways = [functools.partial(scored, size) for size in sizes]
-    fitting = jnp.searchsorted(jnp.asarray(sizes), count.max())
-    return jax.lax.switch(fitting, ways, keys[:, 1], around, count), pilot + count
+    ways = [lambda: around, *(functools.partial(scored, size, keys[:, 1], around.ability, count) for size in sizes)]
+    found = jax.lax.switch(jnp.searchsorted(jnp.asarray([0, *sizes]), count.max()), ways)
+    estimate = jax.tree.map(functools.partial(jnp.where, enough), around, found)
+    return estimate, pilot + count
 
 
 def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample, jax.Array]:
