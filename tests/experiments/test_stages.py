@@ -93,12 +93,13 @@ def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path, monkeypa
 
 def test_summary_by_hand():
     rows = [
-        ("baseline", 0, 0, 100, 0.5, 0.4), ("baseline", 0, 1, 100, 0.9, 0.8), ("baseline", 0, 2, 100, 0.7, 0.9),
-        ("baseline", 1, 0, 100, 0.9, 0.6), ("baseline", 1, 1, 100, 0.8, 0.7),
-        ("DDaCLAE", 0, 0, 20, 0.2, 0.1), ("DDaCLAE", 0, 1, 40, 0.8, 0.9),
-        ("DDaCLAE", 1, 0, 30, 0.7, 0.7), ("DDaCLAE", 1, 1, 50, 0.6, 0.8),
+        ("baseline", 0, 0, 100, 0, 0.5, 0.4), ("baseline", 0, 1, 100, 0, 0.9, 0.8),
+        ("baseline", 0, 2, 100, 0, 0.7, 0.9),
+        ("baseline", 1, 0, 100, 0, 0.9, 0.6), ("baseline", 1, 1, 100, 0, 0.8, 0.7),
+        ("DDaCLAE", 0, 0, 20, 7, 0.2, 0.1), ("DDaCLAE", 0, 1, 40, 8, 0.8, 0.9),
+        ("DDaCLAE", 1, 0, 30, 9, 0.7, 0.7), ("DDaCLAE", 1, 1, 50, 7, 0.6, 0.8),
     ]  # fmt: skip
-    columns = ["strategy", "seed", "epoch", "examples_used", "dev_accuracy", "test_accuracy"]
+    columns = ["strategy", "seed", "epoch", "examples_used", "items_asked", "dev_accuracy", "test_accuracy"]
     summary = curriculum.summarise(pd.DataFrame(rows, columns=columns)).set_index("strategy")
     assert summary.best_epoch.to_dict() == {"baseline": 1.5, "DDaCLAE": 1.5}
     assert summary.examples_used.to_dict() == {"baseline": 150, "DDaCLAE": 45}
@@ -106,6 +107,12 @@ def test_summary_by_hand():
     assert summary.test_accuracy["DDaCLAE"] == pytest.approx(0.8)
     assert summary.examples_change_percent["DDaCLAE"] == pytest.approx(-70)
     assert summary.accuracy_change_points["DDaCLAE"] == pytest.approx(10)
+    assert summary.accuracy_change_percent["DDaCLAE"] == pytest.approx(100 * 0.1 / 0.7)
+    assert summary.items_asked.to_dict() == {"baseline": 0, "DDaCLAE": 12}
+    # of each seed against the baseline of that seed: 60 - 200 and 30 - 100 examples
+    assert summary.examples_change_percent_ci["DDaCLAE"] == pytest.approx(
+        12.7062 * np.std([140, 70], ddof=1) / np.sqrt(2) * 100 / 150, rel=1e-4
+    )
     assert summary.examples_used_ci["DDaCLAE"] == pytest.approx(
         12.7062 * np.std([60, 30], ddof=1) / np.sqrt(2), rel=1e-4
     )
