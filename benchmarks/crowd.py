@@ -22,8 +22,9 @@ from experiments import app, building, settings
 from experiments.stages.crowd import choose_members
 from irtjax import pool_size
 from irtjax.device_data import take, to_device
+from irtjax.devices import default_mesh
 from irtjax.members import gold_of, plan_member, rows_of
-from irtjax.pool import EMPTY, Job, begin, default_mesh, fill, train_slots
+from irtjax.pool import EMPTY, Job, begin, fill, train_slots
 from irtjax.tasks.task import PADDING
 from irtjax.training import Trainer
 

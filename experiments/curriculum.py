@@ -33,6 +33,7 @@ settings.define_flags(without=UNUSED)
 
 def main() -> None:
     """Trains under each strategy, or finds it done; then the report."""
+    app.one_device_a_core()
     chosen = dataclasses.replace(settings.from_flags(), curriculum_seeds=_SEEDS.value)
     task = building.load_task(chosen, settings.DATA_DIR.value)
     possible = curriculum.choices(task)

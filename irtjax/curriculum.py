@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.device_data import Data, accuracy
+from irtjax.devices import default_mesh, on_devices
 from irtjax.probe import LEAST, ask, ask_all
 from irtjax.scoring import Ability, Population
 from irtjax.training import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
@@ -136,6 +137,7 @@ def train_curriculum(
     population: Population | None = None,
     probe: float | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> History:
     """Trains one network a key under one strategy; all epochs of all seeds are one jitted program.
 
@@ -160,18 +162,30 @@ def train_curriculum(
         population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
         probe: for a rule, standard error that the share selected is to have, 0 to 1, where a sample of the examples
             tells the ability, see `irtjax.probe`; None to ask for all of them, as is done where they are few.
-        on_epoch: called from within the program after each epoch with (S,) epochs made and best accuracies.
+        on_epoch: called from within the program after each epoch with epochs made and best accuracies of the seeds, of
+            those of one device.
+        mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
     """
     rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
     rate, width = jnp.float32(learning_rate), jnp.int32(width)
     difficulty = jnp.asarray(difficulty, jnp.float32)
     if difficulty.size < LEAST:
         probe = None
-    return _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, rate, width)
+    mesh = default_mesh(1) if mesh is None else mesh
+    num_seeds = keys.shape[0]
+    filled = keys[jnp.arange(-(-num_seeds // mesh.size) * mesh.size) % num_seeds]
+    shared = data, difficulty, shares, population, rate, width
+    history = _train(trainer, rule, probe, on_epoch, mesh, filled, *shared)
+    return jax.tree.map(lambda table: table[:num_seeds], history)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _train(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _train(trainer, rule, probe, on_epoch, mesh, keys, *shared):
+    train = functools.partial(_train_seeds, trainer, rule, probe, on_epoch)
+    return on_devices(train, mesh, "s" + "e" * len(shared))(keys, *shared)
+
+
+def _train_seeds(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
     num_examples, num_seeds = difficulty.shape[0], keys.shape[0]
     # sorted once, so that whatever an epoch selects is a range
     order = jnp.argsort(difficulty)

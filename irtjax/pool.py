@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.device_data import Answerable, Data, classify
+from irtjax.devices import on_devices
 from irtjax.training import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
 
 EMPTY = -1  # in place of a network's number
@@ -93,15 +94,7 @@ class Job:
         return self.mesh.size * max(1, self.slots // LADDER)
 
 
-# The programs, each on every device's own slots. check_vma=False: with it, gradients of parameters that start equal on
-# all devices would be summed over the devices.
-def _on_slots(function: Callable, mesh: jax.sharding.Mesh, arguments: str) -> Callable:
-    """The function on each device's part of the arguments marked `s`; those marked `e` are everywhere."""
-    slots, everywhere = jax.P(*mesh.axis_names), jax.P()
-    specs = tuple({"s": slots, "e": everywhere}[letter] for letter in arguments)
-    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=slots, check_vma=False)
-
-
+# The programs, each on every device's own slots.
 @functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
@@ -118,7 +111,7 @@ def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
 
         return jax.lax.map(one, (slots, fresh, rows))
 
-    return _on_slots(fill, mesh, "sssee")(slots, fresh, rows, shared, embeddings)
+    return on_devices(fill, mesh, "sssee")(slots, fresh, rows, shared, embeddings)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -127,7 +120,7 @@ def _train(trainer, mesh, learners, plans, live, data, num_steps):
         new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
         return jax.vmap(tree_where)(live, new, learners)
 
-    return _on_slots(train, mesh, "sssee")(learners, plans, live, data, num_steps)
+    return on_devices(train, mesh, "sssee")(learners, plans, live, data, num_steps)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -136,7 +129,7 @@ def _validate(trainer, mesh, learners, live, data):
         learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)
         return learners, live & is_training(trainer, learners)
 
-    return _on_slots(end, mesh, "sse")(learners, live, data)
+    return on_devices(end, mesh, "sse")(learners, live, data)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -144,7 +137,7 @@ def _classify(network, mesh, parameters, embeddings, split):
     def answer(parameters, embeddings, split):
         return jax.vmap(functools.partial(classify, network), (0, None, None))(parameters, embeddings, split)
 
-    return _on_slots(answer, mesh, "see")(parameters, embeddings, split)
+    return on_devices(answer, mesh, "see")(parameters, embeddings, split)
 
 
 @jax.jit
@@ -162,12 +155,6 @@ def _slot(tree: Any, at: int) -> Any:
         return next(shard.data for shard in leaf.addressable_shards if (shard.index[0].start or 0) == start)
 
     return jax.device_get(_row(jax.tree.map(part, tree), at - start))
-
-
-def default_mesh(num_networks: int) -> jax.sharding.Mesh:
-    """Local devices in a row, no more of them than networks."""
-    devices = jax.local_devices()[:num_networks]
-    return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
 
 
 def classify_all(job: Job, parameters: Any, split: Answerable) -> np.ndarray:

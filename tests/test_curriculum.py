@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conftest import data_of
+from conftest import data_of, mesh_of
 
 from irtjax import networks, tasks
 from irtjax.curriculum import (
@@ -224,6 +224,15 @@ def test_seeds_run_together_are_what_they_are_alone(digits_runs):
     np.testing.assert_allclose(alone.ability[0][:8], together.ability[1][:8], atol=1e-3)
     np.testing.assert_allclose(alone.share[0][:8], together.share[1][:8], atol=2e-3)
     np.testing.assert_allclose(alone.test_accuracy[0][:8], together.test_accuracy[1][:8], atol=0.011)
+
+
+def test_seeds_on_several_devices_are_what_they_are_on_one(digits_runs):
+    trainer, difficulty, keys, together = digits_runs
+    mesh = mesh_of(2)  # three seeds: one device has two of them
+    spread = train(trainer, keys, to_device(TASK, mesh), difficulty, ready, learning_rate=5e-3, mesh=mesh)
+    assert spread.share.shape == together.share.shape
+    np.testing.assert_allclose(spread.ability[:, :8], together.ability[:, :8], atol=1e-3)
+    np.testing.assert_allclose(spread.test_accuracy[:, :8], together.test_accuracy[:, :8], atol=0.011)
 
 
 def test_rows_end_where_a_seed_stops_early(digits_runs):

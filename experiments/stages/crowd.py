@@ -16,9 +16,10 @@ from irtjax import InputError, ResponseMatrix, networks, write_responses
 from irtjax.checkpoints import Checkpoints
 from irtjax.crowd import Crowd, assemble, blank_answers, flush, train_members
 from irtjax.device_data import to_device
+from irtjax.devices import default_mesh
 from irtjax.files import write_csv
 from irtjax.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
-from irtjax.pool import Job, Pool, default_mesh, progress
+from irtjax.pool import Job, Pool, progress
 from irtjax.response_files import read_responses
 from irtjax.responses import concatenate_items
 from irtjax.tasks import Task

@@ -22,6 +22,7 @@ from irtjax.curriculum import (
     train_curriculum,
 )
 from irtjax.device_data import to_device
+from irtjax.devices import default_mesh
 from irtjax.files import write_csv
 from irtjax.plots import interval
 from irtjax.scoring import Population
@@ -61,9 +62,10 @@ def run(
         strategies: of `choices`, the baseline among them.
     """
     trainer = make_trainer(settings, task, settings.curriculum_patience)
-    data = to_device(task)
     seeds = np.arange(settings.seed, settings.seed + settings.curriculum_seeds)
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    mesh = default_mesh(len(seeds))
+    data = to_device(task, mesh)
     tables = []
     progress = CurriculumProgress(settings.epochs)
     for strategy in strategies:
@@ -79,6 +81,7 @@ def run(
                 population=population if settings.ability == "map" else None,
                 probe=settings.probe_error if settings.probe == "sample" else None,
                 on_epoch=progress.on_epoch,
+                mesh=mesh,
             )
             jax.effects_barrier()
         tables.append(_rows(strategy, seeds, history))

@@ -12,9 +12,10 @@ from experiments.building import make_trainer, pool_slots
 from experiments.progress import networks_bar
 from experiments.settings import Settings
 from irtjax.device_data import to_device
+from irtjax.devices import default_mesh
 from irtjax.files import write_csv
 from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
-from irtjax.pool import Job, begin, classify_all, default_mesh, progress, train_all
+from irtjax.pool import Job, begin, classify_all, progress, train_all
 from irtjax.tasks import Task
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
