@@ -5,7 +5,7 @@ r"""What does DDaCLAE's question for the network's ability cost, by a sample of 
 Trains one network by DDaCLAE three ways, from the same weights: as one jitted program with the probe, the same with
 the full pass, and by a plain loop that answers everything, selects on the host with NumPy and re-enters jit each
 epoch. Then it asks a network in training both ways, several samples an epoch. Without --items, difficulties are drawn
-from a normal distribution. Expected duration on 2 CPU cores: digits one minute, mnist three, sst2 ten.
+from a normal distribution. Expected duration on 2 CPU cores: digits one minute, mnist two, six epochs of sst2 nine.
 """
 
 import dataclasses
