@@ -141,9 +141,12 @@ def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") ->
     if strategy not in summary.index:
         return ""
     saved = summary.examples_used[BASELINE] - summary.examples_used[strategy]
+    change, half_width = summary.examples_change_percent[strategy], summary.examples_change_percent_ci[strategy]
     text = f"""## What the difficulties cost
 
 In each training, {strategy} used {abs(saved):,.0f} examples {"fewer" if saved >= 0 else "more"} than the baseline."""
+    if not abs(change) > half_width:
+        text += " The 95% interval of that difference includes zero."
     if crowd is None:
         return text + " What the crowd cost is not known: the items do not lie in its run directory."
     trainings = crowd.examples / saved if saved > 0 else np.inf

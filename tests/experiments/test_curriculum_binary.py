@@ -67,6 +67,15 @@ def test_the_report_tells_what_the_crowd_cost(finished):
     assert "took 1.5 minutes" in report
 
 
+@pytest.mark.parametrize(("half_width", "told"), [(20.0, True), (5.0, False), (np.nan, True)])
+def test_a_saving_that_may_be_none_is_called_so(tmp_path, half_width, told):
+    (tmp_path / "curriculum").mkdir()
+    columns = {"examples_used": [100, 90], "examples_change_percent": [0, -10]}
+    table = pd.DataFrame({"strategy": ["baseline", "DDaCLAE"], **columns, "examples_change_percent_ci": half_width})
+    table.to_csv(tmp_path / "curriculum" / "summary.csv")
+    assert ("interval of that difference includes zero" in sections.cost(tmp_path, None)) == told
+
+
 def test_abilities_and_cost_of_the_crowd(crowd_run, tmp_path):
     population = crowd_population(str(crowd_run / "fit" / "items.csv"))
     assert population.mean == 2
