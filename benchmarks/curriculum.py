@@ -8,7 +8,6 @@ epoch. Then it asks a network in training both ways, several samples an epoch. W
 from a normal distribution. Expected duration on 2 CPU cores: digits one minute, mnist two, six epochs of sst2 nine.
 """
 
-import dataclasses
 import functools
 import time
 
@@ -22,14 +21,14 @@ from scipy.special import expit
 from experiments import app, building, settings
 from experiments.task_items import training_items
 from irtjax.curriculum import ready, tolerable, train_curriculum
-from irtjax.device_data import classify, to_device
+from irtjax.device_data import accuracy, classify, to_device
 from irtjax.probe import LEAST, ask, ask_all
 from irtjax.training import Plan, Trainer, start, train_epoch, validate
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
 _REPEATS = flags.DEFINE_integer("repeats", 3, "runs each way, of which the fastest counts", lower_bound=1)
 _SAMPLES = flags.DEFINE_integer("samples", 10, "samples an epoch that are compared with the full pass", lower_bound=2)
-settings.define_flags(without=settings.OF_CROWD | settings.OF_FILTERING | {"probe", "ability", "window"})
+settings.define_flags(without=settings.OF_CROWD | settings.OF_FILTERING | settings.OF_CURRICULUM - {"probe_error"})
 
 
 def plan_of(task, order, size, chosen) -> Plan:
@@ -55,8 +54,17 @@ def _epoch(trainer, learners, plans, data, num_steps):
     return validate(trainer, train_epoch(trainer, learners, plans, data, num_steps), data)
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _accuracy(trainer, parameters, data):
+    answer = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
+    return answer(parameters, data.embeddings, data.test)
+
+
 def host_loop(trainer: Trainer, task, data, difficulty: np.ndarray, chosen) -> None:
-    """DDaCLAE as it is usually written: selection on the host, jit for the answers and for the epoch."""
+    """DDaCLAE as it is usually written: selection on the host, jit for the answers and for the epoch.
+
+    It answers validation and test split after each epoch, as the other ways do.
+    """
     labels, num_examples = task.train.labels, difficulty.size
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(
         plan_of(task, np.arange(num_examples), 1, chosen), data.embeddings
@@ -75,6 +83,7 @@ def host_loop(trainer: Trainer, task, data, difficulty: np.ndarray, chosen) -> N
             fallback = min(2 * fallback, num_examples)
         plan = plan_of(task, np.resize(selected, num_examples), selected.size, chosen)
         learners = _epoch(trainer, learners, plan, data, max(selected.size // trainer.batch_size, 1))
+        jax.block_until_ready(_accuracy(trainer, learners.parameters, data))
     jax.block_until_ready(learners.parameters)
 
 
@@ -176,7 +185,7 @@ def main() -> None:
     else:
         difficulty = training_items(_ITEMS.value, task).difficulty.to_numpy()
     difficulty = difficulty.astype(np.float32)
-    trainer = dataclasses.replace(building.make_trainer(chosen, task, chosen.epochs), max_epochs=chosen.epochs)
+    trainer = building.make_trainer(chosen, task, chosen.epochs)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
     if difficulty.size >= LEAST:

@@ -32,17 +32,16 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
-    check_task(settings, task)
+    check_network(settings, task)
     return task
 
 
-def check_task(settings: Settings, task: tasks.Task) -> None:
-    """Refuses settings that the task is too small for.
+def check_network(settings: Settings, task: tasks.Task) -> None:
+    """Refuses networks that cannot read the task.
 
     Raises:
         InputError: names the flag.
     """
-    num_examples = len(task.train.labels)
     for name in settings.networks:
         if name not in networks.choices(task):
             raise InputError(
@@ -50,11 +49,21 @@ def check_task(settings: Settings, task: tasks.Task) -> None:
             )
     if settings.train_embeddings and not isinstance(task.format, TextFormat):
         raise InputError(f"--train_embeddings: {task.name} has no words")
+
+
+def check_crowd(settings: Settings, task: tasks.Task) -> None:
+    """Refuses training subsets that the task is too small for.
+
+    Raises:
+        InputError: names the flag.
+    """
+    num_examples = len(task.train.labels)
     most = num_examples - settings.out_of_bag  # a member that saw everything would have no answer left
     if settings.min_subset > most:
         raise InputError(
             f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples"
             + (", of which each member must leave one out of its bag" if settings.out_of_bag else "")
+            + f": give --min_subset={max(most, 1)} or less"
         )
 
 

@@ -42,6 +42,8 @@ def main() -> None:
     items = training_items(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
     used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
+    if chosen.ability == "map":  # results depend on it, and it is in no flag
+        used |= {"population_mean": population.mean, "population_sd": population.sd}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
     stage(
         directory,

@@ -42,13 +42,12 @@ def main() -> None:
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
     task = building.load_task(chosen, settings.DATA_DIR.value)
-    items = training_items(_ITEMS.value, task, _RESPONSES.value)
+    need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
+    items = training_items(_ITEMS.value, task, _RESPONSES.value, need)
     if "percent_correct" not in items:
-        if BY_PERCENT & set(strategies):
-            raise InputError(f"{_ITEMS.value}: no column percent_correct, which PCUB and PCLB need: give --responses")
         items = items.assign(percent_correct=float("nan"))
     used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
-    used |= {"shares": ",".join(f"{share:g}" for share in shares)}
+    used |= {"shares": ",".join(repr(share).removesuffix(".0") for share in shares)}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
     stage(
         directory,

@@ -28,6 +28,7 @@ def main() -> None:
     app.one_device_a_core()
     chosen = settings.from_flags()
     task = building.load_task(chosen, settings.DATA_DIR.value)
+    building.check_crowd(chosen, task)
     _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 

@@ -60,6 +60,8 @@ def open_run(
             raise InputError(
                 f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
             )
+        if wanted.keys() != found.keys():
+            raise InputError(f"{directory} holds a run of another command or version; choose another --output_dir")
         if different:
             changes = ", ".join(f"--{name}={found.get(name)} (now {wanted.get(name)})" for name in different)
             raise InputError(

@@ -1,6 +1,7 @@
 """Item parameters of a task's training examples, from a file; and what the crowd cost that they come from."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,16 +25,19 @@ class CrowdCost(NamedTuple):
     seconds: float
 
 
-def training_items(path: str, task: Task, responses: str | None = None) -> pd.DataFrame:
+def training_items(
+    path: str, task: Task, responses: str | None = None, need: Sequence[str] = ("difficulty",)
+) -> pd.DataFrame:
     """The rows of an `items.csv` for the training examples, in their order.
 
     Args:
         path: of the items.
         task: whose training examples they are.
         responses: a response matrix, whose percent correct replaces that of the table.
+        need: columns that are used, of `difficulty` and `percent_correct`.
 
     Returns:
-        Columns `difficulty` and, where there is one, `percent_correct`; the index is the item id.
+        These columns; the index is the item id.
 
     Raises:
         InputError: names the file and what an example lacks in it.
@@ -46,12 +50,19 @@ def training_items(path: str, task: Task, responses: str | None = None) -> pd.Da
         matrix = read_responses(responses)
         shares = pd.DataFrame({"percent_correct": percent_correct(matrix.values, axis=0)}, index=matrix.item_ids)
         items = items.assign(percent_correct=_in_order(shares, task, responses).percent_correct)
-    for name in ("difficulty", "percent_correct"):
-        bad = items.index[~np.isfinite(pd.to_numeric(items[name], errors="coerce"))] if name in items else []
+    for name in need:
+        if name not in items:
+            raise InputError(f"{path}: no column {name}, which PCUB and PCLB need: give --responses")
+        values, where = pd.to_numeric(items[name], errors="coerce"), path
+        what = "no number for"
+        bad = items.index[~np.isfinite(values)]
+        if name == "percent_correct":
+            where = responses or path
+            if not len(bad):
+                bad, what = items.index[(values < 0) | (values > 1)], "expected a share from 0 to 1 as"
         if len(bad):
-            where = responses if responses and name == "percent_correct" else path
-            raise InputError(f"{where}: item {bad[0]}: no number for {name}{_others(bad)}")
-    return items[[name for name in ("difficulty", "percent_correct") if name in items]].astype(float)
+            raise InputError(f"{where}: item {bad[0]}: {what} {name}{_others(bad)}")
+    return items[list(need)].astype(float)
 
 
 def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
@@ -75,14 +86,16 @@ def crowd_population(path: str) -> Population:
     """Mean and standard deviation of the abilities in the `subjects.csv` beside an `items.csv`.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or its abilities do not vary or are no numbers.
     """
     subjects = Path(path).with_name("subjects.csv")
     try:
-        abilities = pd.read_csv(subjects).ability
+        abilities = pd.to_numeric(pd.read_csv(subjects).ability, errors="coerce").to_numpy(float)
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"--ability=map needs abilities of the crowd, in {subjects}: not there") from error
-    return Population(float(abilities.mean()), float(abilities.std()))
+    if not np.isfinite(abilities).all() or len(abilities) < 2 or np.ptp(abilities) == 0:
+        raise InputError(f"{subjects}: --ability=map needs two different abilities or more, all of them finite numbers")
+    return Population(float(abilities.mean()), float(abilities.std(ddof=1)))
 
 
 def crowd_cost(path: str) -> CrowdCost | None:

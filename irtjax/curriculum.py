@@ -149,7 +149,8 @@ def train_curriculum(
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
     Where a rule selects fewer examples than one minibatch, `batch_size` examples about those are trained on instead,
     and twice as many at each further such epoch: training on a handful of the easiest, often of a single class, can
-    leave the ability where it was; so the network is out of it in at most log2(N / batch_size) epochs.
+    leave the ability where it was. A selection of a minibatch or more is followed to the letter, also where the ability
+    stays where it is until early stopping.
 
     Args:
         trainer: how.

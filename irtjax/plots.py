@@ -45,7 +45,7 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
     axis.set(title=title, xlabel=xlabel, ylabel="density", ylim=(-(len(samples) + 1) * 0.05 * max(tops), None))
     axis.set_yticks([tick for tick in axis.get_yticks() if tick >= 0])
     axis.legend(frameon=False)
-    return _plain(figure)
+    return plain(figure)
 
 
 def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
@@ -66,7 +66,7 @@ def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequenc
             axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{name} (n = {values.size:,})")
     axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _plain(figure)
+    return plain(figure)
 
 
 def contact_sheet(
@@ -122,7 +122,7 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _plain(figure)
+    return plain(figure)
 
 
 def class_balance(table: pd.DataFrame) -> Figure:
@@ -146,7 +146,7 @@ def class_balance(table: pd.DataFrame) -> Figure:
     axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
     _share_ticks(axis, table.share)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _plain(figure)
+    return plain(figure)
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
@@ -169,25 +169,26 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
             wide = rows.pivot(index="epoch", columns="seed", values=column)
             stops = wide.apply(lambda seed: seed.last_valid_index())
             wide = wide.reindex(range(int(last) + 1)).ffill().loc[: int(stops.max())]
+            wide.index += 1  # as the tables count
             if axis is accuracy_axis:
                 wide = wide.clip(*ACCURACY_LIMITS)
             axis.plot(wide.index, wide.mean(axis=1), color=colour, label=strategy)
             axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
-        accuracy_axis.plot(best.epoch, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
+        accuracy_axis.plot(best.epoch + 1, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
     accuracy_axis.set(
-        xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0, None)
+        xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0.5, None)
     )
     low, high = accuracy_axis.get_ylim()  # setting ticks would widen them
     accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
     accuracy_axis.minorticks_off()
     accuracy_axis.set_ylim(low, high)
-    share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0, None))
+    share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0.5, None))
     share_axis.legend(frameon=False, title="mean and range\nof seeds", loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axis in figure.axes:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")
-    return _plain(figure)
+    return plain(figure)
 
 
 def interval(values: pd.Series | np.ndarray) -> float:
@@ -218,7 +219,8 @@ def _styles(number: int) -> list[dict]:
     ]
 
 
-def _plain(figure: Figure) -> Figure:
+def plain(figure: Figure) -> Figure:
+    """Takes away the box around each axis, and adds a faint grid."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)

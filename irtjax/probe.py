@@ -17,6 +17,7 @@ from irtjax.training import Trainer
 PILOT = 4 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
 SIZES = (16 * ANSWER_BLOCK, 256 * ANSWER_BLOCK)  # of the arrays of a sample, as little as its items fit in
 LEAST = 8 * PILOT  # training items that there must be for a sample to pay
+MOST = 0.5  # share of the items from which on all are asked instead
 GROUP = 64
 FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
 
@@ -57,32 +58,38 @@ def _groups(ascending: jax.Array, ability: jax.Array) -> _Groups:
     return _Groups(jnp.asarray(size), information, jnp.sqrt(information) + FLOOR)
 
 
-def size_for(ascending: jax.Array, ability: jax.Array, standard_error: jax.Array) -> jax.Array:
+def size_for(
+    ascending: jax.Array, ability: jax.Array, standard_error: jax.Array, precision: float | jax.Array = 0.0
+) -> jax.Array:
     """How many items a sample must have for the standard error of the ability, against answers to all items.
 
-    From m items drawn as in `draw`, it is the square root of Σ (1/π_i - 1) P_i (1 - P_i) / I², I the information of all
-    items and π_i = m w_i / Σ w.
+    From m items drawn as in `draw`, it is the square root of Σ (s_i - 1 + 1/(3 s_i)) P_i (1 - P_i) / (I + τ)², I the
+    information of all items, τ that of the population and s_i = Σ w / (m w_i), as long as no s_i is below 1.
 
     Args:
         ascending: (N,) difficulties in logits.
         ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
         standard_error: in logits.
+        precision: τ, 1/σ² of a MAP estimate's population, 0 for maximum likelihood.
 
     Returns:
         Scalar, not rounded.
     """
     size, information, weight = _groups(ascending, ability)
-    everything = (size * information).sum()
-    spread = (size * weight).sum() * (size * information / weight).sum()
-    return spread / (everything + (standard_error * everything) ** 2)
+    everything, total = (size * information).sum(), (size * weight).sum()
+    # spread/m + shared m = reach, the smaller root
+    spread, shared = total * (size * information / weight).sum(), (size * information * weight).sum() / (3 * total)
+    reach = everything + (standard_error * (everything + precision)) ** 2
+    return 2 * spread / (reach + jnp.sqrt(jnp.maximum(reach**2 - 4 * spread * shared, 0.0)))
 
 
 def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Array, most: int) -> Sample:
     """Items to ask a network whose ability was last seen at θ.
 
     Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
-    minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties.
-    It stands for 1/π_i items. w is that of the middle of the item's group of `GROUP` neighbours.
+    minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties,
+    which may end within an item. It stands for s_i = 1/π_i items. w is that of the middle of the item's group of
+    `GROUP` neighbours.
 
     Args:
         key: of the draws.
@@ -127,7 +134,7 @@ def ask(
     """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
 
     A pilot sample around the last ability tells where it is now. If that is not exact enough there, a second sample,
-    around the new ability, is as large as it must be.
+    around the new ability, is as large as it must be; where that is more than `MOST` of the items, all are asked.
 
     Args:
         trainer: of the networks.
@@ -142,29 +149,55 @@ def ask(
 
     Returns:
         Abilities (G,), and how many items each network was asked. Standard errors are those of sampling: how far the
-        ability is from what answers to all items would give, sqrt(Σ s_i (s_i - 1) (y_i - P_i)²) / Σ s_i P_i (1 - P_i),
-        s_i = 1/π_i the items that an answer stands for.
+        ability is from what answers to all items would give, sqrt(Σ v_i (y_i - P_i)²) / (Σ s_i P_i (1 - P_i) + τ).
+        There s_i are the items that an answer stands for, v_i = s_i (s_i - 1) + 1/3, or s_i³/3 where s_i < 1 (of an
+        item that the ends of strata cut), and τ is the population's 1/σ². They are 0 where all were asked, and inf
+        where the ability is infinite.
     """
-    most = min(SIZES[-1], -(-order.size // ANSWER_BLOCK) * ANSWER_BLOCK)
+    precision = 0.0 if population is None else population.sd**-2.0
+    most = round(MOST * order.size)
+    largest = -(-most // ANSWER_BLOCK) * ANSWER_BLOCK
 
     def scored(most, keys, around, count):
         sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, ascending, around, count, most)
         sample, right = _answered(trainer, parameters, data, order, sample)
-        return jax.vmap(_score, (0, 0, None, 0, None))(sample, right, ascending, around, population)
+        return jax.vmap(score, (0, 0, None, 0, None))(sample, right, ascending, around, population)
+
+    def all_of_them():
+        found, _ = ask_all(trainer, parameters, data, jnp.zeros_like(ascending).at[order].set(ascending), population)
+        return found._replace(standard_error=jnp.zeros_like(found.standard_error))
 
     keys = jax.vmap(jax.random.split)(keys)
     pilot = jnp.full(last.shape, PILOT)
     around = scored(PILOT, keys[:, 0], last, pilot)
     wanted = jax.vmap(tolerance)(around.ability)
-    needed = jax.vmap(size_for, (None, 0, 0))(ascending, around.ability, wanted)
+    needed = jax.vmap(size_for, (None, 0, 0, None))(ascending, around.ability, wanted, precision)
     enough = around.standard_error <= wanted
-    count = jnp.where(enough, 0, jnp.clip(jnp.ceil(needed), PILOT, most)).astype(jnp.int32)
+    count = jnp.where(enough, 0, jnp.maximum(jnp.ceil(needed), PILOT)).astype(jnp.int32)
 
-    sizes = sorted({*(size for size in SIZES if size < most), most})
-    ways = [lambda: around, *(functools.partial(scored, size, keys[:, 1], around.ability, count) for size in sizes)]
-    found = jax.lax.switch(jnp.searchsorted(jnp.asarray([0, *sizes]), count.max()), ways)
+    sizes = [0, *sorted({*(size for size in SIZES if size < largest), largest})]
+    way = jnp.where(count.max() > most, len(sizes), jnp.searchsorted(jnp.asarray(sizes), count.max()))
+    ways = [functools.partial(scored, size, keys[:, 1], around.ability, count) for size in sizes[1:]]
+    found = jax.lax.switch(way, [lambda: around, *ways, all_of_them])
+    count = jnp.where((way == len(sizes)) & ~enough, order.size, count)
     estimate = jax.tree.map(functools.partial(jnp.where, enough), around, found)
     return estimate, pilot + count
+
+
+def score(
+    sample: Sample, right: jax.Array, ascending: jax.Array, start: jax.Array, population: Population | None
+) -> Ability:
+    """The ability of one network by its graded answers (M,) to its sample, and its error of sampling, see `ask`."""
+    places, weights, _ = sample
+    difficulty = ascending[places]
+    theta = ability_1pl(right, difficulty, population, start, weights).ability
+    beyond = jnp.where(weights >= 1, weights * (weights - 1) + 1 / 3, weights**3 / 3) * (weights > 0)
+    variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
+    information = (weights * information_1pl(theta, difficulty)).sum()
+    if population is not None:
+        information += population.sd**-2.0
+    error = jnp.sqrt(variance) / information
+    return Ability(theta, jnp.where(jnp.isfinite(theta), error, jnp.inf))
 
 
 def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample, jax.Array]:
@@ -197,13 +230,3 @@ def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample,
     num_blocks = -(-count.max() // ANSWER_BLOCK)
     right = jax.lax.fori_loop(0, num_blocks, block, jnp.zeros(places.shape, jnp.int8))
     return Sample(places, weights, count), right
-
-
-def _score(sample: Sample, right: jax.Array, ascending: jax.Array, start: jax.Array, population) -> Ability:
-    """The ability of one network by its answers to its sample."""
-    places, weights, _ = sample
-    difficulty = ascending[places]
-    theta = ability_1pl(right, difficulty, population, start, weights).ability
-    beyond = weights * jnp.maximum(weights - 1, 0)
-    variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
-    return Ability(theta, jnp.sqrt(variance) / (weights * information_1pl(theta, difficulty)).sum())

@@ -19,6 +19,7 @@ from irtjax.tasks.text import lengths
 # snli, other data than those at hand.
 PUBLISHED = {"mnist": (-9.37, -0.17), "cifar10": (-53.71, 0.66), "sst2": (-88.68, 0.45), "snli": (33.51, -1.08)}
 NUM_TEXTS = 10
+ANSWER_COST = 1 / 3  # of training on an example: a forward pass, without the backward one, which takes about two
 
 
 def filtering(directory: Path) -> str:
@@ -34,7 +35,8 @@ def filtering(directory: Path) -> str:
 
 Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
 difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
-answered right (pc < d), PCLB those that most did (pc > d). Mean of {markdown.seeds(table.seed.nunique())}.
+answered right (pc < d), PCLB those that most did (pc > d). Mean of {markdown.seeds(table.seed.nunique())}; the seeds of
+a strategy train on the same examples, but for ties of difficulty, only those of the random choice on others each time.
 
 ![Accuracy against data kept](filtering.png)
 
@@ -52,7 +54,7 @@ def class_balance(directory: Path) -> str:
         for share in shares:
             kept = table[(table.strategy == strategy) & (table.share == share)]
             most = kept.loc[kept.examples.idxmax()]
-            row.append(f"{100 * most.share_of_kept:.0f}% {most['class']}")
+            row.append(f"{100 * most.share_of_kept:.0f}% ({most['class']})")
         rows.append(row)
     return f"""## Class balance of what is kept
 
@@ -95,42 +97,56 @@ def curriculum(settings: Settings, directory: Path) -> str:
 
 Up to and at the best validation epoch; mean of {markdown.seeds(settings.curriculum_seeds)}; changes are against the
 fully supervised baseline from the same initial weights. DDaCLAE and its variants score the network's ability by
-{settings.ability.upper()} from answers before each epoch, {_probe(settings)}.
+{settings.ability.upper()} from answers before each epoch, {_probe(settings, table)}.{_stalled(table)}
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
 {markdown.table(header, rows)}"""
 
 
-def _probe(settings: Settings) -> str:
-    if settings.probe == "all":
+def _probe(settings: Settings, table: pd.DataFrame) -> str:
+    asked = table.items_asked[table.items_asked > 0]
+    if settings.probe == "all" or asked.nunique() <= 1:
         return "to all training examples"
     return (
-        "to a sample of\nthe training examples, large enough for a standard error of "
-        f"{100 * settings.probe_error:g}% of the data in what is selected\n(or to all, where they are few)"
+        f"to a sample of\n{asked.min():,} to {asked.max():,} training examples, large enough for a standard error of "
+        f"{100 * settings.probe_error:g}% of the data in what is\nselected"
     )
+
+
+def _stalled(table: pd.DataFrame) -> str:
+    """Says which strategies by ability left seeds with less than half of the data for ever, as easy ones can."""
+    most = table[table.strategy == "DDaCLAE"].groupby("seed").share.max()
+    stalled = int((most < 0.5).sum())
+    if not stalled:
+        return ""
+    return f" {stalled} of {len(most)} networks by DDaCLAE\nnever came to select half of the data."
 
 
 def against_published(settings: Settings, directory: Path) -> str:
     """The table of the published study: changes against the baseline, in percent."""
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    if set(summary.strategy) == {BASELINE}:
+        return ""
+    published = PUBLISHED.get(settings.task)
     rows = []
     for row in summary[summary.strategy != BASELINE].itertuples():
-        published = PUBLISHED.get(settings.task) if row.strategy == "DDaCLAE" else None
-        rows.append(
-            [
-                row.strategy,
-                markdown.with_interval(row.examples_change_percent, row.examples_change_percent_ci, "+.2f"),
-                "" if published is None else f"{published[0]:+.2f}",
-                markdown.with_interval(row.accuracy_change_percent, row.accuracy_change_percent_ci, "+.2f"),
-                "" if published is None else f"{published[1]:+.2f}",
-            ]
+        changes = (
+            markdown.with_interval(row.examples_change_percent, row.examples_change_percent_ci, "+.2f"),
+            markdown.with_interval(row.accuracy_change_percent, row.accuracy_change_percent_ci, "+.2f"),
         )
-    header = ["strategy", "training size", "published", "test accuracy", "published"]
+        if published is None:
+            rows.append([row.strategy, *changes])
+        else:
+            beside = [f"{value:+.2f}" if row.strategy == "DDaCLAE" else "" for value in published]
+            rows.append([row.strategy, changes[0], beside[0], changes[1], beside[1]])
+    header = ["strategy", "training size", "test accuracy"]
+    if published is not None:
+        header = ["strategy", "training size", "published", "test accuracy", "published"]
     return f"""## Changes against the baseline, in percent
 
 Training size is examples trained on until the best validation epoch. Intervals are 95%, over differences between
-networks that began with the same weights. Published: Lalor and Yu 2020.
+networks that began with the same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
 
 {markdown.table(header, rows)}"""
 
@@ -140,21 +156,23 @@ def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") ->
     summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
     if strategy not in summary.index:
         return ""
-    saved = summary.examples_used[BASELINE] - summary.examples_used[strategy]
+    fewer = summary.examples_used[BASELINE] - summary.examples_used[strategy]
+    asked = summary.items_asked[strategy]
+    saved = fewer - ANSWER_COST * asked
     change, half_width = summary.examples_change_percent[strategy], summary.examples_change_percent_ci[strategy]
+    certain = abs(change) > half_width
+    doubt = "" if certain else ", a difference whose 95% interval includes zero"
     text = f"""## What the difficulties cost
 
-In each training, {strategy} used {abs(saved):,.0f} examples {"fewer" if saved >= 0 else "more"} than the baseline."""
-    if not abs(change) > half_width:
-        text += " The 95% interval of that difference includes zero."
+Until its best epoch, {strategy} trained on {abs(fewer):,.0f} examples {"fewer" if fewer >= 0 else "more"} than the
+baseline, on average over the seeds{doubt}. For its ability it answered {asked:,.0f}, at a third of what it takes to
+train on them: together {"a saving" if saved >= 0 else "a loss"} of {abs(saved):,.0f} examples a training."""
     if crowd is None:
         return text + " What the crowd cost is not known: the items do not lie in its run directory."
-    trainings = crowd.examples / saved if saved > 0 else np.inf
-    times = (
-        f"that is {trainings:,.0f} trainings of such a network before they are paid for"
-        if np.isfinite(trainings)
-        else "nothing pays for them"
-    )
+    if saved > 0 and certain:
+        times = f"that is {crowd.examples / saved:,.0f} trainings of such a network before they are paid for"
+    else:
+        times = "nothing pays for them" if saved <= 0 else "whether anything pays for them is not certain"
     return (
         f"{text} The crowd of {crowd.networks:,} networks was trained on {crowd.examples:,} examples, which with the "
         f"fit of IRT took {crowd.seconds / 60:.1f} minutes: {times}."

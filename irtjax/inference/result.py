@@ -199,7 +199,7 @@ def read_items(path: str | Path) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype={"item_id": str})
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
     if "item_id" not in table:
         raise InputError(f"{path}: no column item_id")
     return table

@@ -1,17 +1,20 @@
 """The curriculum binary as a user runs it."""
 
+import dataclasses
+import functools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
-from test_pipeline import assert_bad_flags, run
+from test_pipeline import assert_bad_flags, assert_one_line, run
 
 from experiments.settings import Settings
 from experiments.stages import curriculum, sections
-from experiments.task_items import crowd_cost, crowd_population
+from experiments.task_items import CrowdCost, crowd_cost, crowd_population
 from irtjax import InputError, tasks
+from irtjax.curriculum import History, Window
 
 TASK = tasks.load("digits")
 SMALL = ["--task=digits", "--width=8", "--epochs=4", "--seeds=2"]
@@ -67,13 +70,25 @@ def test_the_report_tells_what_the_crowd_cost(finished):
     assert "took 1.5 minutes" in report
 
 
-@pytest.mark.parametrize(("half_width", "told"), [(20.0, True), (5.0, False), (np.nan, True)])
-def test_a_saving_that_may_be_none_is_called_so(tmp_path, half_width, told):
+@pytest.mark.parametrize(
+    ("half_width", "asked", "told"),
+    [
+        (5.0, 150, "a saving of 50 examples a training. The crowd of 7 networks was trained on 1,000 examples"),
+        (5.0, 150, "took 2.0 minutes: that is 20 trainings"),
+        (20.0, 150, "whether anything pays for them is not certain"),
+        (np.nan, 150, "a difference whose 95% interval includes zero"),
+        (5.0, 360, "together a loss of 20 examples a training"),
+        (5.0, 360, "took 2.0 minutes: nothing pays for them"),
+    ],
+)
+def test_what_pays_for_the_crowd(tmp_path, half_width, asked, told):
     (tmp_path / "curriculum").mkdir()
-    columns = {"examples_used": [100, 90], "examples_change_percent": [0, -10]}
+    columns = {"examples_used": [1000, 900], "items_asked": [0, asked], "examples_change_percent": [0, -10]}
     table = pd.DataFrame({"strategy": ["baseline", "DDaCLAE"], **columns, "examples_change_percent_ci": half_width})
     table.to_csv(tmp_path / "curriculum" / "summary.csv")
-    assert ("interval of that difference includes zero" in sections.cost(tmp_path, None)) == told
+    text = " ".join(sections.cost(tmp_path, CrowdCost(7, 1000, 120.0)).split())
+    assert told in text
+    assert ("includes zero" in text) == (not half_width < 10)
 
 
 def test_abilities_and_cost_of_the_crowd(crowd_run, tmp_path):
@@ -83,6 +98,54 @@ def test_abilities_and_cost_of_the_crowd(crowd_run, tmp_path):
     with pytest.raises(InputError, match="--ability=map needs abilities of the crowd"):
         crowd_population(str(tmp_path / "items.csv"))
     assert crowd_cost(str(tmp_path / "items.csv")) is None
+
+
+@pytest.mark.parametrize("abilities", [[1.0], [2.0, 2.0], [1.0, np.inf], ["high", "low"]])
+def test_abilities_that_make_no_population(tmp_path, abilities):
+    pd.DataFrame({"ability": abilities}).to_csv(tmp_path / "subjects.csv")
+    with pytest.raises(InputError, match="--ability=map needs two different abilities"):
+        crowd_population(str(tmp_path / "items.csv"))
+
+
+def test_another_population_is_another_run(crowd_run, finished):
+    directory, _ = finished
+    subjects = crowd_run / "fit" / "subjects.csv"
+    before = subjects.read_text()
+    pd.DataFrame({"subject_id": ["a", "b"], "ability": [8.0, 9.0]}).to_csv(subjects)
+    arguments = [*SMALL, "--strategies=DDaCLAE,window", "--ability=map", f"--items={crowd_run}/fit/items.csv"]
+    result = run(*arguments, f"--output_dir={directory}", module=MODULE)
+    subjects.write_text(before)
+    assert_one_line(result, "holds a run with --population_mean=2.0 (now 8.5)")
+
+
+def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
+    """Schedules by length get the lengths, rules by ability the probe; what is trained is not looked at."""
+    task, lengths = small_texts
+    given = {}
+
+    def spy(trainer, keys, data, scale, selection, **options):
+        given[len(given)] = np.asarray(scale), selection, options
+        return History(*[np.ones((1, 1))] * len(History._fields))
+
+    monkeypatch.setattr(curriculum, "train_curriculum", spy)
+    difficulty = np.linspace(-1, 1, len(lengths))
+    settings = Settings(
+        task="sst2", network="lstm", width=4, epochs=3, curriculum_seeds=1, probe_error=0.02, window=0.3
+    )
+    run_stage = functools.partial(
+        curriculum.run, task=task, items=pd.DataFrame({"difficulty": difficulty}), population=None, folder=tmp_path
+    )
+    run_stage(settings, strategies=curriculum.ALL_STRATEGIES)
+    by_name = dict(zip(curriculum.ALL_STRATEGIES, given.values(), strict=True))
+    for name, (scale, selection, options) in by_name.items():
+        np.testing.assert_array_equal(scale, lengths if name.endswith("-length") else difficulty)
+        assert options["probe"] == 0.02
+        if name.endswith("-length"):
+            np.testing.assert_array_equal(selection, by_name[name.removesuffix("-length")][1])
+    assert by_name["window"][1] == Window(0.3)
+    given.clear()
+    run_stage(dataclasses.replace(settings, probe="all"), strategies=["DDaCLAE"])
+    assert given[0][2]["probe"] is None
 
 
 def test_lengths_are_for_texts(small_texts):
