@@ -91,3 +91,11 @@ def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float],
             bar.set_postfix_str(f"{objective:.6g}")
 
         yield on_step
+
+
+@contextlib.contextmanager
+def steps(description: str) -> Iterator[Callable[[str], None]]:
+    """One line that says what is being done, for work of unequal steps."""
+    with tqdm(total=0, desc=description, bar_format="  {desc:<12} [{elapsed}]{postfix}", ncols=110) as bar:
+        yield bar.set_postfix_str
+        bar.set_postfix_str("done")

@@ -34,6 +34,14 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session")
+def oracle(shared):
+    """Estimates of R's mirt and psych, with the responses that they are of."""
+    from references import Oracle
+
+    return Oracle(shared)
+
+
 @pytest.fixture
 def one_device() -> jax.sharding.Mesh:
     return mesh_of(1)

@@ -201,6 +201,38 @@ def solve(
     return state, answers, iterations, converged
 
 
+def resume(
+    state: State,
+    answers: Answers,
+    specification: Specification,
+    quadrature: Quadrature,
+    *,
+    until: Callable[[float, float], bool],
+    max_iterations: int,
+) -> tuple[State, float]:
+    """Goes on with plain EM from a state near the maximum.
+
+    Args:
+        state: where it begins.
+        answers: of all subjects.
+        specification: what is free.
+        quadrature: the nodes.
+        until: given the objective, and by how much it rose in three EM steps, whether that is enough.
+        max_iterations: EM steps after which it ends in any case.
+
+    Returns:
+        Where it ended, and the objective shortly before.
+    """
+    step = functools.partial(em_step, answers=answers, quadrature=quadrature, specification=specification, expand=False)
+    last = -np.inf
+    for _ in range(0, max_iterations, 3):
+        state, _, objective = squarem.cycle(step, state)
+        if until(objective, objective - last):
+            break
+        last = objective
+    return state, float(objective)
+
+
 def _climb(state, specification, expand, iterations, limit, tolerance, *, answers, quadrature, on_iteration):
     """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
 

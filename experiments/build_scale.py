@@ -1,0 +1,158 @@
+r"""Builds a test scale from graded responses: which items measure one ability well, and how precisely?
+
+Dimensionality, guessing, elimination of items that do not discriminate, depend on one another or do not fit, overall
+fit, information, a short form; each decision is written down.
+
+  python -m experiments.build_scale --responses=responses.csv --output_dir=runs/scale
+  python -m experiments.build_scale --responses=responses.csv --items=items.csv --group_column=gold_label \
+    --output_dir=runs/scale
+
+The second builds a scale for each group of items. Ends with report.md and its pictures. docs/build_scale.md tells
+durations and expected numbers.
+"""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from absl import flags
+
+import irtjax
+from experiments import app, scale_report
+from experiments.progress import steps
+from irtjax import InputError, ResponseMatrix
+from irtjax.files import writable_directory
+from irtjax.scale.elimination import Rules, subset
+from irtjax.scale.procedure import Options, build
+
+ALL = "all"
+
+_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses, complete", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
+_ITEMS = flags.DEFINE_string("items", None, "CSV of items, their ids in its first column")
+_GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items: a scale is built for each group in it")
+_ANSWERS = flags.DEFINE_string("answers", None, "CSV of the labels that people gave, to report their agreement")
+_GOLD_COLUMN = flags.DEFINE_string("gold_column", "gold_label", "column of --items with the gold labels, for --answers")
+_EXPERT_DROP = flags.DEFINE_list("expert_drop", [], "ids of items removed by reading, or a file with one a line")
+_LEVEL = flags.DEFINE_float("level", 0.05, "of all tests, after Holm's adjustment", lower_bound=0, upper_bound=1)
+_COMMUNALITY = flags.DEFINE_float(
+    "communality", 0.15, "least share of variance explained", lower_bound=0, upper_bound=1
+)
+_RATIO = flags.DEFINE_float(
+    "eigenvalue_ratio", 3.0, "first over second eigenvalue that one scale needs; 0 for any", lower_bound=0
+)
+_FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
+_SHORT_FORM = flags.DEFINE_integer("short_form", 10, "items of the short form", lower_bound=1)
+_RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
+_FRESH = flags.DEFINE_string("fresh", None, "responses of other subjects, to confirm the scale on")
+_SUBJECTS = flags.DEFINE_string(
+    "subjects",
+    None,
+    "CSV of subjects, ids in its first column: group and covariates to compare scores and abilities by",
+)
+_SEED = flags.DEFINE_integer("seed", 0, "of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
+
+
+def main() -> None:
+    """Reads, builds a scale for each group of items, writes."""
+    responses = irtjax.read_responses(_RESPONSES.value)
+    items = None if _ITEMS.value is None else read_table(_ITEMS.value, "item")
+    groups = _groups(responses, items)
+    expert = _expert(responses)
+    low, high = _range()
+    subjects = None if _SUBJECTS.value is None else read_table(_SUBJECTS.value, "subject")
+    fresh = None if _FRESH.value is None else irtjax.read_responses(_FRESH.value)
+    agreement = _agreement(items)
+    directory = writable_directory(_OUTPUT_DIR.value)
+    rules = Rules(_LEVEL.value, _COMMUNALITY.value)
+    built = {}
+    for name in dict.fromkeys(groups.tolist()):
+        part = subset(responses, groups == name)
+        drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
+        options = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value)
+        with steps(name) as on_step, app.naming(f"{_RESPONSES.value}, items of group '{name}'"):
+            built[name] = build(part, options, on_step)
+    scale_report.write(
+        built,
+        directory,
+        scale_report.Wanted(_SHORT_FORM.value, (low, high), fresh, subjects, agreement, _flags()),
+    )
+
+
+def read_table(path: str, what: str) -> pd.DataFrame:
+    """A CSV with ids in its first column, by id.
+
+    Raises:
+        InputError: it cannot be read, or an id is there twice.
+    """
+    try:
+        table = pd.read_csv(path, dtype={0: str}).rename(columns=str)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    ids = table.iloc[:, 0].astype(str)
+    if ids.duplicated().any():
+        raise InputError(f"{path}: {what} '{ids[ids.duplicated()].iloc[0]}' is there twice")
+    return table.set_index(ids)
+
+
+def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray:
+    """The group of each item; `ALL` for all where there are none."""
+    if items is None:
+        return np.full(responses.num_items, ALL)
+    unknown = [item for item in responses.item_ids if item not in items.index]
+    if unknown:
+        raise InputError(
+            f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_RESPONSES.value} (1 of {len(unknown)} such)"
+        )
+    if _GROUP_COLUMN.value not in items:
+        raise InputError(
+            f"{_ITEMS.value}: no column {_GROUP_COLUMN.value}: name one of {', '.join(items.columns)} by --group_column"
+        )
+    groups = items.loc[responses.item_ids, _GROUP_COLUMN.value]
+    if groups.isna().any():
+        raise InputError(f"{_ITEMS.value}: item '{groups.index[groups.isna()][0]}' has no {_GROUP_COLUMN.value}")
+    return groups.astype(str).to_numpy()
+
+
+def _expert(responses: ResponseMatrix) -> list[str]:
+    given = _EXPERT_DROP.value
+    if len(given) == 1 and Path(given[0]).is_file():
+        given = [line.strip() for line in Path(given[0]).read_text().splitlines() if line.strip()]
+    unknown = [item for item in given if item not in set(responses.item_ids.tolist())]
+    if unknown:
+        raise InputError(f"--expert_drop: item '{unknown[0]}' is not in {_RESPONSES.value}")
+    return given
+
+
+def _range() -> tuple[float, float]:
+    with contextlib.suppress(ValueError):
+        low, high = map(float, _RANGE.value)
+        if low < high:
+            return low, high
+    raise InputError(f"--ability_range={','.join(_RANGE.value)}: expected two numbers, the lower first")
+
+
+def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
+    if _ANSWERS.value is None:
+        return None
+    if items is None or _GOLD_COLUMN.value not in items:
+        raise InputError(f"--answers needs --items with a column of gold labels (--gold_column={_GOLD_COLUMN.value})")
+    answers = read_table(_ANSWERS.value, "subject").iloc[:, 1:]
+    unknown = [item for item in answers.columns if item not in items.index]
+    if unknown:
+        raise InputError(f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_ANSWERS.value}")
+    with app.naming(_ANSWERS.value):
+        return scale_report.agreement_table(answers, items.loc[answers.columns, _GOLD_COLUMN.value].astype(str))
+
+
+def _flags() -> dict[str, object]:
+    """This binary's flags and their values, for the record."""
+    own = next(
+        found for found in flags.FLAGS.flags_by_module_dict().values() if "expert_drop" in {f.name for f in found}
+    )
+    return {flag.name: ",".join(flag.value) if isinstance(flag.value, list) else flag.value for flag in own}
+
+
+if __name__ == "__main__":
+    app.run(main)

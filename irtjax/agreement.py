@@ -1,0 +1,72 @@
+"""Do people agree on the labels of items? Majorities and Fleiss' kappa."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+
+
+class Agreement(NamedTuple):
+    """Agreement of raters with one another and with the gold labels, over I items.
+
+    Attributes:
+        majority: share of items of which one label has more than half of the answers.
+        supermajority: share of items of which one label has two thirds of them or more.
+        mode_is_gold: share of items whose most frequent label is the gold one.
+        answer_is_gold: share of all answers that are the gold label.
+        kappa: of Fleiss, over all labels.
+        kappa_of_label: of each label, that label against the others.
+    """
+
+    majority: float
+    supermajority: float
+    mode_is_gold: float
+    answer_is_gold: float
+    kappa: float
+    kappa_of_label: dict[str, float]
+
+
+def label_counts(answers: pd.DataFrame, labels: list[str]) -> np.ndarray:
+    """How often each item was given each label: (I, C); other cells, such as empty ones, count as missing."""
+    return np.stack([(answers == label).to_numpy().sum(axis=0) for label in labels], axis=1)
+
+
+def agreement(counts: np.ndarray, labels: list[str], gold: np.ndarray) -> Agreement:
+    """Majorities and kappas of labels that people gave to items.
+
+    With n_ic of n_i answers to item i for label c, P_i = Σ_c n_ic (n_ic - 1) / (n_i (n_i - 1)) and p_c the share of all
+    answers that are c: κ = (mean P_i - Σ p_c²) / (1 - Σ p_c²) (Fleiss 1971, eq. 7), and for one label
+
+        κ_c = 1 - mean [n_ic (n_i - n_ic) / (n_i (n_i - 1))] / (p_c (1 - p_c))
+
+    (eq. 15). Items may have different numbers of answers; p_c is then a mean over answers, P_i a mean over items.
+
+    Args:
+        counts: (I, C).
+        labels: C names.
+        gold: (I,) gold labels, among the names.
+
+    Raises:
+        InputError: an item with fewer than two answers.
+    """
+    total = counts.sum(1)
+    if (total < 2).any():
+        raise InputError(f"item number {int(np.argmax(total < 2)) + 1} has fewer than two answers")
+    share = counts / total[:, None]
+    is_gold = np.asarray(labels)[None, :] == np.asarray(gold)[:, None]
+    of_label = counts.sum(0) / total.sum()
+    pairs = counts * (counts - 1) / (total * (total - 1))[:, None]
+    by_chance = (of_label**2).sum()
+    apart = (counts * (total[:, None] - counts) / (total * (total - 1))[:, None]).mean(0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a label that nobody gave
+        each = 1 - apart / (of_label * (1 - of_label))
+    return Agreement(
+        majority=float((share.max(1) > 1 / 2).mean()),
+        supermajority=float((share.max(1) >= 2 / 3).mean()),
+        mode_is_gold=float(is_gold[np.arange(len(counts)), counts.argmax(1)].mean()),
+        answer_is_gold=float((counts * is_gold).sum() / total.sum()),
+        kappa=float((pairs.sum(1).mean() - by_chance) / (1 - by_chance)),
+        kappa_of_label=dict(zip(labels, each.tolist(), strict=True)),
+    )

@@ -1,0 +1,1 @@
+"""Test scales: dimensions, guessing, item fit, local dependence, elimination, precision, confirmation."""

@@ -1,0 +1,89 @@
+"""Local dependence: do pairs and triplets of items share more, or less, than the ability explains?"""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm
+
+from irtjax.inference.quadrature import Quadrature
+from irtjax.models import ItemParameters, probabilities
+from irtjax.responses import MISSING
+from irtjax.scale.tetrachoric import pair_tables
+
+
+def pair_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadrature) -> pd.DataFrame:
+    """Local dependence X² of each pair of items (Chen and Thissen 1997, eq. 7), with one degree of freedom.
+
+        X² = Σ_{u,v} (O_uv - E_uv)² / E_uv,   E_uv = n ∫ P_i(u | θ) P_j(v | θ) φ(θ) dθ
+
+    Args:
+        values: (J, I) int8; subjects that answered both items count for a pair.
+        items: the model.
+        quadrature: nodes of the population.
+
+    Returns:
+        A row a pair: `first` and `second` (positions, first < second), `ld_x2` with the sign of the dependence (that of
+        the observed minus the expected correlation), `residual_correlation` its signed root divided by that of n, and
+        `p_value`.
+    """
+    p, q = probabilities(items, quadrature.nodes)
+    weights = np.exp(quadrature.log_weights)[:, None]
+    observed = pair_tables(values)
+    n = observed.sum((2, 3))
+    expected = np.empty_like(observed)
+    for u, at_first in enumerate((q, p)):
+        for v, at_second in enumerate((q, p)):
+            expected[:, :, u, v] = n * ((weights * at_first).T @ at_second)
+    statistic = ((observed - expected) ** 2 / expected).sum((2, 3))
+    sign = np.where(_phi(observed) >= _phi(expected), 1.0, -1.0)
+    first, second = np.triu_indices(values.shape[1], 1)
+    statistic, sign, n = (array[first, second] for array in (statistic, sign, n))
+    return pd.DataFrame(
+        {
+            "first": first,
+            "second": second,
+            "ld_x2": sign * statistic,
+            "residual_correlation": sign * np.sqrt(statistic / n),
+            "p_value": chi2.sf(statistic, 1),
+        }
+    )
+
+
+def _phi(tables: np.ndarray) -> np.ndarray:
+    """Correlation of two binary variables, (..., 2, 2) tables."""
+    n = tables.sum((-2, -1))
+    first, second = tables[..., 1, :].sum(-1) / n, tables[..., :, 1].sum(-1) / n
+    spread = np.sqrt(first * (1 - first) * second * (1 - second))
+    return np.divide(
+        tables[..., 1, 1] / n - first * second, spread, out=np.zeros_like(n, dtype=float), where=spread > 0
+    )
+
+
+def triplet_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadrature) -> pd.DataFrame:
+    """Standardised residual of each triplet of items: how many subjects have all three right, against the model.
+
+        z = (O - E) / sqrt(E (1 - E/n)),   E = n ∫ P_i P_j P_k φ(θ) dθ
+
+    Args:
+        values: (J, I) int8; subjects that answered all three count.
+        items: the model.
+        quadrature: nodes of the population.
+
+    Returns:
+        A row a triplet: positions `first` < `second` < `third`, `residual`, `p_value` (two-sided, normal).
+    """
+    p, _ = probabilities(items, quadrature.nodes)
+    weights = np.exp(quadrature.log_weights)
+    right, seen = (values == 1).astype(np.float32), (values != MISSING).astype(np.float32)
+    parts = []
+    for first in range(values.shape[1] - 2):
+        later = slice(first + 1, None)
+        second, third = np.triu_indices(values.shape[1] - first - 1, 1)
+        observed = (right[:, later].T @ (right[:, [first]] * right[:, later]))[second, third].astype(float)
+        n = (seen[:, later].T @ (seen[:, [first]] * seen[:, later]))[second, third].astype(float)
+        share = (p[:, later].T @ ((weights * p[:, first])[:, None] * p[:, later]))[second, third]
+        with np.errstate(invalid="ignore"):  # no subject answered all three
+            residual = (observed - n * share) / np.sqrt(n * share * (1 - share))
+        parts.append(np.stack([np.full(len(second), first), second + first + 1, third + first + 1, residual], axis=1))
+    table = np.concatenate(parts) if parts else np.empty((0, 4))
+    frame = pd.DataFrame(table[:, :3].astype(int), columns=["first", "second", "third"])
+    return frame.assign(residual=table[:, 3], p_value=2 * norm.sf(np.abs(table[:, 3])))

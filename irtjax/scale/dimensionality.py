@@ -1,0 +1,101 @@
+"""How many dimensions has a test? Eigenvalues against those of noise, and one factor against two."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from irtjax.inference import Fit, likelihood_ratio_test
+from irtjax.inference.mml import fit_mml
+from irtjax.responses import ResponseMatrix
+from irtjax.scale.tetrachoric import positive_definite, tetrachoric
+
+QUANTILE = 0.95
+TOLERANCE = 1e-4  # of the fits: more exact than their differences by far
+
+
+class ParallelAnalysis(NamedTuple):
+    """Eigenvalues of the tetrachoric correlations, in descending order.
+
+    Attributes:
+        observed: (I,) of the responses.
+        noise: (I,) 95% quantiles of those of independent items with the same margins.
+        num_factors: how many of the first observed ones are above those of noise.
+    """
+
+    observed: np.ndarray
+    noise: np.ndarray
+    num_factors: int
+
+
+def parallel_analysis(values: np.ndarray, seed: int = 0, replications: int = 20) -> ParallelAnalysis:
+    """Compares eigenvalues with those of noise (Horn 1965).
+
+    Noise are the same responses, each item's shuffled among the subjects (Buja and Eyuboglu 1992).
+
+    Args:
+        values: (J, I) int8, each item with right and wrong answers.
+        seed: of the shuffles.
+        replications: shuffles.
+    """
+    generator = np.random.default_rng(seed)
+    observed = _eigenvalues(values)
+    shuffled = [_eigenvalues(generator.permuted(values, axis=0)) for _ in range(replications)]
+    noise = np.quantile(shuffled, QUANTILE, axis=0)
+    below = observed <= noise
+    return ParallelAnalysis(observed, noise, int(np.argmax(below)) if below.any() else len(observed))
+
+
+def _eigenvalues(values: np.ndarray) -> np.ndarray:
+    return np.linalg.eigvalsh(positive_definite(tetrachoric(values)))[::-1]
+
+
+class Factors(NamedTuple):
+    """One factor against two.
+
+    Attributes:
+        one: the fit of one factor.
+        two: that of two.
+        table: a row a fit: `factors`, `log_likelihood`, `num_parameters`, `aic`, `bic`, `sabic`, `converged`.
+        likelihood_ratio: twice the difference of the log-likelihoods.
+        degrees_of_freedom: of it.
+        p_value: of it.
+        num_factors: 1 or 2, the fewer by BIC.
+    """
+
+    one: Fit
+    two: Fit
+    table: pd.DataFrame
+    likelihood_ratio: float
+    degrees_of_freedom: int
+    p_value: float
+    num_factors: int
+
+
+def compare_factors(
+    responses: ResponseMatrix, model: str = "3pl", on_iteration: Callable[[int, float], None] | None = None
+) -> Factors:
+    """Fits one and two factors of the compensatory model, and compares them.
+
+    Args:
+        responses: of at least three items.
+        model: "2pl" or "3pl"; the latter with the usual prior on guessing.
+        on_iteration: called with the number of EM steps and the objective.
+    """
+    options = {"tolerance": TOLERANCE, "standard_errors": False, "on_iteration": on_iteration}
+    one, two = (fit_mml(responses, model, dims=dims, **options) for dims in (1, 2))
+    table = pd.DataFrame(
+        {
+            "factors": number,
+            "log_likelihood": fit.log_likelihood,
+            "num_parameters": fit.num_parameters,
+            **fit.information_criteria(),
+            "converged": fit.converged,
+        }
+        for number, fit in ((1, one), (2, two))
+    )
+    test = likelihood_ratio_test(one, two)
+    return Factors(
+        one, two, table, test.statistic, test.degrees_of_freedom, test.p_value, 1 + int(np.argmin(table["bic"]))
+    )

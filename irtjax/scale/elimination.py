@@ -1,0 +1,195 @@
+"""Which items stay in the scale: remove, refit, until nothing is left to remove."""
+
+import dataclasses
+from collections.abc import Callable, Collection
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from irtjax.errors import InputError
+from irtjax.inference import Fit
+from irtjax.inference.mml import fit_mml
+from irtjax.inference.quadrature import Quadrature, rectangular
+from irtjax.responses import ResponseMatrix
+from irtjax.scale.dependence import pair_dependence, triplet_dependence
+from irtjax.scale.item_fit import item_fit
+from irtjax.scale.multiple_tests import holm
+from irtjax.scale.rotation import communalities
+
+REMOVAL_COLUMNS = ["item_id", "round", "reason", "statistic", "p_value", "partner"]
+TRIPLETS = 1000  # that are told of; there are millions on a long test
+LEAST = 4  # items that a scale must have for its fit to be tested
+LONG = 60  # items from which on twice as many nodes are needed, posteriors being narrow
+
+
+class TooFewItems(InputError):
+    """So many items were removed that no scale is left; `removals` says which and why."""
+
+    def __init__(self, message: str, removals: pd.DataFrame):
+        super().__init__(message)
+        self.removals = removals
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """When an item is removed.
+
+    Attributes:
+        level: of the tests, whose p-values are adjusted by Holm over all items, or pairs, of a round.
+        communality: least share of variance explained; 0.15 is a slope of 0.71.
+    """
+
+    level: float = 0.05
+    communality: float = 0.15
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A scale and how it came about.
+
+    Attributes:
+        fit: of the retained items.
+        types: their models, "2pl" or "3pl".
+        removals: a row a removed item in the order of removal: `item_id`, `round`, `reason`, `statistic`, `p_value`
+            (adjusted), `partner` (the other item of a dependent pair).
+        item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
+        dependence: of their pairs, see `irtjax.scale.dependence`, with `p_holm`.
+        triplets: likewise of their triplets, the `TRIPLETS` largest residuals.
+    """
+
+    fit: Fit
+    types: tuple[str, ...]
+    removals: pd.DataFrame
+    item_fit: pd.DataFrame
+    dependence: pd.DataFrame
+    triplets: pd.DataFrame
+
+
+def nodes_for(num_items: int) -> Quadrature:
+    """Nodes for the moments of a test of so many items."""
+    return rectangular(61 if num_items < LONG else 121)
+
+
+def eliminate(
+    responses: ResponseMatrix,
+    guessed: Collection[str] = (),
+    rules: Rules = Rules(),
+    expert: Collection[str] = (),
+    on_round: Callable[[int, int], None] = lambda number, items: None,
+) -> Scale:
+    """Fits, tests and removes items, round by round, until no test speaks against any that is left.
+
+    Items that everyone or no one answered right go first, with those removed by reading. In each round the first of
+    these that applies is done, and all items that are left are fitted again:
+
+    1. *flat*: every item whose communality a²/(a² + 1.702²) is below `rules.communality`, or whose slope is not above
+       zero (one-sided Wald test at `rules.level`), all at once: flat items hardly change the fit of the others;
+    2. *dependent*: of the pair with the largest significant Chen-Thissen X² the item that is in more significant pairs;
+       of two in equally many, that with the lower slope, which is worth less: one at a time, since a dependence often
+       ends with one of its two items;
+    3. *misfit*: the item with the smallest significant p-value of S-X2: one at a time, since misfit of one item bends
+       the scale for the others.
+
+    Args:
+        responses: complete, for S-X2 needs number-right scores.
+        guessed: ids of items that are given a lower asymptote (3PL); all others are 2PL.
+        rules: when an item is removed.
+        expert: ids of items that were removed by reading.
+        on_round: called with the number of the round and of the items in it.
+
+    Raises:
+        InputError: an id that is not there.
+        TooFewItems: fewer than four items are left.
+    """
+    check_expert(responses, expert)
+    removals = [_removal(item, 0, "by reading") for item in responses.item_ids if item in set(expert)]
+    share = responses.values.mean(0)
+    removals += [
+        _removal(item, 0, "answered alike by all")
+        for item, right in zip(responses.item_ids, share, strict=True)
+        if right in (0, 1) and item not in set(expert)
+    ]
+    number = 0
+    while True:
+        gone = {removal["item_id"] for removal in removals}
+        if responses.num_items - len(gone) < LEAST:
+            message = f"{responses.num_items - len(gone)} items are left after round {number}, a scale needs {LEAST}"
+            raise TooFewItems(message, pd.DataFrame(removals, columns=REMOVAL_COLUMNS))
+        left = subset(responses, ~np.isin(responses.item_ids, list(gone)))
+        number += 1
+        on_round(number, left.num_items)
+        types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
+        fit = fit_mml(left, types if len(set(types)) > 1 else types[0], extremes="keep")
+        removed = _flat(fit, rules, number)
+        fits = pairs = None
+        if not removed:
+            pairs = pair_dependence(left.values, fit.parameters, nodes_for(left.num_items))
+            pairs = pairs.assign(p_holm=holm(pairs["p_value"]))
+            removed = _dependent(fit, pairs, rules, number)
+        if not removed:
+            num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
+            fits = item_fit(left.values, fit.parameters, nodes_for(left.num_items), num_free)
+            fits = fits.assign(p_holm=holm(fits["p_value"]))
+            removed = _misfit(fit, fits, rules, number)
+        if not removed:
+            table = pd.DataFrame(removals, columns=REMOVAL_COLUMNS)
+            return Scale(fit, types, table, fits, pairs, _triplets(left.values, fit))
+        removals += removed
+
+
+def _triplets(values: np.ndarray, fit: Fit) -> pd.DataFrame:
+    table = triplet_dependence(values, fit.parameters, nodes_for(values.shape[1]))
+    table = table.assign(p_holm=holm(table["p_value"]))
+    return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
+
+
+def check_expert(responses: ResponseMatrix, expert: Collection[str]) -> None:
+    """Refuses ids of items that are not there.
+
+    Raises:
+        InputError: names the first.
+    """
+    unknown = sorted(set(expert) - set(responses.item_ids.tolist()))
+    if unknown:
+        raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
+
+
+def subset(responses: ResponseMatrix, chosen: np.ndarray) -> ResponseMatrix:
+    """The responses to some of the items."""
+    return ResponseMatrix(responses.values[:, chosen], responses.subject_ids, responses.item_ids[chosen])
+
+
+def _removal(item, number, reason, statistic=np.nan, p_value=np.nan, partner="") -> dict:
+    return {
+        "item_id": str(item), "round": number, "reason": reason,
+        "statistic": statistic, "p_value": p_value, "partner": str(partner),
+    }  # fmt: skip
+
+
+def _flat(fit: Fit, rules: Rules, number: int) -> list[dict]:
+    explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
+    p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
+    flat = (explained < rules.communality) | (p_value > rules.level) | (slope <= 0)
+    ids = fit.responses.item_ids
+    return [_removal(ids[i], number, "flat", explained[i], p_value[i]) for i in np.flatnonzero(flat)]
+
+
+def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list[dict]:
+    significant = pairs[pairs["p_holm"] < rules.level]
+    if significant.empty:
+        return []
+    worst = significant.loc[significant["ld_x2"].abs().idxmax()]
+    both = [int(worst["first"]), int(worst["second"])]
+    in_pairs = [int(((significant["first"] == i) | (significant["second"] == i)).sum()) for i in both]
+    slope = fit.item_columns["discrimination"]
+    goes, stays = sorted(both, key=lambda i: (-in_pairs[both.index(i)], slope[i]))
+    ids = fit.responses.item_ids
+    return [_removal(ids[goes], number, "dependent", worst["ld_x2"], worst["p_holm"], ids[stays])]
+
+
+def _misfit(fit: Fit, fits: pd.DataFrame, rules: Rules, number: int) -> list[dict]:
+    if not (fits["p_holm"] < rules.level).any():
+        return []
+    worst = int(fits["p_value"].idxmin())
+    return [_removal(fit.responses.item_ids[worst], number, "misfit", *fits.loc[worst, ["s_x2", "p_holm"]])]

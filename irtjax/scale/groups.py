@@ -1,0 +1,86 @@
+"""Do groups of subjects differ? Raw scores and abilities, by group and by covariates."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+from scipy.stats import f_oneway, ttest_ind
+
+from irtjax.errors import InputError
+from irtjax.scale.multiple_tests import holm
+
+
+def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
+    """Welch's t-test of each pair of groups and, of three groups or more, a one-way analysis of variance.
+
+    Args:
+        values: one a subject, such as abilities; NaN counts as missing.
+        group: names, of the same subjects.
+
+    Returns:
+        A row a test: `test`, `groups`, `difference` of means (first minus second; NaN for ANOVA), `low` and `high`, its
+        95% interval, `statistic`, `degrees_of_freedom`, `p_value`, `p_holm` over the pairs.
+
+    Raises:
+        InputError: fewer than two groups, or one with fewer than two subjects.
+    """
+    known = values.notna() & group.notna()
+    parts = {name: part.to_numpy(float) for name, part in values[known].groupby(group[known].astype(str))}
+    if len(parts) < 2:
+        raise InputError(f"{len(parts)} groups of subjects with values, expected at least two")
+    for name, part in parts.items():
+        if len(part) < 2:
+            raise InputError(f"group '{name}' has {len(part)} subject: at least two are needed to compare it")
+    rows = []
+    if len(parts) > 2:
+        anova = f_oneway(*parts.values())
+        degrees = f"{len(parts) - 1}, {known.sum() - len(parts)}"
+        rows.append(("ANOVA", ", ".join(parts), np.nan, np.nan, np.nan, anova.statistic, degrees, anova.pvalue))
+    for (first, one), (second, other) in itertools.combinations(parts.items(), 2):
+        welch = ttest_ind(one, other, equal_var=False)
+        low, high = welch.confidence_interval(0.95)
+        difference = one.mean() - other.mean()
+        rows.append(
+            ("Welch", f"{first} - {second}", difference, low, high, welch.statistic, f"{welch.df:.1f}", welch.pvalue)
+        )
+    columns = ["test", "groups", "difference", "low", "high", "statistic", "degrees_of_freedom", "p_value"]
+    table = pd.DataFrame(rows, columns=columns)
+    pairs = table["test"] == "Welch"
+    adjusted = np.full(len(table), np.nan)
+    adjusted[pairs] = holm(table.loc[pairs, "p_value"].to_numpy())
+    return table.assign(p_holm=adjusted)
+
+
+def regression(values: pd.Series, covariates: pd.DataFrame) -> pd.DataFrame:
+    """Linear regression by least squares; covariates that are not numbers become one indicator a level but the first.
+
+    Args:
+        values: one a subject.
+        covariates: a row a subject in the same order; subjects with a missing one are left out.
+
+    Returns:
+        A row a term: `term`, `coefficient`, `standard_error`, `t`, `p_value`, `low` and `high`, its 95% interval.
+
+    Raises:
+        InputError: not more subjects than terms.
+    """
+    known = values.notna() & covariates.notna().all(axis=1)
+    design = sm.add_constant(
+        pd.get_dummies(covariates[known], drop_first=True, dtype=float).astype(float), has_constant="add"
+    )
+    if len(design) <= design.shape[1]:
+        raise InputError(f"{len(design)} subjects with all covariates, too few for {design.shape[1]} terms")
+    found = sm.OLS(values[known].to_numpy(float), design).fit()
+    interval = found.conf_int()
+    return pd.DataFrame(
+        {
+            "term": design.columns,
+            "coefficient": found.params.to_numpy(),
+            "standard_error": found.bse.to_numpy(),
+            "t": found.tvalues.to_numpy(),
+            "p_value": found.pvalues.to_numpy(),
+            "low": interval[0].to_numpy(),
+            "high": interval[1].to_numpy(),
+        }
+    )

@@ -1,0 +1,102 @@
+"""How precisely a scale measures, where, and which few items measure best."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from irtjax.errors import InputError
+from irtjax.inference.quadrature import rectangular
+from irtjax.models import ItemParameters, information, probabilities
+from irtjax.scale.sum_scores import score_distribution
+
+GRID = np.linspace(-4, 4, 161)
+RANGE = (-2.0, 2.0)
+
+
+def information_table(items: ItemParameters, item_ids: np.ndarray, theta: np.ndarray = GRID) -> pd.DataFrame:
+    """Information about the ability, a row an ability: `theta`, `test`, `standard_error`, and a column an item.
+
+        I(θ) = Σ_i P_i'(θ)² / (P_i (1 - P_i)),   SE(θ) = 1/sqrt(I(θ))
+
+    (Birnbaum 1968); the population's own information, 1, is not in it.
+    """
+    each = information(items, theta[:, None])
+    total = each.sum(1)
+    frame = pd.DataFrame({"theta": theta, "test": total, "standard_error": total**-0.5})
+    return pd.concat([frame, pd.DataFrame(each, columns=[str(item) for item in item_ids])], axis=1)
+
+
+def marginal_reliability(items: ItemParameters) -> float:
+    """1 - mean squared posterior standard deviation of ability in a standard normal population.
+
+    By ∫ 1/(I(θ) + 1) φ(θ) dθ for that mean (Green, Bock, Humphreys, Linn and Reckase 1984, eq. 6, with the population's
+    information).
+    """
+    quadrature = rectangular()
+    total = information(items, quadrature.nodes).sum(1)
+    return float(1 - np.exp(quadrature.log_weights) @ (1 / (1 + total)))
+
+
+class ShortForm(NamedTuple):
+    """Positions of the K items of a short form, the most informative first, and what it was chosen by."""
+
+    items: np.ndarray
+    rule: str
+
+
+def short_form(
+    items: ItemParameters, size: int, rule: str = "information", ability_range: tuple[float, float] = RANGE
+) -> ShortForm:
+    """The K items that measure best.
+
+    Args:
+        items: of the scale.
+        size: K, at least 1 and at most all.
+        rule: "information", the largest mean information over the range of abilities, or "slope", the largest slopes.
+        ability_range: lowest and highest ability that the short form is for.
+
+    Raises:
+        InputError: a size or a rule that is not possible.
+    """
+    number = len(items.intercept)
+    if not 1 <= size <= number:
+        raise InputError(f"a short form of {size} items, expected 1 to {number}, what the scale has")
+    if rule == "information":
+        worth = information(items, np.linspace(*ability_range, 81)[:, None]).mean(0)
+    elif rule == "slope":
+        worth = np.asarray(items.slope)[:, 0]
+    else:
+        raise InputError(f"unknown rule {rule!r} for the short form, expected information or slope")
+    return ShortForm(np.argsort(-worth, kind="stable")[:size], rule)
+
+
+def choose(items: ItemParameters, positions: np.ndarray) -> ItemParameters:
+    """The parameters of some items."""
+    return ItemParameters(*(np.asarray(leaf)[positions] for leaf in items))
+
+
+def score_table(items: ItemParameters) -> pd.DataFrame:
+    """What a number of right answers says: a row a score s = 0 … I.
+
+    `ability` and `ability_se` are the mean and standard deviation of θ given the sum score (summed-score EAP: Thissen,
+    Pommerich, Billeaud and Williams 1995, eq. 8), `share` what share of the population has the score, and `percentile`
+    the percentage of the population below that ability.
+    """
+    quadrature = rectangular()
+    p, _ = probabilities(items, quadrature.nodes)
+    theta = quadrature.nodes[:, 0]
+    joint = score_distribution(p) * np.exp(quadrature.log_weights)
+    share = joint.sum(1)
+    mean = joint @ theta / share
+    sd = np.sqrt(np.maximum(joint @ theta**2 / share - mean**2, 0))
+    return pd.DataFrame(
+        {
+            "score": np.arange(len(share)),
+            "ability": mean,
+            "ability_se": sd,
+            "share": share,
+            "percentile": 100 * norm.cdf(mean),
+        }
+    )

@@ -1,0 +1,79 @@
+"""Does each item's curve fit? Observed against expected shares of right answers at each number right (S-X2)."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+from irtjax.inference.quadrature import Quadrature
+from irtjax.models import ItemParameters, probabilities
+from irtjax.responses import MISSING
+from irtjax.scale.sum_scores import rest_score_distributions
+
+SMALLEST_EXPECTED = 1.0
+
+
+def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, num_free: np.ndarray) -> pd.DataFrame:
+    """S-X2 of each item (Orlando and Thissen 2000, eq. 3 and 4).
+
+        S-X2_i = Σ_k N_k (O_ik - E_ik)² / (E_ik (1 - E_ik)),
+        E_ik = ∫ P_i(θ) f(k - 1 | θ, without i) φ(θ) dθ / ∫ f(k | θ) φ(θ) dθ
+
+    over the numbers of right answers k = 1 … I - 1; f by `sum_scores`. Rows without subjects are left out. From the
+    lowest score up a row with a single subject joins the next; then, as long as a row expects fewer than one right or
+    one wrong answer, the lowest such row joins the neighbour with fewer subjects (the rule of R's mirt).
+
+    Args:
+        values: (J, I) int8; only subjects that answered everything count.
+        items: the model, with one dimension.
+        quadrature: nodes of the population.
+        num_free: (I,) parameters that were estimated of each item.
+
+    Returns:
+        A row an item: `s_x2`, `degrees_of_freedom`, `p_value`; NaN where no degrees of freedom are left.
+    """
+    complete = values[(values != MISSING).all(1)]
+    scores, num_items = complete.sum(1), values.shape[1]
+    p, _ = probabilities(items, quadrature.nodes)
+    weights = np.exp(quadrature.log_weights)
+    rest = rest_score_distributions(p)
+    right = np.einsum("isq,q,qi->is", rest, weights, p, optimize=True)[:, :-1]  # scores 1 … I - 1, the item right
+    wrong = np.einsum("isq,q,qi->is", rest, weights, 1 - p, optimize=True)[:, 1:]
+    expected = right / (right + wrong)
+    subjects = np.bincount(scores, minlength=num_items + 1)[1:num_items]
+    at_score = np.eye(num_items + 1)[scores]
+    observed = (at_score.T @ complete)[1:num_items].T
+    rows = []
+    for item in range(num_items):
+        table = np.stack([subjects, observed[item], subjects * expected[item]], axis=1)
+        n, seen, should = collapse(table[subjects > 0]).T
+        free = len(n) - int(num_free[item])
+        statistic = ((seen - should) ** 2 / should + (seen - should) ** 2 / (n - should)).sum() if free > 0 else np.nan
+        rows.append((statistic, max(free, 0), chi2.sf(statistic, free) if free > 0 else np.nan))
+    return pd.DataFrame(rows, columns=["s_x2", "degrees_of_freedom", "p_value"])
+
+
+def collapse(table: np.ndarray) -> np.ndarray:
+    """Joins neighbouring rows (subjects, observed right, expected right), see `item_fit`."""
+    rows = list(table)
+    at = 0
+    while len(rows) > 1 and at < len(rows):
+        if rows[at][0] == 1:
+            _join(rows, at, at + 1 if at + 1 < len(rows) else at - 1)
+            at = min(at, len(rows) - 1) if at + 1 <= len(rows) else at
+        else:
+            at += 1
+    while len(rows) > 1:
+        sparse = [k for k, (n, _, right) in enumerate(rows) if min(right, n - right) < SMALLEST_EXPECTED]
+        if not sparse:
+            break
+        low, at, high = sparse[0] - 1, sparse[0], sparse[0] + 1
+        if low < 0 or (high < len(rows) and rows[high][0] < rows[low][0]):
+            _join(rows, at, high)
+        else:
+            _join(rows, at, low)
+    return np.array(rows)
+
+
+def _join(rows: list[np.ndarray], one: int, other: int) -> None:
+    low, high = sorted((one, other))
+    rows[low] = rows[low] + rows.pop(high)

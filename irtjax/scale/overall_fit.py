@@ -1,0 +1,247 @@
+"""Overall fit of a model by its one- and two-way margins: M2, RMSEA, TLI, CFI, SRMSR."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.stats import chi2, ncx2
+
+from irtjax.errors import InputError
+from irtjax.inference.observed_information import parameter_index
+from irtjax.inference.quadrature import Quadrature, rectangular
+from irtjax.inference.result import Fit
+from irtjax.inference.specification import item_types, specify
+from irtjax.models import ItemParameters, derivatives, probabilities
+from irtjax.responses import MISSING
+
+NODES = {1: 61, 2: 31}
+CONVERGED = 1e-9  # relative residual
+
+
+class OverallFit(NamedTuple):
+    """How well a model reproduces the one- and two-way margins of the responses.
+
+    Attributes:
+        m2: χ² distributed where the model holds.
+        degrees_of_freedom: of it.
+        p_value: of it.
+        rmsea: sqrt(max(0, (M2 - df)/(df (J - 1)))).
+        rmsea_low: lower end of its 90% interval.
+        rmsea_high: upper end.
+        srmsr: root mean square difference of observed and expected correlations.
+        tli: Tucker-Lewis index against independent items.
+        cfi: comparative fit index against independent items.
+    """
+
+    m2: float
+    degrees_of_freedom: int
+    p_value: float
+    rmsea: float
+    rmsea_low: float
+    rmsea_high: float
+    srmsr: float
+    tli: float
+    cfi: float
+
+
+class _Margins(NamedTuple):
+    """Something for each item (I,) and each pair of items (I, I), symmetric with a diagonal of zeros."""
+
+    one: np.ndarray
+    two: np.ndarray
+
+    def flat(self) -> np.ndarray:
+        first, second = np.triu_indices(self.one.size, 1)
+        return np.concatenate([self.one, self.two[first, second]])
+
+
+def _unflat(flat: np.ndarray, num_items: int) -> _Margins:
+    two = np.zeros((num_items, num_items))
+    two[np.triu_indices(num_items, 1)] = flat[num_items:]
+    return _Margins(flat[:num_items], two + two.T)
+
+
+def overall_fit(fit: Fit, model: str | Sequence[str] | None = None) -> OverallFit:
+    """M2 of a fit (Maydeu-Olivares and Joe 2005, 2006) and the indices that follow from it.
+
+        M2 = J (p - π)' [Ξ⁻¹ - Ξ⁻¹ Δ (Δ' Ξ⁻¹ Δ)⁻¹ Δ' Ξ⁻¹] (p - π)
+
+    p are the shares of right answers to items and pairs of items, π what the model expects, J Ξ its covariance and Δ
+    its Jacobian. The form in brackets is the inverse of Ξ within the space that is orthogonal to Δ, so that M2 is the
+    largest value of J (2 x'(p - π) - x'Ξx) over x with Δ'x = 0: conjugate gradients, with products by Ξ and Δ from the
+    nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
+
+    Args:
+        fit: by MML, of one or more dimensions; with anchors only if all items are, so that it is the population's mean
+            and standard deviation that were estimated.
+        model: as it was given to the fit, where that was one type an item.
+
+    Raises:
+        InputError: missing answers, or fewer margins than parameters.
+    """
+    values = fit.responses.values
+    if (values == MISSING).any():
+        raise InputError("M2 needs complete responses: leave out subjects or items with missing answers")
+    right = (values == 1).astype(float)
+    num_subjects, num_items = right.shape
+    items, dims = _of_standard_population(fit), fit.parameters.slope.shape[1]
+    if fit.num_parameters == 2 * dims and num_items > 2 * dims:
+        design = _of_population(np.asarray(fit.parameters.slope))
+    else:
+        types = ["1pl" if kind == "rasch" else kind for kind in item_types(model or fit.model, num_items)]
+        design = _of_items(parameter_index(specify(types, dims=dims)))
+    degrees = num_items * (num_items + 1) // 2 - design.shape[1]
+    if degrees <= 0:
+        raise InputError(f"M2 of {num_items} items has no degrees of freedom")
+    pairs = right.T @ right / num_subjects
+    observed = _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
+    moments = _Moments(items, rectangular(NODES.get(dims, 15), dims=dims), design)
+    statistic = num_subjects * moments.distance(observed)
+    statistic_0 = num_subjects * _independent(observed.one).distance(observed)
+    degrees_0 = num_items * (num_items - 1) // 2
+    scale = degrees * (num_subjects - 1)
+    return OverallFit(
+        m2=statistic,
+        degrees_of_freedom=degrees,
+        p_value=float(chi2.sf(statistic, degrees)),
+        rmsea=_root(statistic - degrees, scale),
+        rmsea_low=_root(_noncentrality(statistic, degrees, 0.95), scale),
+        rmsea_high=_root(_noncentrality(statistic, degrees, 0.05), scale),
+        srmsr=_srmsr(observed, moments.expected),
+        tli=(statistic_0 / degrees_0 - statistic / degrees) / (statistic_0 / degrees_0 - 1),
+        cfi=1 - max(statistic - degrees, 0.0) / max(statistic_0 - degrees_0, statistic - degrees, 1e-300),
+    )
+
+
+def _root(excess: float, scale: float) -> float:
+    return float(np.sqrt(max(excess, 0.0) / scale))
+
+
+def _noncentrality(statistic: float, degrees: int, probability: float) -> float:
+    """Of the χ² distribution that has the statistic as this quantile; 0 where even the central one is beyond it."""
+    if chi2.cdf(statistic, degrees) < probability:
+        return 0.0
+    return brentq(lambda x: ncx2.cdf(statistic, degrees, x) - probability, 1e-9, 4 * statistic + 10)
+
+
+def _of_standard_population(fit: Fit) -> ItemParameters:
+    """The items on the scale on which the population is standard normal."""
+    mean, sd = (np.asarray(fit.details[name]) for name in ("population_mean", "population_sd"))
+    items = ItemParameters(*map(np.asarray, fit.parameters))
+    return items._replace(slope=items.slope * sd, intercept=items.intercept + items.slope @ mean)
+
+
+def _of_items(index: np.ndarray) -> np.ndarray:
+    """How item parameters (I K) change with free ones: 1 where one is the other, also where several items share it."""
+    chosen = np.flatnonzero(index.ravel() >= 0)
+    design = np.zeros((index.size, int(index.max()) + 1))
+    design[chosen, index.ravel()[chosen]] = 1
+    return design
+
+
+def _of_population(slope: np.ndarray) -> np.ndarray:
+    """How item parameters (I K) change with mean and standard deviation of the population, both (D,)."""
+    num_items, dims = slope.shape
+    design = np.zeros((num_items, dims + 3, 2 * dims))
+    for k in range(dims):
+        design[:, dims, k] = slope[:, k]
+        design[:, k, dims + k] = slope[:, k]
+    return design.reshape(num_items * (dims + 3), 2 * dims)
+
+
+class _Moments:
+    """Expected margins, their covariance Ξ and their Jacobian Δ, as sums over nodes of ability.
+
+    Given the ability answers are independent: with y = P + u, a sum x'm over margins m is
+    const + (x₁ + S P)'u + u'Su/2, S the symmetric matrix of the weights of pairs. Its covariance with m at a node, and
+    that of the means over nodes, are products of matrices of I × Q and I × I numbers.
+    """
+
+    def __init__(self, items: ItemParameters, quadrature: Quadrature, design: np.ndarray):
+        self.p, q = probabilities(items, quadrature.nodes)
+        self.weights = np.exp(quadrature.log_weights)
+        self.variance = self.p * q
+        self.num_items = self.p.shape[1]
+        weighted = self.weights[:, None] * self.p
+        off = 1 - np.eye(self.num_items)
+        self.expected = _Margins(weighted.sum(0), (weighted.T @ self.p) * off)
+        self.both = (self.weights[:, None] * self.variance).T @ self.variance * off
+        self.design = design
+        slopes = self.weights[:, None, None] * derivatives(items, quadrature.nodes)
+        self.by_one = slopes.sum(0)  # (I, K)
+        self.by_two = np.einsum("qik,qj->ikj", slopes, self.p, optimize=True) * off[:, None, :]
+        flat = self.expected.flat()
+        self.sd = np.sqrt(flat * (1 - flat))  # margins are shares of right answers
+
+    def covariance(self, x: np.ndarray) -> np.ndarray:
+        """Ξ x."""
+        one, two = _unflat(x, self.num_items)
+        towards = self.p @ two
+        means = self.p @ one + 0.5 * (towards * self.p).sum(1)
+        between = self.weights * (means - self.weights @ means)
+        within = self.weights[:, None] * self.variance * (one + towards)
+        cross = self.p.T @ (within + 0.5 * between[:, None] * self.p)
+        return _Margins(within.sum(0) + between @ self.p, cross + cross.T + self.both * two).flat()
+
+    def by_parameters(self, x: np.ndarray) -> np.ndarray:
+        """Δ' x, one number a free parameter."""
+        one, two = _unflat(x, self.num_items)
+        each = self.by_one * one[:, None] + np.einsum("ikj,ij->ik", self.by_two, two)
+        return each.ravel() @ self.design
+
+    def by_margins(self, parameters: np.ndarray) -> np.ndarray:
+        """Δ y, y one number a free parameter."""
+        each = (self.design @ parameters).reshape(self.by_one.shape)
+        half = np.einsum("ikj,ik->ij", self.by_two, each)
+        return _Margins((self.by_one * each).sum(1), half + half.T).flat()
+
+    def gram(self) -> np.ndarray:
+        """Δ' diag(sd)⁻² Δ: parameters of different items have but the pair of these items in common."""
+        number = self.num_items
+        variance = _unflat(self.sd**2, number)
+        scaled = self.by_two / (variance.two + np.eye(number))[:, None, :]
+        whole = np.einsum("ikj,jli->ikjl", scaled, self.by_two)
+        own = np.einsum("ikj,ilj->ikl", scaled, self.by_two)
+        own += self.by_one[:, :, None] * self.by_one[:, None, :] / variance.one[:, None, None]
+        whole[np.arange(number), :, np.arange(number)] = own
+        return self.design.T @ whole.reshape(self.by_one.size, -1) @ self.design
+
+    def distance(self, observed: _Margins) -> float:
+        """(p - π)' [...] (p - π), in units of the margins' standard deviations."""
+        factor = cho_factor(self.gram())
+
+        def orthogonal(x):
+            return x - self.by_margins(cho_solve(factor, self.by_parameters(x / self.sd))) / self.sd
+
+        def product(x):
+            return orthogonal(self.covariance(x / self.sd) / self.sd)
+
+        target = orthogonal((observed.flat() - self.expected.flat()) / self.sd)
+        operator = LinearOperator((target.size, target.size), matvec=product, dtype=float)
+        solution, failed = cg(operator, target, rtol=CONVERGED, maxiter=5000)
+        if failed:
+            raise InputError("M2 has not converged: are there items with extreme slopes?")
+        return float(target @ orthogonal(solution))
+
+
+def _independent(shares: np.ndarray) -> _Moments:
+    """The model of independent items: one node, and the intercepts free."""
+    number = shares.size
+    none = np.full(number, np.inf)
+    items = ItemParameters(np.zeros((number, 1)), np.log(shares) - np.log1p(-shares), -none, none)
+    index = np.full((number, 4), -1)
+    index[:, 1] = np.arange(number)
+    return _Moments(items, Quadrature(np.zeros((1, 1)), np.zeros(1)), _of_items(index))
+
+
+def _srmsr(observed: _Margins, expected: _Margins) -> float:
+    first, second = np.triu_indices(observed.one.size, 1)
+
+    def correlations(margins):
+        sd = np.sqrt(margins.one * (1 - margins.one))
+        return ((margins.two - np.outer(margins.one, margins.one)) / np.outer(sd, sd))[first, second]
+
+    return float(np.sqrt(np.mean((correlations(observed) - correlations(expected)) ** 2)))

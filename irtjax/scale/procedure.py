@@ -1,0 +1,147 @@
+"""The whole procedure: from responses to a scale."""
+
+import dataclasses
+from collections.abc import Callable, Collection
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.responses import MISSING, ResponseMatrix
+from irtjax.scale import dimensionality, elimination, guessing, rotation
+from irtjax.scale.dimensionality import Factors, ParallelAnalysis
+from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
+from irtjax.scale.overall_fit import OverallFit, overall_fit
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a user may decide.
+
+    Attributes:
+        rules: when items are removed.
+        eigenvalue_ratio: the first eigenvalue must be so many times the second for one scale to be built.
+        expert: ids of items removed by reading.
+        seed: of the parallel analysis.
+        factors: whether one and two factors are fitted.
+    """
+
+    rules: Rules = dataclasses.field(default_factory=Rules)
+    eigenvalue_ratio: float = 3.0
+    expert: tuple[str, ...] = ()
+    seed: int = 0
+    factors: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """What the procedure found, step by step.
+
+    Attributes:
+        responses: of all items.
+        eigenvalues: with parallel analysis; of the items not removed by reading.
+        factors: one against two; None where not asked for.
+        loadings: a row an item: unrotated, oblimin, varimax and target-rotated loadings, communality; None as above.
+        guessing: a row an item, see `irtjax.scale.guessing`.
+        removals: what was removed and why, see `irtjax.scale.elimination.Scale`.
+        scale: what is retained; None where there is more than one dimension, or too few items are left.
+        overall: fit of the scale.
+    """
+
+    responses: ResponseMatrix
+    eigenvalues: ParallelAnalysis
+    factors: Factors | None
+    loadings: pd.DataFrame | None
+    guessing: pd.DataFrame
+    removals: pd.DataFrame
+    scale: Scale | None
+    overall: OverallFit | None
+
+    @property
+    def eigenvalue_ratio(self) -> float:
+        """First over second eigenvalue."""
+        return float(self.eigenvalues.observed[0] / self.eigenvalues.observed[1])
+
+    def decisions(self) -> pd.DataFrame:
+        """One row an input item: `item_id, retained, reason, round, statistic, p_value, partner`."""
+        table = pd.DataFrame({"item_id": self.responses.item_ids}).merge(self.removals, on="item_id", how="left")
+        table.insert(1, "retained", (table["reason"].isna() & (self.scale is not None)).astype(int))
+        left = table["reason"].isna() & (table["retained"] == 0)
+        table.loc[left, "reason"] = "no scale"
+        return table.fillna({"reason": "", "partner": ""}).astype({"round": "Int64"})
+
+
+def build(
+    responses: ResponseMatrix, options: Options = Options(), on_step: Callable[[str], None] = lambda step: None
+) -> Built:
+    """Builds a scale.
+
+    Args:
+        responses: complete.
+        options: what a user may decide.
+        on_step: called with a few words on what is being done.
+
+    Raises:
+        InputError: missing answers, or too few items.
+    """
+    if (responses.values == MISSING).any():
+        j, i = np.argwhere(responses.values == MISSING)[0]
+        raise InputError(
+            f"subject '{responses.subject_ids[j]}' did not answer item '{responses.item_ids[i]}': a scale is built "
+            "from complete responses; remove such subjects or items, or grade missing answers as wrong"
+        )
+    elimination.check_expert(responses, options.expert)
+    usable = _usable(responses, options.expert)
+    on_step("eigenvalues")
+    eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
+    factors = loadings = None
+    if options.factors:
+        on_step("one and two factors")
+        factors = dimensionality.compare_factors(usable)
+        loadings = loadings_table(factors, usable.item_ids)
+    on_step("guessing")
+    guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
+    guessed.insert(0, "item_id", usable.item_ids)
+    removals, scale, overall = pd.DataFrame(columns=elimination.REMOVAL_COLUMNS), None, None
+    if eigenvalues.observed[0] >= options.eigenvalue_ratio * eigenvalues.observed[1]:
+        has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
+        try:
+            scale = elimination.eliminate(
+                responses,
+                has_guessing,
+                options.rules,
+                options.expert,
+                lambda number, items: on_step(f"elimination, round {number}: {items} items"),
+            )
+            removals = scale.removals
+        except TooFewItems as error:
+            removals = error.removals
+    if scale is not None:
+        on_step("overall fit")
+        overall = overall_fit(scale.fit, scale.types)
+    return Built(responses, eigenvalues, factors, loadings, guessed, removals, scale, overall)
+
+
+def _usable(responses: ResponseMatrix, expert: Collection[str]) -> ResponseMatrix:
+    """The items that correlations can be had of."""
+    share = responses.values.mean(0)
+    usable = (share > 0) & (share < 1) & ~np.isin(responses.item_ids, list(expert))
+    if usable.sum() < LEAST:
+        raise InputError(f"{usable.sum()} items with right and wrong answers, a scale needs {LEAST}")
+    return elimination.subset(responses, usable)
+
+
+def loadings_table(factors: Factors, item_ids: Collection[str]) -> pd.DataFrame:
+    """Loadings of the two-factor fit, rotated, and of the one-factor fit."""
+    unrotated = rotation.loadings(factors.two.parameters)
+    oblimin = rotation.oblimin(unrotated)
+    rotated = {
+        "oblimin": oblimin,
+        "varimax": rotation.varimax(unrotated),
+        "target": rotation.target(unrotated, rotation.simple_target(oblimin.loadings)),
+    }
+    columns = {"item_id": item_ids, "one_factor": rotation.loadings(factors.one.parameters)[:, 0]}
+    for name, found in rotated.items():
+        columns |= {f"{name}_{k + 1}": found.loadings[:, k] for k in range(2)}
+    columns["communality"] = rotation.communalities(factors.two.parameters)
+    return pd.DataFrame(columns)

@@ -1,0 +1,115 @@
+"""Tetrachoric correlations: those of normal variables of which responses show only whether they exceed a threshold."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr, ndtri
+
+NODES = 48  # of Gauss-Legendre quadrature
+LARGEST = 0.9999  # beyond it the density is all but a line
+MAX_STEPS = 60
+TOLERANCE = 1e-8
+CONTINUITY = 0.5
+BLOCK = 2**14  # pairs at a time
+
+
+def bivariate_normal_cdf(h: jax.Array, k: jax.Array, correlation: jax.Array) -> jax.Array:
+    """P(X ≤ h, Y ≤ k) of two standard normal variables with correlation ρ, |ρ| < 1.
+
+        Φ(h) Φ(k) + (1/2π) ∫_0^{asin ρ} exp(-(h² + k² - 2hk sin t) / (2 cos² t)) dt
+
+    (Drezner and Wesolowsky 1990, eq. 3) by Gauss-Legendre quadrature; the arguments are arrays of one shape.
+    """
+    last = (1,) * h.ndim + (NODES,)
+    nodes, weights = (array.reshape(last) for array in np.polynomial.legendre.leggauss(NODES))
+    angle = jnp.arcsin(correlation)[..., None]
+    t = angle * (nodes + 1) / 2
+    h_, k_ = h[..., None], k[..., None]
+    integrand = jnp.exp(-(h_**2 + k_**2 - 2 * h_ * k_ * jnp.sin(t)) / (2 * jnp.cos(t) ** 2))
+    return ndtr(h) * ndtr(k) + (integrand * weights * angle / 2).sum(-1) / (2 * jnp.pi)
+
+
+def pair_tables(values: np.ndarray) -> np.ndarray:
+    """Numbers of subjects with both items wrong, only the second right, only the first right, both right: (I, I, 2, 2).
+
+    Args:
+        values: (J, I) int8; subjects with one of two answers missing do not count for that pair.
+    """
+    right, wrong = ((values == answer).astype(float) for answer in (1, 0))
+    return np.stack(
+        [np.stack([wrong.T @ wrong, wrong.T @ right], -1), np.stack([right.T @ wrong, right.T @ right], -1)], -2
+    )
+
+
+def tetrachoric(values: np.ndarray) -> np.ndarray:
+    """Matrix (I, I) of tetrachoric correlations (Pearson 1900), by maximum likelihood given the margins of each table.
+
+    With one correlation and two thresholds for a table of two by two, that is where Φ₂(τ₁, τ₂; ρ) equals the share of
+    subjects that have both wrong. An empty cell counts as `CONTINUITY` subjects (Olsson's correction, as in R's psych).
+    The matrix need not be positive semidefinite.
+
+    Args:
+        values: (J, I) int8 responses; each item with right and wrong ones.
+
+    Returns:
+        Correlations; NaN for a pair that no subject answered both of.
+    """
+    first, second = np.triu_indices(values.shape[1], 1)
+    with jax.enable_x64(True):
+        found = np.concatenate(
+            [np.zeros(0), *(_correlations(part) for part in _blocks(pair_tables(values)[first, second]))]
+        )
+    matrix = np.eye(values.shape[1])
+    matrix[first, second] = matrix[second, first] = found[: first.size]
+    return matrix
+
+
+def _blocks(tables: np.ndarray):
+    """Blocks of tables of one shape, the last one filled with ones, so that one program does for all."""
+    size = min(BLOCK, 2 ** int(np.ceil(np.log2(max(len(tables), 1)))))
+    filled = np.concatenate([tables, np.ones((-len(tables) % size, 2, 2))])
+    return filled.reshape(-1, size, 2, 2)
+
+
+@functools.partial(jax.jit)
+def _correlations(tables: jax.Array) -> jax.Array:
+    """ρ (K,) of tables (K, 2, 2): safeguarded Newton, as the probability rises with ρ at the rate of the density."""
+    tables = jnp.where(tables == 0, CONTINUITY, tables)
+    shares = tables / tables.sum((1, 2), keepdims=True)
+    wanted, h, k = shares[:, 0, 0], ndtri(shares[:, 0].sum(1)), ndtri(shares[:, :, 0].sum(1))
+
+    def density(rho):
+        gap = 1 - rho**2
+        return jnp.exp(-(h**2 + k**2 - 2 * rho * h * k) / (2 * gap)) / (2 * jnp.pi * jnp.sqrt(gap))
+
+    def step(carry):
+        rho, low, high, _, count = carry
+        excess = bivariate_normal_cdf(h, k, rho) - wanted
+        low, high = jnp.where(excess < 0, rho, low), jnp.where(excess < 0, high, rho)
+        newton = rho - excess / jnp.maximum(density(rho), 1e-300)
+        following = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        return following, low, high, jnp.abs(following - rho).max(), count + 1
+
+    def moving(carry):
+        return (carry[3] > TOLERANCE) & (carry[4] < MAX_STEPS)
+
+    root_odds = jnp.sqrt(tables[:, 0, 0] * tables[:, 1, 1] / (tables[:, 0, 1] * tables[:, 1, 0]))
+    near = jnp.clip(jnp.cos(jnp.pi / (1 + root_odds)), -0.98, 0.98)  # the odds ratio tells nearly (Pearson's Q3)
+    low = jnp.full_like(h, -LARGEST)
+    start = (near, low, -low, jnp.asarray(1.0, h.dtype), jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(moving, step, start)[0]
+
+
+def positive_definite(matrix: np.ndarray) -> np.ndarray:
+    """A correlation matrix near one that has negative eigenvalues; one that has none comes back as it is.
+
+    Eigenvalues below 1e-12 become 1e-10, and the diagonal is scaled back to 1 (`cor.smooth` of R's psych, Revelle).
+    """
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    if eigenvalues[0] >= 1e-12:
+        return matrix
+    raised = (vectors * np.where(eigenvalues < 1e-12, 1e-10, eigenvalues)) @ vectors.T
+    scale = np.sqrt(np.diag(raised))
+    return raised / scale[:, None] / scale[None, :]
