@@ -24,7 +24,7 @@ from experiments.progress import steps
 from irtjax import InputError, ResponseMatrix
 from irtjax.files import writable_directory
 from irtjax.scale.elimination import Rules, subset
-from irtjax.scale.procedure import Options, build
+from irtjax.scale.procedure import Options, build, require_complete
 
 ALL = "all"
 
@@ -57,6 +57,8 @@ _SEED = flags.DEFINE_integer("seed", 0, "of the parallel analysis", lower_bound=
 def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
     responses = irtjax.read_responses(_RESPONSES.value)
+    with app.naming(_RESPONSES.value):
+        require_complete(responses)
     items = None if _ITEMS.value is None else read_table(_ITEMS.value, "item")
     groups = _groups(responses, items)
     expert = _expert(responses)

@@ -120,8 +120,8 @@ def _agreement(table: pd.DataFrame) -> str:
     return f"""## Do people agree?
 
 {int(row.answers):,} answers to {int(row["items"])} items. A majority agrees on {row.majority:.1%} of the items, two
-thirds on {row.supermajority:.1%}; the most frequent label is the gold one for {row.mode_is_gold:.1%} of the items, and an
-answer for {row.answer_is_gold:.1%} of the answers. Fleiss' kappa {row.kappa:.2f}; of single labels {kappas}."""
+thirds on {row.supermajority:.1%}; the most frequent label is the gold one for {row.mode_is_gold:.1%} of the items, and
+an answer for {row.answer_is_gold:.1%} of the answers. Fleiss' kappa {row.kappa:.2f}; of single labels {kappas}."""
 
 
 def _group(name: str, one: Built, folder: Path, directory: Path, wanted: Wanted) -> str:
@@ -155,8 +155,9 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
     )
     plots.save(pictures.scree(eigenvalues, f"{name}: eigenvalues"), folder / "scree.png")
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
-    text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {eigenvalues.num_factors} above those
-of independent items. The first is {one.eigenvalue_ratio:.1f} times the second.
+    above = f"{eigenvalues.num_factors} above those of independent items"
+    text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
+{one.eigenvalue_ratio:.1f} times the second.
 
 ![Eigenvalues]({_link(folder, directory, "scree.png")})"""
     if one.factors is None:
@@ -179,8 +180,8 @@ of independent items. The first is {one.eigenvalue_ratio:.1f} times the second.
 {markdown.table(header, rows)}
 
 Likelihood ratio {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
-({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}. Rotated loadings are in
-`loadings.csv`."""
+({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}. Rotated loadings are
+in `loadings.csv`."""
 
 
 def _guessing(one: Built, folder: Path) -> str:
@@ -206,8 +207,8 @@ def _removals(one: Built) -> str:
     ]
     if not rows:
         return "**Elimination.** No item was removed."
-    return f"""**Elimination.** Statistics: communality of flat items, Chen-Thissen X² of dependent pairs, S-X² of misfits;
-p-values are adjusted by Holm, but for flat items, whose p-value is that of a slope above zero.
+    return f"""**Elimination.** Statistics: communality of flat items, Chen-Thissen X² of dependent pairs, S-X² of
+misfits; p-values are adjusted by Holm, but for flat items, whose p-value is that of a slope above zero.
 
 {markdown.table(["round", "item", "reason", "statistic", "p", "depends on"], rows)}"""
 
@@ -226,9 +227,9 @@ def _fit(one: Built, folder: Path) -> str:
     )
     triplets = int((scale.triplets["p_holm"] < 0.05).sum())
     interval = f"90% interval {overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
-    return f"""**Fit of the {len(ids)} retained items.** M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of
-freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR
-{overall.srmsr:.3f}. Triplets with a significant residual: {triplets}."""
+    return f"""**Fit of the {len(ids)} retained items.** M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees
+of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI
+{overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}. Triplets with a significant residual: {triplets}."""
 
 
 def _pictures(name: str, one: Built, folder: Path, directory: Path) -> str:
@@ -289,10 +290,11 @@ def _precision(name: str, one: Built, folder: Path, directory: Path, wanted: Wan
         information.marginal_reliability(part) for part in (items, information.choose(items, chosen["information"]))
     ]
     low, high = wanted.ability_range
+    whole, shorter = (f"{value:.3f}" for value in reliability)
     return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f} (standard error
-{best.standard_error:.2f}); marginal reliability {reliability[0]:.3f}, of a short form of {size} items {reliability[1]:.3f}.
-The short form is chosen by mean information over abilities {low:g} to {high:g}; `short_form.csv` has that by slope beside
-it, `score_table.csv` turns numbers right into abilities.
+{best.standard_error:.2f}); marginal reliability {whole}, of a short form of {size} items {shorter}.
+The short form is chosen by mean information over abilities {low:g} to {high:g}; `short_form.csv` has that by slope
+beside it, `score_table.csv` turns numbers right into abilities.
 
 ![Precision]({_link(folder, directory, "precision.png")})"""
 

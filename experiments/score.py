@@ -4,6 +4,10 @@ Reads items.csv as experiments.fit_irt writes it, and a file of responses to som
 subjects.csv with ability, standard error and percentile.
 
   python -m experiments.score --items=runs/fit/items.csv --responses=new.csv --method=eap --output_dir=runs/score
+  python -m experiments.score --items=runs/scale/items.csv --responses=network.csv \
+    --population=runs/scale/subjects.csv --output_dir=runs/score
+
+The second says which percentage of the people that a scale was built from have a lower ability.
 
 On 2 CPU cores, a few seconds.
 """
@@ -15,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from absl import flags
+from scipy.stats import percentileofscore
 
 import irtjax
 from experiments import app
@@ -29,6 +34,11 @@ _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", 
 _METHOD = flags.DEFINE_enum("method", "eap", ["ml", "map", "eap"], "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for subjects.csv; made where missing", required=True)
 _MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population that map, eap and the percentile refer to")
+_PEOPLE = flags.DEFINE_string(
+    "population",
+    None,
+    "subjects.csv of a sample whose abilities percentiles are of; by default of the normal population",
+)
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
 
@@ -56,7 +66,7 @@ def main() -> None:
         columns |= {
             name: ability,
             f"{name}_se": error,
-            name.replace("ability", "percentile"): percentile(ability, population),
+            name.replace("ability", "percentile"): percentiles(ability, name, population),
         }
     result = pd.DataFrame(
         {
@@ -68,6 +78,24 @@ def main() -> None:
     )
     write_csv(result, directory / "subjects.csv")
     print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def percentiles(ability: np.ndarray, column: str, population: Population) -> np.ndarray:
+    """Percentage of --population below each ability, ties counted half; of the normal population without it.
+
+    Raises:
+        InputError: the file has no abilities.
+    """
+    if _PEOPLE.value is None:
+        return percentile(ability, population)
+    try:
+        people = pd.to_numeric(pd.read_csv(_PEOPLE.value)[column], errors="coerce").to_numpy(float)
+    except (OSError, ValueError, KeyError) as error:
+        message = " ".join(str(error).split())
+        raise InputError(f"{_PEOPLE.value}: no abilities in a column {column} ({message})") from error
+    if not np.isfinite(people).any():
+        raise InputError(f"{_PEOPLE.value}: no numbers in the column {column}")
+    return percentileofscore(people, ability, kind="mean", nan_policy="omit")
 
 
 def score(values: np.ndarray, items: ItemParameters, method: str, population: Population) -> Ability:

@@ -84,12 +84,7 @@ def build(
     Raises:
         InputError: missing answers, or too few items.
     """
-    if (responses.values == MISSING).any():
-        j, i = np.argwhere(responses.values == MISSING)[0]
-        raise InputError(
-            f"subject '{responses.subject_ids[j]}' did not answer item '{responses.item_ids[i]}': a scale is built "
-            "from complete responses; remove such subjects or items, or grade missing answers as wrong"
-        )
+    require_complete(responses)
     elimination.check_expert(responses, options.expert)
     usable = _usable(responses, options.expert)
     on_step("eigenvalues")
@@ -120,6 +115,20 @@ def build(
         on_step("overall fit")
         overall = overall_fit(scale.fit, scale.types)
     return Built(responses, eigenvalues, factors, loadings, guessed, removals, scale, overall)
+
+
+def require_complete(responses: ResponseMatrix) -> None:
+    """Refuses missing answers.
+
+    Raises:
+        InputError: names the first.
+    """
+    if (responses.values == MISSING).any():
+        j, i = np.argwhere(responses.values == MISSING)[0]
+        raise InputError(
+            f"subject '{responses.subject_ids[j]}' did not answer item '{responses.item_ids[i]}': a scale is built "
+            "from complete responses; remove such subjects or items, or grade missing answers as wrong"
+        )
 
 
 def _usable(responses: ResponseMatrix, expert: Collection[str]) -> ResponseMatrix:

@@ -53,6 +53,18 @@ def test_ml_of_a_perfect_score_is_infinite(fitted, tmp_path):
     assert list(table.percentile) == [100, 0]
 
 
+def test_percentiles_among_people(fitted, tmp_path):
+    folder, fit = fitted
+    people = tmp_path / "people.csv"
+    pd.DataFrame({"ability": [-np.inf, fit.ability.min() - 1, np.nan, fit.ability.max() + 1]}).to_csv(people)
+    assert score(folder, tmp_path / "out", f"--population={people}").returncode == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out" / "subjects.csv").percentile, 200 / 3, rtol=1e-4)
+    (tmp_path / "bad.csv").write_text("subject_id,theta\na,1\n")
+    result = score(folder, tmp_path / "other", f"--population={tmp_path / 'bad.csv'}")
+    assert result.returncode == 2
+    assert "bad.csv: no abilities in a column ability" in result.stderr
+
+
 def test_bad_items_get_one_line(fitted, tmp_path):
     folder, _ = fitted
     items, cases = pd.read_csv(folder / "items.csv"), []

@@ -1,0 +1,141 @@
+"""`experiments.build_scale` as a user runs it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from test_pipeline import assert_bad_flags, run
+
+import irtjax
+
+MODULE = "experiments.build_scale"
+NUM_SUBJECTS, NUM_ITEMS = 600, 24
+PICTURES = ("scree.png", "curves.png", "scores.png", "wright.png", "precision.png")
+
+
+def responses_of(seed, num_subjects=NUM_SUBJECTS, shift=0.0):
+    """Two groups of twelve items, each of an ability of its own; the third item of each is answered by guessing."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(shift, 1, (num_subjects, 2))
+    slope, intercept = np.linspace(1.2, 2, 12), np.linspace(-1, 1, 12)
+    p = np.concatenate([1 / (1 + np.exp(-(theta[:, [k]] * slope + intercept))) for k in range(2)], axis=1)
+    p[:, [2, 14]] = 0.5
+    values = (rng.random(p.shape) < p).astype(np.int8)
+    return irtjax.ResponseMatrix(
+        values, [f"s{j}" for j in range(num_subjects)], [f"i{i:02d}" for i in range(NUM_ITEMS)]
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("build_scale")
+    responses = responses_of(0)
+    irtjax.write_responses(responses, folder / "responses.csv")
+    irtjax.write_responses(responses_of(1, shift=0.5), folder / "fresh.csv")
+    groups = np.repeat(["one", "two"], 12)
+    gold = np.tile(["yes", "no"], 12)
+    pd.DataFrame({"item": responses.item_ids, "group": groups, "gold_label": gold}).to_csv(
+        folder / "items.csv", index=False
+    )
+    other = np.where(gold == "yes", "n", "y")
+    answers = np.where(responses.values == 1, [label[0] for label in gold], other)
+    table = pd.DataFrame(answers, columns=responses.item_ids)
+    table.insert(0, "who", responses.subject_ids)
+    table.to_csv(folder / "answers.csv", index=False)
+    score = responses.values.sum(axis=1)
+    people = pd.DataFrame({"who": responses.subject_ids, "group": np.where(score > 12, "up", "down")})
+    people.assign(age=np.arange(NUM_SUBJECTS)).to_csv(folder / "people.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(files, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("scales") / "run"
+    arguments = [
+        f"--responses={files}/responses.csv", f"--items={files}/items.csv", f"--answers={files}/answers.csv",
+        f"--fresh={files}/fresh.csv", f"--subjects={files}/people.csv", "--expert_drop=i05", "--short_form=5",
+        f"--output_dir={directory}",
+    ]  # fmt: skip
+    result = run(*arguments, module=MODULE)
+    assert result.returncode == 0, result.stderr
+    return directory, result
+
+
+def test_scale_csv_has_a_row_an_item_with_its_reason(finished):
+    directory, result = finished
+    table = pd.read_csv(directory / "scale.csv").set_index("item_id")
+    assert len(table) == NUM_ITEMS
+    assert list(table.group.unique()) == ["one", "two"]
+    assert table.loc["i05", ["retained", "reason"]].tolist() == [0, "by reading"]
+    assert (table.loc[["i02", "i14"], "reason"] == "flat").all()
+    assert (table.loc[["i02", "i14"], "round"] == 1).all()
+    retained = table[table.retained == 1]
+    assert len(retained) >= NUM_ITEMS - 6
+    assert retained.reason.isna().all()
+    assert retained.discrimination.between(0.7, 3).all()
+    assert table[table.retained == 0].discrimination.isna().all()
+    assert f"({len(retained)} of 24 items retained)" in result.stdout
+
+
+def test_every_group_has_its_files_and_pictures(finished):
+    directory, _ = finished
+    report = (directory / "report.md").read_text()
+    for name in ("one", "two"):
+        folder = directory / name
+        for picture in PICTURES:
+            assert imread(folder / picture).std() > 0.01
+            assert f"({name}/{picture})" in report
+        summary = json.loads((folder / "scale.json").read_text())
+        items = pd.read_csv(folder / "items.csv")
+        assert summary["num_retained"] == len(items)
+        assert summary["factors_by_bic"] == 1
+        assert summary["overall_fit"]["rmsea"] < 0.05
+        information = pd.read_csv(folder / "information.csv")
+        np.testing.assert_allclose(information[items.item_id].sum(axis=1), information.test, rtol=1e-4)
+        assert len(pd.read_csv(folder / "short_form.csv")) == 5
+        assert len(pd.read_csv(folder / "score_table.csv")) == len(items) + 1
+        assert len(pd.read_csv(folder / "subjects.csv")) == NUM_SUBJECTS
+        assert len(pd.read_csv(folder / "confirmation.csv")) == len(items)
+        assert pd.read_csv(folder / "groups_ability.csv").p_value[0] < 1e-6
+        assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["const", "age"]
+    assert "**Confirmation** on 600 fresh subjects" in report
+    agreement = pd.read_csv(directory / "agreement.csv").iloc[0]
+    correct = irtjax.responses.percent_correct(responses_of(0).values, axis=0).mean()
+    assert agreement.answer_is_gold == pytest.approx(correct, abs=1e-4)
+
+
+def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
+    result = run(f"--responses={files}/responses.csv", "--nofactors", f"--output_dir={tmp_path}/out", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(tmp_path / "out" / "scale.csv")
+    assert (table.retained == 0).all()
+    assert "several dimensions" in (tmp_path / "out" / "report.md").read_text()
+    assert not (tmp_path / "out" / "items.csv").exists()
+    scree = pd.read_csv(tmp_path / "out" / "eigenvalues.csv")
+    assert (scree.eigenvalue > scree.noise).sum() == 2
+
+
+def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
+    responses = f"--responses={files}/responses.csv"
+    values = pd.read_csv(files / "responses.csv")
+    values.iloc[3, 5] = np.nan
+    values.to_csv(tmp_path / "missing.csv", index=False)
+    pd.read_csv(files / "items.csv").head(20).to_csv(tmp_path / "few.csv", index=False)
+    twice = pd.read_csv(files / "items.csv")
+    pd.concat([twice, twice.head(1)]).to_csv(tmp_path / "twice.csv", index=False)
+    items = f"--items={files}/items.csv"
+    cases = [
+        ([], "Flag --responses must have a value"),
+        ([f"--responses={tmp_path}/missing.csv"], "subject 's3' did not answer item 'i04'"),
+        ([responses, "--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
+        ([responses, f"--items={tmp_path}/few.csv"], "few.csv: no row for item 'i20' of"),
+        ([responses, f"--items={tmp_path}/twice.csv"], "twice.csv: item 'i00' is there twice"),
+        ([responses, items, "--group_column=kind"], "no column kind: name one of item, group, gold_label"),
+        ([responses, "--expert_drop=i99"], "--expert_drop: item 'i99' is not in"),
+        ([responses, "--ability_range=2,-2"], "--ability_range=2,-2: expected two numbers, the lower first"),
+        ([responses, f"--answers={files}/answers.csv"], "--answers needs --items with a column of gold labels"),
+        ([responses, "--short_form=0"], "flag --short_form=0"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)

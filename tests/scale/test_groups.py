@@ -1,0 +1,54 @@
+"""Comparisons of groups, against SciPy's own on arrays and numbers worked out by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress
+
+from irtjax import InputError
+from irtjax.scale.groups import group_tests, regression
+
+RNG = np.random.default_rng(0)
+
+
+def test_welch_by_hand():
+    values = pd.Series([1.0, 2.0, 3.0, 4.0, 7.0, 9.0])
+    table = group_tests(values, pd.Series(["a", "a", "a", "b", "b", "b"]))
+    (row,) = table.itertuples()
+    variance = 1 / 3 + (np.var([4, 7, 9], ddof=1)) / 3
+    assert row.groups == "a - b"
+    assert row.difference == pytest.approx(2 - 20 / 3)
+    assert row.statistic == pytest.approx((2 - 20 / 3) / variance**0.5)
+    assert row.low < row.difference < row.high
+
+
+def test_three_groups_get_an_anova_and_adjusted_pairs():
+    values = pd.Series(np.concatenate([RNG.normal(m, 1, 50) for m in (0, 0, 2)]))
+    group = pd.Series(np.repeat(["x", "y", "z"], 50)).where(lambda s: s.index != 0)
+    table = group_tests(values, group)
+    assert table["test"].tolist() == ["ANOVA", "Welch", "Welch", "Welch"]
+    assert table["degrees_of_freedom"][0] == "2, 146"
+    assert table["p_value"][0] < 1e-10
+    assert (table["p_holm"][1:] >= table["p_value"][1:]).all()
+    assert table.set_index("groups").loc["x - y", "p_holm"] > 0.05
+
+
+def test_regression_is_that_of_one_predictor_and_codes_categories():
+    x = RNG.normal(size=80)
+    y = pd.Series(1 + 2 * x + RNG.normal(size=80))
+    table = regression(y, pd.DataFrame({"x": x})).set_index("term")
+    expected = linregress(x, y)
+    assert table.loc["x", "coefficient"] == pytest.approx(expected.slope)
+    assert table.loc["x", "standard_error"] == pytest.approx(expected.stderr)
+    assert table.loc["x", "p_value"] == pytest.approx(expected.pvalue)
+    both = regression(y, pd.DataFrame({"x": x, "who": np.repeat(["a", "b"], 40)}))
+    assert both["term"].tolist() == ["const", "x", "who_b"]
+
+
+def test_what_cannot_be_compared():
+    with pytest.raises(InputError, match="1 groups of subjects with values"):
+        group_tests(pd.Series([1.0, 2.0]), pd.Series(["a", "a"]))
+    with pytest.raises(InputError, match="group 'b' has 1 subject"):
+        group_tests(pd.Series([1.0, 2.0, 3.0]), pd.Series(["a", "a", "b"]))
+    with pytest.raises(InputError, match="too few for 2 terms"):
+        regression(pd.Series([1.0, 2.0]), pd.DataFrame({"x": [1.0, 2.0]}))
