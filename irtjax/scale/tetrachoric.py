@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
-NODES = 48  # of Gauss-Legendre quadrature
+FEW, MANY = 16, 48  # nodes of Gauss-Legendre quadrature
+MODERATE = 0.8  # correlation up to which a few of them are exact to nine digits
 LARGEST = 0.9999  # beyond it the density is all but a line
 MAX_STEPS = 60
 TOLERANCE = 1e-8
@@ -15,15 +16,15 @@ CONTINUITY = 0.5
 BLOCK = 2**14  # pairs at a time
 
 
-def bivariate_normal_cdf(h: jax.Array, k: jax.Array, correlation: jax.Array) -> jax.Array:
+def bivariate_normal_cdf(h: jax.Array, k: jax.Array, correlation: jax.Array, num_nodes: int = MANY) -> jax.Array:
     """P(X ≤ h, Y ≤ k) of two standard normal variables with correlation ρ, |ρ| < 1.
 
         Φ(h) Φ(k) + (1/2π) ∫_0^{asin ρ} exp(-(h² + k² - 2hk sin t) / (2 cos² t)) dt
 
     (Drezner and Wesolowsky 1990, eq. 3) by Gauss-Legendre quadrature; the arguments are arrays of one shape.
     """
-    last = (1,) * h.ndim + (NODES,)
-    nodes, weights = (array.reshape(last) for array in np.polynomial.legendre.leggauss(NODES))
+    last = (1,) * h.ndim + (num_nodes,)
+    nodes, weights = (array.reshape(last) for array in np.polynomial.legendre.leggauss(num_nodes))
     angle = jnp.arcsin(correlation)[..., None]
     t = angle * (nodes + 1) / 2
     h_, k_ = h[..., None], k[..., None]
@@ -57,24 +58,28 @@ def tetrachoric(values: np.ndarray) -> np.ndarray:
         Correlations; NaN for a pair that no subject answered both of.
     """
     first, second = np.triu_indices(values.shape[1], 1)
-    with jax.enable_x64(True):
-        found = np.concatenate(
-            [np.zeros(0), *(_correlations(part) for part in _blocks(pair_tables(values)[first, second]))]
-        )
+    tables = pair_tables(values)[first, second]
+    found = _in_blocks(tables, FEW)
+    strong = np.abs(found) > MODERATE
+    if strong.any():
+        found[strong] = _in_blocks(tables[strong], MANY)
+    found[tables.sum(axis=(1, 2)) == 0] = np.nan
     matrix = np.eye(values.shape[1])
-    matrix[first, second] = matrix[second, first] = found[: first.size]
+    matrix[first, second] = matrix[second, first] = found
     return matrix
 
 
-def _blocks(tables: np.ndarray):
-    """Blocks of tables of one shape, the last one filled with ones, so that one program does for all."""
+def _in_blocks(tables: np.ndarray, num_nodes: int) -> np.ndarray:
+    """ρ (K,) of tables (K, 2, 2), in blocks of one shape, so that one program does for all."""
     size = min(BLOCK, 2 ** int(np.ceil(np.log2(max(len(tables), 1)))))
     filled = np.concatenate([tables, np.ones((-len(tables) % size, 2, 2))])
-    return filled.reshape(-1, size, 2, 2)
+    with jax.enable_x64(True):
+        found = [np.asarray(_correlations(block, num_nodes)) for block in filled.reshape(-1, size, 2, 2)]
+    return np.concatenate([np.zeros(0), *found])[: len(tables)]
 
 
-@functools.partial(jax.jit)
-def _correlations(tables: jax.Array) -> jax.Array:
+@functools.partial(jax.jit, static_argnums=1)
+def _correlations(tables: jax.Array, num_nodes: int) -> jax.Array:
     """ρ (K,) of tables (K, 2, 2): safeguarded Newton, as the probability rises with ρ at the rate of the density."""
     tables = jnp.where(tables == 0, CONTINUITY, tables)
     shares = tables / tables.sum((1, 2), keepdims=True)
@@ -86,7 +91,7 @@ def _correlations(tables: jax.Array) -> jax.Array:
 
     def step(carry):
         rho, low, high, _, count = carry
-        excess = bivariate_normal_cdf(h, k, rho) - wanted
+        excess = bivariate_normal_cdf(h, k, rho, num_nodes) - wanted
         low, high = jnp.where(excess < 0, rho, low), jnp.where(excess < 0, high, rho)
         newton = rho - excess / jnp.maximum(density(rho), 1e-300)
         following = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)

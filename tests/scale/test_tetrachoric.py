@@ -49,6 +49,13 @@ def test_the_correlation_behind_exact_shares_is_found(rho):
     assert tetrachoric(values[:, ::-1])[0, 1] == pytest.approx(tetrachoric(values)[1, 0], abs=1e-7)
 
 
+def test_pairs_that_nobody_answered_are_unknown():
+    values = np.array([[1, 0, -1], [0, 1, -1], [1, 1, -1], [-1, 1, 0], [-1, 0, 1]], np.int8)
+    found = tetrachoric(values)
+    assert np.isnan(found[0, 2])
+    assert np.isfinite(found[[0, 1], [1, 2]]).all()
+
+
 def test_empty_cells_are_corrected():
     values = np.array([[1, 1]] * 5 + [[0, 0]] * 5, np.int8)
     with_halves = np.array([[1, 1]] * 10 + [[0, 0]] * 10 + [[1, 0], [0, 1]], np.int8)
