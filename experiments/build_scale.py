@@ -19,7 +19,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments import app, scale_report
+from experiments import app, scale_report, scale_sections
 from experiments.progress import steps
 from irtjax import InputError, ResponseMatrix
 from irtjax.files import writable_directory
@@ -78,7 +78,7 @@ def main() -> None:
     scale_report.write(
         built,
         directory,
-        scale_report.Wanted(_SHORT_FORM.value, (low, high), fresh, subjects, agreement, _flags()),
+        scale_sections.Wanted(_SHORT_FORM.value, (low, high), fresh, subjects, agreement, _flags()),
     )
 
 

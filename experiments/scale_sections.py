@@ -1,0 +1,312 @@
+"""Sections of a scale's report, a group of items each; they write the group's tables and pictures too."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments import markdown
+from irtjax import ResponseMatrix, plots
+from irtjax.files import whole_file, write_csv
+from irtjax.models import ItemParameters
+from irtjax.responses import percent_correct
+from irtjax.scale import confirmation, curves, groups, information, pictures
+from irtjax.scale.procedure import Built
+
+SHOWN = 12  # items that a sentence names
+
+
+class Wanted(NamedTuple):
+    """What was asked for beside the scale itself.
+
+    Attributes:
+        short_form: items of the short form.
+        ability_range: that it is chosen for.
+        fresh: responses of other subjects, or None.
+        subjects: a row a subject by id: `group` and covariates, or None.
+        agreement: from `agreement_table`, or None.
+        flags: for the record.
+    """
+
+    short_form: int
+    ability_range: tuple[float, float]
+    fresh: ResponseMatrix | None
+    subjects: pd.DataFrame | None
+    agreement: pd.DataFrame | None
+    flags: dict[str, Any]
+
+
+def group(name: str, one: Built, folder: Path, directory: Path, wanted: Wanted) -> str:
+    """Everything about one group of items; links are relative to the run directory."""
+    parts = [f"## Items: {name}", _dimensions(name, one, folder, directory), _guessing(one, folder)]
+    if one.scale is None:
+        parts.append(f"{no_scale(one).capitalize()}. Nothing is retained.")
+        if not one.removals.empty:
+            parts.append(_removals(one))
+    else:
+        parts += [
+            _removals(one),
+            _fit(one, folder),
+            _pictures(name, one, folder, directory),
+            _precision(name, one, folder, directory, wanted),
+        ]
+        if wanted.fresh is not None:
+            parts.append(_confirmation(one, folder, wanted.fresh))
+        if wanted.subjects is not None:
+            parts.append(_comparison(one, folder, wanted.subjects))
+    with whole_file(folder / "scale.json") as path:
+        path.write_text(json.dumps(_summary(name, one), indent=2) + "\n")
+    return "\n\n".join(parts)
+
+
+def no_scale(one: Built) -> str:
+    """Why there is no scale; empty where there is one."""
+    if one.scale is not None:
+        return ""
+    if one.removals.empty:
+        return f"no scale: several dimensions (first eigenvalue {one.eigenvalue_ratio:.1f} times the second)"
+    return "no scale: too few items are left"
+
+
+def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
+    eigenvalues = one.eigenvalues
+    numbers = np.arange(1, len(eigenvalues.observed) + 1)
+    write_csv(
+        pd.DataFrame({"number": numbers, "eigenvalue": eigenvalues.observed, "noise": eigenvalues.noise}),
+        folder / "eigenvalues.csv",
+    )
+    plots.save(pictures.scree(eigenvalues, f"{name}: eigenvalues"), folder / "scree.png")
+    first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
+    above = f"{eigenvalues.num_factors} above those of independent items"
+    text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
+{one.eigenvalue_ratio:.1f} times the second.
+
+![Eigenvalues]({_link(folder, directory, "scree.png")})"""
+    if one.factors is None:
+        return text
+    factors = one.factors
+    write_csv(factors.table, folder / "factors.csv")
+    write_csv(one.loadings, folder / "loadings.csv")
+    rows = [
+        [
+            row.factors,
+            f"{row.log_likelihood:,.1f}",
+            row.num_parameters,
+            *(f"{v:,.0f}" for v in (row.aic, row.bic, row.sabic)),
+        ]
+        for row in factors.table.itertuples()
+    ]
+    header = ["factors (3PL)", "log-likelihood", "parameters", "AIC", "BIC", "SABIC"]
+    return f"""{text}
+
+{markdown.table(header, rows)}
+
+Likelihood ratio {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
+({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}. Rotated loadings are
+in `loadings.csv`."""
+
+
+def _guessing(one: Built, folder: Path) -> str:
+    write_csv(one.guessing, folder / "guessing.csv")
+    significant = one.guessing[one.guessing["p_holm"] < 0.05]
+    if significant.empty:
+        return "**Guessing.** No item has significant guessing; all get a 2PL curve."
+    names = ", ".join(f"`{row.item_id}` ({row.guessing:.2f})" for row in significant.head(SHOWN).itertuples())
+    return f"**Guessing.** {len(significant)} items have significant guessing and get a 3PL curve: {names}."
+
+
+def _removals(one: Built) -> str:
+    rows = [
+        [
+            row.round,
+            f"`{row.item_id}`",
+            row.reason,
+            _number(row.statistic),
+            _p(row.p_value),
+            row.partner and f"`{row.partner}`",
+        ]
+        for row in one.removals.itertuples()
+    ]
+    if not rows:
+        return "**Elimination.** No item was removed."
+    return f"""**Elimination.** Statistics: communality of flat items, Chen-Thissen X² of dependent pairs, S-X² of
+misfits; p-values are adjusted by Holm, but for flat items, whose p-value is that of a slope above zero.
+
+{markdown.table(["round", "item", "reason", "statistic", "p", "depends on"], rows)}"""
+
+
+def _fit(one: Built, folder: Path) -> str:
+    scale, overall = one.scale, one.overall
+    ids = scale.fit.responses.item_ids
+    write_csv(scale.fit.items(), folder / "items.csv")
+    write_csv(scale.fit.subjects(), folder / "subjects.csv")
+    write_csv(scale.item_fit.assign(item_id=ids)[["item_id", *scale.item_fit]], folder / "item_fit.csv")
+    pairs = scale.dependence.assign(first=ids[scale.dependence["first"]], second=ids[scale.dependence["second"]])
+    write_csv(pairs, folder / "dependence.csv")
+    write_csv(
+        scale.triplets.assign(**{at: ids[scale.triplets[at]] for at in ("first", "second", "third")}),
+        folder / "triplets.csv",
+    )
+    triplets = int((scale.triplets["p_holm"] < 0.05).sum())
+    interval = f"90% interval {overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
+    return f"""**Fit of the {len(ids)} retained items.** M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees
+of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI
+{overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}. Triplets with a significant residual: {triplets}."""
+
+
+def _pictures(name: str, one: Built, folder: Path, directory: Path) -> str:
+    scale, responses = one.scale, one.responses
+    fit = scale.fit
+    reasons = one.decisions()["reason"]
+    empirical = curves.empirical_curves(fit, responses.values)
+    figures = {
+        "curves.png": pictures.item_curves(
+            responses.item_ids,
+            _all_items(one, empirical.model),
+            empirical,
+            reasons,
+            f"{name}: item characteristic curves",
+        ),
+        "scores.png": pictures.ability_against_score(
+            fit.responses.values.sum(1),
+            fit.ability,
+            information.score_table(fit.parameters),
+            f"{name}: ability and score",
+        ),
+        "wright.png": pictures.wright_map(
+            fit.ability, fit.difficulty, fit.responses.item_ids, f"{name}: subjects and items"
+        ),
+    }
+    for file, figure in figures.items():
+        plots.save(figure, folder / file)
+    return "\n\n".join(f"![{file.removesuffix('.png')}]({_link(folder, directory, file)})" for file in figures)
+
+
+def _all_items(one: Built, fitted: ItemParameters) -> ItemParameters:
+    """The scale's parameters of its items, and the fitted ones of those that were removed."""
+    retained = np.isin(one.responses.item_ids, one.scale.fit.responses.item_ids)
+    leaves = [np.array(leaf, float) for leaf in fitted]
+    for leaf, values in zip(leaves, one.scale.fit.parameters, strict=True):
+        leaf[retained] = values
+    return ItemParameters(*leaves)
+
+
+def _precision(name: str, one: Built, folder: Path, directory: Path, wanted: Wanted) -> str:
+    fit = one.scale.fit
+    ids, items = fit.responses.item_ids, fit.parameters
+    full = information.information_table(items, ids)
+    size = min(wanted.short_form, len(ids))
+    chosen = {
+        rule: information.short_form(items, size, rule, wanted.ability_range).items for rule in ("information", "slope")
+    }
+    short = information.information_table(information.choose(items, chosen["information"]), ids[chosen["information"]])
+    write_csv(full, folder / "information.csv")
+    write_csv(
+        pd.DataFrame({"rank": np.arange(1, size + 1), **{f"by_{rule}": ids[at] for rule, at in chosen.items()}}),
+        folder / "short_form.csv",
+    )
+    write_csv(information.score_table(items), folder / "score_table.csv")
+    plots.save(pictures.precision(full, short, f"{name}: precision"), folder / "precision.png")
+    best = full.loc[full["test"].idxmax()]
+    reliability = [
+        information.marginal_reliability(part) for part in (items, information.choose(items, chosen["information"]))
+    ]
+    low, high = wanted.ability_range
+    whole, shorter = (f"{value:.3f}" for value in reliability)
+    return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f} (standard error
+{best.standard_error:.2f}); marginal reliability {whole}, of a short form of {size} items {shorter}.
+The short form is chosen by mean information over abilities {low:g} to {high:g}; `short_form.csv` has that by slope
+beside it, `score_table.csv` turns numbers right into abilities.
+
+![Precision]({_link(folder, directory, "precision.png")})"""
+
+
+def _confirmation(one: Built, folder: Path, fresh: ResponseMatrix) -> str:
+    found = confirmation.confirm(fresh, one.scale.fit.items())
+    ids = found.fit.responses.item_ids
+    write_csv(found.item_fit.assign(item_id=ids)[["item_id", *found.item_fit]], folder / "confirmation.csv")
+    misfits = int((found.item_fit["p_holm"] < 0.05).sum())
+    dependent = int((found.dependence["p_holm"] < 0.05).sum())
+    overall, details = found.overall, found.fit.details
+    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, parameters held: mean ability
+{details["population_mean"][0]:.2f}, standard deviation {details["population_sd"][0]:.2f}; M2 = {overall.m2:.1f} with
+{overall.degrees_of_freedom} degrees of freedom ({_p(overall.p_value)}), RMSEA {overall.rmsea:.3f}, TLI
+{overall.tli:.3f}, CFI {overall.cfi:.3f}; {misfits} items misfit, {dependent} pairs are dependent."""
+
+
+def _comparison(one: Built, folder: Path, subjects: pd.DataFrame) -> str:
+    fit = one.scale.fit
+    ids = fit.responses.subject_ids
+    known = subjects.reindex(ids)
+    parts = []
+    for what, values in (("raw score", fit.responses.values.sum(1)), ("ability", fit.ability)):
+        series = pd.Series(values.astype(float), index=ids)
+        name = what.replace(" ", "_")
+        if "group" in known:
+            table = groups.group_tests(series, known["group"])
+            write_csv(table, folder / f"groups_{name}.csv")
+            rows = [
+                [
+                    row.test,
+                    row.groups,
+                    _number(row.difference),
+                    _number(row.statistic),
+                    row.degrees_of_freedom,
+                    _p(row.p_value),
+                ]
+                for row in table.itertuples()
+            ]
+            parts.append(markdown.table([f"{what}: test", "groups", "difference", "statistic", "df", "p"], rows))
+        covariates = known.iloc[:, 1:].drop(columns="group", errors="ignore")
+        if covariates.shape[1]:
+            table = groups.regression(series, covariates)
+            write_csv(table, folder / f"regression_{name}.csv")
+            rows = [
+                [row.term, f"{row.coefficient:.3f}", f"{row.standard_error:.3f}", f"{row.t:.2f}", _p(row.p_value)]
+                for row in table.itertuples()
+            ]
+            parts.append(markdown.table([f"{what}: term", "coefficient", "standard error", "t", "p"], rows))
+    return "\n\n".join(["**Groups and covariates.**", *parts])
+
+
+def _summary(name: str, one: Built) -> dict[str, Any]:
+    summary = {
+        "group": name,
+        "num_subjects": one.responses.num_subjects,
+        "num_items": one.responses.num_items,
+        "num_retained": 0 if one.scale is None else one.scale.fit.responses.num_items,
+        "no_scale": no_scale(one) or None,
+        "mean_percent_correct": float(np.mean(percent_correct(one.responses.values, axis=0))),
+        "eigenvalue_ratio": one.eigenvalue_ratio,
+        "factors_by_parallel_analysis": one.eigenvalues.num_factors,
+    }
+    if one.factors is not None:
+        summary |= {
+            "factors_by_bic": one.factors.num_factors,
+            "likelihood_ratio": one.factors.likelihood_ratio,
+            "likelihood_ratio_degrees_of_freedom": one.factors.degrees_of_freedom,
+            "likelihood_ratio_p_value": one.factors.p_value,
+        }
+    if one.scale is not None:
+        summary |= {
+            "overall_fit": one.overall._asdict(),
+            "marginal_reliability": information.marginal_reliability(one.scale.fit.parameters),
+            "models": dict(zip(one.scale.fit.responses.item_ids.tolist(), one.scale.types, strict=True)),
+        }
+    return summary
+
+
+def _link(folder: Path, directory: Path, file: str) -> str:
+    return (folder / file).relative_to(directory).as_posix().replace(" ", "%20")
+
+
+def _p(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
