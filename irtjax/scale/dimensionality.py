@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 
 from irtjax.inference import Fit, likelihood_ratio_test
-from irtjax.inference.mml import fit_mml
+from irtjax.inference.mml import NODES_PER_DIMENSION, fit_mml
 from irtjax.responses import ResponseMatrix
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
 
 QUANTILE = 0.95
+LONG = 100  # items
 TOLERANCE = 1e-4  # of the fits: more exact than their differences by far
 
 
@@ -84,7 +85,11 @@ def compare_factors(
         on_iteration: called with the number of EM steps and the objective.
     """
     options = {"tolerance": TOLERANCE, "standard_errors": False, "on_iteration": on_iteration}
-    one, two = (fit_mml(responses, model, dims=dims, **options) for dims in (1, 2))
+    # of long tests finer nodes would be used: minutes, for log-likelihoods that change by less than their difference
+    nodes = NODES_PER_DIMENSION[2] if responses.num_items > LONG else None
+    one, two = (
+        fit_mml(responses, model, dims=dims, num_nodes=number, **options) for dims, number in ((1, None), (2, nodes))
+    )
     table = pd.DataFrame(
         {
             "factors": number,
