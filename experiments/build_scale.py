@@ -12,6 +12,7 @@ durations and expected numbers.
 """
 
 import contextlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +20,27 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments import app, scale_report, scale_sections
+from experiments import app, scale_report
 from experiments.progress import steps
+from experiments.scale_sections import ShortForms, Told
 from irtjax import InputError, ResponseMatrix
 from irtjax.files import writable_directory
-from irtjax.scale.elimination import Rules, subset
-from irtjax.scale.procedure import Options, build, require_complete
+from irtjax.responses import completed
+from irtjax.scale.confirmation import confirm
+from irtjax.scale.elimination import Rules
+from irtjax.scale.groups import compare
+from irtjax.scale.procedure import Options, build, usable_items
 
 ALL = "all"
 
-_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses, complete", required=True)
+_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
+_MISSING = flags.DEFINE_enum(
+    "missing",
+    "refuse",
+    ["refuse", "wrong", "drop"],
+    "what becomes of missing answers, which the tests have no place for: graded as wrong, or their subjects dropped",
+)
 _ITEMS = flags.DEFINE_string("items", None, "CSV of items, their ids in its first column")
 _GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items: a scale is built for each group in it")
 _ANSWERS = flags.DEFINE_string("answers", None, "CSV of the labels that people gave, to report their agreement")
@@ -56,30 +67,46 @@ _SEED = flags.DEFINE_integer("seed", 0, "of the parallel analysis", lower_bound=
 
 def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
-    responses = irtjax.read_responses(_RESPONSES.value)
-    with app.naming(_RESPONSES.value):
-        require_complete(responses)
+    responses = _complete(_RESPONSES.value)
     items = None if _ITEMS.value is None else read_table(_ITEMS.value, "item")
     groups = _groups(responses, items)
     expert = _expert(responses)
     low, high = _range()
     subjects = None if _SUBJECTS.value is None else read_table(_SUBJECTS.value, "subject")
-    fresh = None if _FRESH.value is None else irtjax.read_responses(_FRESH.value)
+    fresh = None if _FRESH.value is None else _complete(_FRESH.value)
     agreement = _agreement(items)
-    directory = writable_directory(_OUTPUT_DIR.value)
     rules = Rules(_LEVEL.value, _COMMUNALITY.value)
-    built = {}
-    for name in dict.fromkeys(groups.tolist()):
-        part = subset(responses, groups == name)
+    parts = {name: responses.choose_items(groups == name) for name in dict.fromkeys(groups.tolist())}
+    wanted = {}
+    for name, part in parts.items():
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
-        options = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value)
-        with steps(name) as on_step, app.naming(f"{_RESPONSES.value}, items of group '{name}'"):
-            built[name] = build(part, options, on_step)
-    scale_report.write(
-        built,
-        directory,
-        scale_sections.Wanted(_SHORT_FORM.value, (low, high), fresh, subjects, agreement, _flags()),
-    )
+        wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value)
+        with _naming(name):
+            usable_items(part, drop)  # of all groups before the first is built
+    directory = writable_directory(_OUTPUT_DIR.value)
+    told = []
+    for name, part in parts.items():
+        with steps(name) as on_step, _naming(name):
+            built = build(part, wanted[name], on_step)
+        confirmed, compared = None, {}
+        if fresh is not None and built.scale is not None:
+            with app.naming(_FRESH.value):
+                confirmed = confirm(fresh, built.scale.fit.items())
+        if subjects is not None and built.scale is not None:
+            with app.naming(_SUBJECTS.value):
+                compared = compare(built.scale.fit, subjects)
+        told.append(Told(name, built, confirmed, compared))
+    scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+
+
+def _naming(group: str) -> AbstractContextManager[None]:
+    return app.naming(f"{_RESPONSES.value}, items of group '{group}'")
+
+
+def _complete(path: str) -> ResponseMatrix:
+    responses = irtjax.read_responses(path)
+    with app.naming(path):
+        return completed(responses, _MISSING.value)
 
 
 def read_table(path: str, what: str) -> pd.DataFrame:
@@ -95,7 +122,7 @@ def read_table(path: str, what: str) -> pd.DataFrame:
     ids = table.iloc[:, 0].astype(str)
     if ids.duplicated().any():
         raise InputError(f"{path}: {what} '{ids[ids.duplicated()].iloc[0]}' is there twice")
-    return table.set_index(ids)
+    return table.iloc[:, 1:].set_index(ids)
 
 
 def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray:
@@ -140,7 +167,7 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     if items is None or _GOLD_COLUMN.value not in items:
         raise InputError(f"--answers needs --items with a column of gold labels (--gold_column={_GOLD_COLUMN.value})")
-    answers = read_table(_ANSWERS.value, "subject").iloc[:, 1:]
+    answers = read_table(_ANSWERS.value, "subject")
     unknown = [item for item in answers.columns if item not in items.index]
     if unknown:
         raise InputError(f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_ANSWERS.value}")

@@ -1,16 +1,17 @@
 """What `experiments.build_scale` leaves: `scale.csv`, `report.md`, and the tables and pictures of each group."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from experiments import markdown, scale_sections
-from experiments.scale_sections import Wanted, no_scale
+from experiments.scale_sections import ShortForms, Told
 from irtjax import InputError, versions
 from irtjax.agreement import agreement, label_counts
 from irtjax.files import whole_file, writable_directory, write_csv
+from irtjax.responses import percent_correct
 from irtjax.scale import information
-from irtjax.scale.procedure import Built
 
 
 def agreement_table(answers: pd.DataFrame, gold: pd.Series) -> pd.DataFrame:
@@ -39,44 +40,55 @@ def agreement_table(answers: pd.DataFrame, gold: pd.Series) -> pd.DataFrame:
     return pd.DataFrame([{"items": len(counts), "answers": int(counts.sum()), **row, **kappas}])
 
 
-def write(built: dict[str, Built], directory: Path, wanted: Wanted) -> None:
-    """Writes everything; one group of items straight into the directory, several into a folder each."""
-    parts = [_overview(built)]
-    if wanted.agreement is not None:
-        write_csv(wanted.agreement, directory / "agreement.csv")
-        parts.append(_agreement(wanted.agreement))
+def write(
+    told: list[Told], directory: Path, short_forms: ShortForms, agreement: pd.DataFrame | None, flags: dict[str, Any]
+) -> None:
+    """Writes everything; one group of items straight into the directory, several into a folder each.
+
+    Args:
+        told: what was found of each group.
+        directory: of the run.
+        short_forms: which are wanted.
+        agreement: from `agreement_table`.
+        flags: for the record.
+    """
+    parts = [_overview(told)]
+    if agreement is not None:
+        write_csv(agreement, directory / "agreement.csv")
+        parts.append(_agreement(agreement))
     decisions = []
-    for name, one in built.items():
-        folder = directory if len(built) == 1 else writable_directory(directory / name.replace("/", "_"))
-        table = one.decisions()
-        table.insert(1, "group", name)
-        if one.scale is not None:
-            table = table.merge(
-                one.scale.fit.items().drop(columns=["num_responses", "percent_correct"]), "left", "item_id"
-            )
+    for one in told:
+        folder = directory if len(told) == 1 else writable_directory(directory / one.name.replace("/", "_"))
+        table = one.built.decisions()
+        table.insert(1, "group", one.name)
+        if one.built.scale is not None:
+            items = one.built.scale.fit.items().drop(columns=["num_responses", "percent_correct"])
+            table = table.merge(items, "left", "item_id")
         decisions.append(table)
-        parts.append(scale_sections.group(name, one, folder, directory, wanted))
+        parts.append(scale_sections.group(one, folder, directory, short_forms))
     write_csv(pd.concat(decisions, ignore_index=True), directory / "scale.csv")
-    flags = "\n".join(f"    --{name}={value}" for name, value in wanted.flags.items() if value is not None)
+    given = "\n".join(f"    --{name}={value}" for name, value in flags.items() if value is not None)
     made_by = ", ".join(f"{name} {version}" for name, version in versions().items())
-    parts.append(f"## How it was made\n\n{flags}\n\n{made_by}.")
+    parts.append(f"## How it was made\n\n{given}\n\n{made_by}.")
     with whole_file(directory / "report.md") as path:
         path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
-    retained = sum(0 if one.scale is None else one.scale.fit.responses.num_items for one in built.values())
-    total = sum(one.responses.num_items for one in built.values())
+    retained = sum(one.built.num_retained for one in told)
+    total = sum(one.built.responses.num_items for one in told)
     print(f"Done: {directory}/report.md and scale.csv ({retained} of {total} items retained)", flush=True)
 
 
-def _overview(built: dict[str, Built]) -> str:
+def _overview(told: list[Told]) -> str:
     rows = []
-    for name, one in built.items():
+    for name, one, *_ in told:
         counts = one.removals["reason"].value_counts()
-        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items())
-        kept = 0 if one.scale is None else one.scale.fit.responses.num_items
+        reasons = [f"{number} {reason}" for reason, number in counts.items()]
+        if one.no_scale:
+            reasons.append(f"no scale ({one.no_scale})")
         reliability = "" if one.scale is None else f"{information.marginal_reliability(one.scale.fit.parameters):.3f}"
-        rows.append([name, one.responses.num_items, kept, reliability, reasons or no_scale(one) or "none"])
-    subjects = next(iter(built.values())).responses.num_subjects
-    header = ["items", "number", "retained", "reliability", "removed"]
+        right = f"{percent_correct(one.responses.values, axis=0).mean():.1%}"
+        rows.append([name, one.responses.num_items, right, one.num_retained, reliability, ", ".join(reasons) or "none"])
+    subjects = told[0].built.responses.num_subjects
+    header = ["items", "number", "answered right", "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
 
 

@@ -8,66 +8,60 @@ import numpy as np
 import pandas as pd
 
 from experiments import markdown
-from irtjax import ResponseMatrix, plots
+from irtjax import plots
 from irtjax.files import whole_file, write_csv
 from irtjax.models import ItemParameters
 from irtjax.responses import percent_correct
-from irtjax.scale import confirmation, curves, groups, information, pictures
+from irtjax.scale import curves, information, pictures
+from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.procedure import Built
 
 SHOWN = 12  # items that a sentence names
 
 
-class Wanted(NamedTuple):
-    """What was asked for beside the scale itself.
+class Told(NamedTuple):
+    """What there is to tell of a group of items.
 
     Attributes:
-        short_form: items of the short form.
-        ability_range: that it is chosen for.
-        fresh: responses of other subjects, or None.
-        subjects: a row a subject by id: `group` and covariates, or None.
-        agreement: from `agreement_table`, or None.
-        flags: for the record.
+        name: of the group.
+        built: its scale.
+        confirmation: on fresh responses; None where there are none, or no scale.
+        comparisons: of subjects, from `irtjax.scale.groups.compare`.
     """
 
-    short_form: int
+    name: str
+    built: Built
+    confirmation: Confirmation | None
+    comparisons: dict[str, pd.DataFrame]
+
+
+class ShortForms(NamedTuple):
+    """How many items a short form has, and the lowest and highest ability that it is chosen for."""
+
+    size: int
     ability_range: tuple[float, float]
-    fresh: ResponseMatrix | None
-    subjects: pd.DataFrame | None
-    agreement: pd.DataFrame | None
-    flags: dict[str, Any]
 
 
-def group(name: str, one: Built, folder: Path, directory: Path, wanted: Wanted) -> str:
+def group(told: Told, folder: Path, directory: Path, short_forms: ShortForms) -> str:
     """Everything about one group of items; links are relative to the run directory."""
+    name, one, confirmed, comparisons = told
     parts = [f"## Items: {name}", _dimensions(name, one, folder, directory), _guessing(one, folder)]
     if one.scale is None:
-        parts.append(f"{no_scale(one).capitalize()}. Nothing is retained.")
-        if not one.removals.empty:
-            parts.append(_removals(one))
+        parts += [f"**No scale**: {one.no_scale}. Nothing is retained.", _removals(one)]
     else:
         parts += [
             _removals(one),
             _fit(one, folder),
             _pictures(name, one, folder, directory),
-            _precision(name, one, folder, directory, wanted),
+            _precision(name, one, folder, directory, short_forms),
         ]
-        if wanted.fresh is not None:
-            parts.append(_confirmation(one, folder, wanted.fresh))
-        if wanted.subjects is not None:
-            parts.append(_comparison(one, folder, wanted.subjects))
+        if confirmed is not None:
+            parts.append(_confirmation(confirmed, one.options.rules.level, folder))
+        if comparisons:
+            parts.append(_comparisons(comparisons, folder))
     with whole_file(folder / "scale.json") as path:
         path.write_text(json.dumps(_summary(name, one), indent=2) + "\n")
     return "\n\n".join(parts)
-
-
-def no_scale(one: Built) -> str:
-    """Why there is no scale; empty where there is one."""
-    if one.scale is not None:
-        return ""
-    if one.removals.empty:
-        return f"no scale: several dimensions (first eigenvalue {one.eigenvalue_ratio:.1f} times the second)"
-    return "no scale: too few items are left"
 
 
 def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
@@ -110,7 +104,7 @@ in `loadings.csv`."""
 
 def _guessing(one: Built, folder: Path) -> str:
     write_csv(one.guessing, folder / "guessing.csv")
-    significant = one.guessing[one.guessing["p_holm"] < 0.05]
+    significant = one.guessing[one.guessing["p_holm"] < one.options.rules.level]
     if significant.empty:
         return "**Guessing.** No item has significant guessing; all get a 2PL curve."
     names = ", ".join(f"`{row.item_id}` ({row.guessing:.2f})" for row in significant.head(SHOWN).itertuples())
@@ -149,7 +143,7 @@ def _fit(one: Built, folder: Path) -> str:
         scale.triplets.assign(**{at: ids[scale.triplets[at]] for at in ("first", "second", "third")}),
         folder / "triplets.csv",
     )
-    triplets = int((scale.triplets["p_holm"] < 0.05).sum())
+    triplets = int((scale.triplets["p_holm"] < one.options.rules.level).sum())
     interval = f"90% interval {overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
     return f"""**Fit of the {len(ids)} retained items.** M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees
 of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI
@@ -193,13 +187,14 @@ def _all_items(one: Built, fitted: ItemParameters) -> ItemParameters:
     return ItemParameters(*leaves)
 
 
-def _precision(name: str, one: Built, folder: Path, directory: Path, wanted: Wanted) -> str:
+def _precision(name: str, one: Built, folder: Path, directory: Path, short_forms: ShortForms) -> str:
     fit = one.scale.fit
     ids, items = fit.responses.item_ids, fit.parameters
     full = information.information_table(items, ids)
-    size = min(wanted.short_form, len(ids))
+    size = min(short_forms.size, len(ids))
     chosen = {
-        rule: information.short_form(items, size, rule, wanted.ability_range).items for rule in ("information", "slope")
+        rule: information.short_form(items, size, rule, short_forms.ability_range).items
+        for rule in ("information", "slope")
     }
     short = information.information_table(information.choose(items, chosen["information"]), ids[chosen["information"]])
     write_csv(full, folder / "information.csv")
@@ -213,7 +208,7 @@ def _precision(name: str, one: Built, folder: Path, directory: Path, wanted: Wan
     reliability = [
         information.marginal_reliability(part) for part in (items, information.choose(items, chosen["information"]))
     ]
-    low, high = wanted.ability_range
+    low, high = short_forms.ability_range
     whole, shorter = (f"{value:.3f}" for value in reliability)
     return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f} (standard error
 {best.standard_error:.2f}); marginal reliability {whole}, of a short form of {size} items {shorter}.
@@ -223,12 +218,11 @@ beside it, `score_table.csv` turns numbers right into abilities.
 ![Precision]({_link(folder, directory, "precision.png")})"""
 
 
-def _confirmation(one: Built, folder: Path, fresh: ResponseMatrix) -> str:
-    found = confirmation.confirm(fresh, one.scale.fit.items())
-    ids = found.fit.responses.item_ids
-    write_csv(found.item_fit.assign(item_id=ids)[["item_id", *found.item_fit]], folder / "confirmation.csv")
-    misfits = int((found.item_fit["p_holm"] < 0.05).sum())
-    dependent = int((found.dependence["p_holm"] < 0.05).sum())
+def _confirmation(found: Confirmation, level: float, folder: Path) -> str:
+    fresh = found.fit.responses
+    write_csv(found.item_fit.assign(item_id=fresh.item_ids)[["item_id", *found.item_fit]], folder / "confirmation.csv")
+    misfits = int((found.item_fit["p_holm"] < level).sum())
+    dependent = int((found.dependence["p_holm"] < level).sum())
     overall, details = found.overall, found.fit.details
     return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, parameters held: mean ability
 {details["population_mean"][0]:.2f}, standard deviation {details["population_sd"][0]:.2f}; M2 = {overall.m2:.1f} with
@@ -236,39 +230,26 @@ def _confirmation(one: Built, folder: Path, fresh: ResponseMatrix) -> str:
 {overall.tli:.3f}, CFI {overall.cfi:.3f}; {misfits} items misfit, {dependent} pairs are dependent."""
 
 
-def _comparison(one: Built, folder: Path, subjects: pd.DataFrame) -> str:
-    fit = one.scale.fit
-    ids = fit.responses.subject_ids
-    known = subjects.reindex(ids)
-    parts = []
-    for what, values in (("raw score", fit.responses.values.sum(1)), ("ability", fit.ability)):
-        series = pd.Series(values.astype(float), index=ids)
-        name = what.replace(" ", "_")
-        if "group" in known:
-            table = groups.group_tests(series, known["group"])
-            write_csv(table, folder / f"groups_{name}.csv")
+def _comparisons(tables: dict[str, pd.DataFrame], folder: Path) -> str:
+    parts = ["**Groups and covariates.**"]
+    for name, table in tables.items():
+        write_csv(table, folder / f"{name}.csv")
+        kind, _, what = name.partition("_")
+        what = what.replace("_", " ")
+        if kind == "groups":
+            header = [f"{what}: test", "groups", "difference", "statistic", "df", "p"]
             rows = [
-                [
-                    row.test,
-                    row.groups,
-                    _number(row.difference),
-                    _number(row.statistic),
-                    row.degrees_of_freedom,
-                    _p(row.p_value),
-                ]
-                for row in table.itertuples()
+                [r.test, r.groups, _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(r.p_value)]
+                for r in table.itertuples()
             ]
-            parts.append(markdown.table([f"{what}: test", "groups", "difference", "statistic", "df", "p"], rows))
-        covariates = known.iloc[:, 1:].drop(columns="group", errors="ignore")
-        if covariates.shape[1]:
-            table = groups.regression(series, covariates)
-            write_csv(table, folder / f"regression_{name}.csv")
+        else:
+            header = [f"{what}: term", "coefficient", "standard error", "t", "p"]
             rows = [
-                [row.term, f"{row.coefficient:.3f}", f"{row.standard_error:.3f}", f"{row.t:.2f}", _p(row.p_value)]
-                for row in table.itertuples()
+                [r.term, f"{r.coefficient:.3f}", f"{r.standard_error:.3f}", f"{r.t:.2f}", _p(r.p_value)]
+                for r in table.itertuples()
             ]
-            parts.append(markdown.table([f"{what}: term", "coefficient", "standard error", "t", "p"], rows))
-    return "\n\n".join(["**Groups and covariates.**", *parts])
+        parts.append(markdown.table(header, rows))
+    return "\n\n".join(parts)
 
 
 def _summary(name: str, one: Built) -> dict[str, Any]:
@@ -276,8 +257,8 @@ def _summary(name: str, one: Built) -> dict[str, Any]:
         "group": name,
         "num_subjects": one.responses.num_subjects,
         "num_items": one.responses.num_items,
-        "num_retained": 0 if one.scale is None else one.scale.fit.responses.num_items,
-        "no_scale": no_scale(one) or None,
+        "num_retained": one.num_retained,
+        "no_scale": one.no_scale or None,
         "mean_percent_correct": float(np.mean(percent_correct(one.responses.values, axis=0))),
         "eigenvalue_ratio": one.eigenvalue_ratio,
         "factors_by_parallel_analysis": one.eigenvalues.num_factors,

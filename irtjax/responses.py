@@ -67,6 +67,10 @@ class ResponseMatrix:
         """I."""
         return self.values.shape[1]
 
+    def choose_items(self, chosen: np.ndarray) -> "ResponseMatrix":
+        """The responses to some of the items, by a mask (I,) or by positions."""
+        return ResponseMatrix(self.values[:, chosen], self.subject_ids, self.item_ids[chosen])
+
 
 def counts(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix.
@@ -102,6 +106,34 @@ def require_estimable(responses: ResponseMatrix) -> None:
                 f"{what} {str(empty[0])!r} has no responses (1 of {empty.size} such): "
                 f"remove every {what} without responses"
             )
+
+
+def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMatrix:
+    """A matrix in which nothing is missing.
+
+    Args:
+        responses: complete or not.
+        missing: what becomes of missing answers: "refuse", grade them as "wrong", or "drop" the subjects that have any.
+
+    Raises:
+        InputError: an answer is missing and that is refused, or every subject has one.
+    """
+    gaps = responses.values == MISSING
+    if not gaps.any():
+        return responses
+    if missing == "wrong":
+        return dataclasses.replace(responses, values=np.where(gaps, 0, responses.values).astype(np.int8))
+    whole = ~gaps.any(axis=1)
+    j, i = np.argwhere(gaps)[0]
+    first = f"subject '{responses.subject_ids[j]}' did not answer item '{responses.item_ids[i]}'"
+    if missing == "drop":
+        if not whole.any():
+            raise InputError(f"no subject answered every item, so that none is left: {first}")
+        return ResponseMatrix(responses.values[whole], responses.subject_ids[whole], responses.item_ids)
+    raise InputError(
+        f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
+        "grade missing answers as wrong or drop these subjects (missing=wrong or missing=drop)"
+    )
 
 
 def grade(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 from conftest import matrix
 
 from irtjax import InputError, ResponseMatrix, grade
-from irtjax.responses import concatenate_items, percent_correct, require_estimable
+from irtjax.responses import completed, concatenate_items, percent_correct, require_estimable
 
 VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
 
@@ -22,6 +22,28 @@ def test_subjects_and_items_without_responses_are_named():
         require_estimable(matrix(np.array([[0, 1], [-1, -1]])))
     with pytest.raises(InputError, match=r"item 'i0' has no responses \(1 of 2"):
         require_estimable(matrix(np.array([[-1, -1, 1], [-1, -1, 0]])))
+
+
+def test_missing_answers_are_graded_as_wrong_or_their_subjects_dropped_or_refused():
+    values = np.array([[1, 0, 1], [0, -1, 1], [1, 1, 0]], np.int8)
+    responses = ResponseMatrix(values, ["s", "t", "u"], ["a", "b", "c"])
+    np.testing.assert_array_equal(completed(responses, "wrong").values, [[1, 0, 1], [0, 0, 1], [1, 1, 0]])
+    dropped = completed(responses, "drop")
+    np.testing.assert_array_equal(dropped.values, values[[0, 2]])
+    assert dropped.subject_ids.tolist() == ["s", "u"]
+    assert completed(dropped) is dropped
+    with pytest.raises(
+        InputError, match=r"subject 't' did not answer item 'b' \(1 of 3 subjects have missing answers\)"
+    ):
+        completed(responses)
+    with pytest.raises(InputError, match="no subject answered every item"):
+        completed(matrix(VALUES), "drop")
+
+
+def test_some_of_the_items():
+    chosen = matrix(VALUES).choose_items(np.array([2, 0]))
+    np.testing.assert_array_equal(chosen.values, VALUES[:, [2, 0]])
+    assert chosen.item_ids.tolist() == matrix(VALUES).item_ids[[2, 0]].tolist()
 
 
 def test_grading_by_hand():

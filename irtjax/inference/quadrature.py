@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+LONG = 60  # items from which on twice as many nodes are needed, posteriors being narrow
+
 
 class Quadrature(NamedTuple):
     """Nodes (Q, D) of a standard normal population and the logarithms (Q,) of their weights, which sum to 1."""
@@ -23,3 +25,8 @@ def rectangular(num_nodes: int = 61, bound: float = 6.0, dims: int = 1) -> Quadr
     nodes = np.array(list(itertools.product(line, repeat=dims)))
     log_weights = -0.5 * (nodes**2).sum(axis=1)
     return Quadrature(nodes, log_weights - np.logaddexp.reduce(log_weights))
+
+
+def of_test(num_items: int) -> Quadrature:
+    """Nodes for sums over the abilities of what a test of so many items says."""
+    return rectangular(61 if num_items < LONG else 121)

@@ -8,10 +8,9 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.inference import Fit
 from irtjax.inference.mml import fit_mml
-from irtjax.inference.quadrature import Quadrature
+from irtjax.inference.quadrature import Quadrature, of_test
 from irtjax.responses import ResponseMatrix
 from irtjax.scale.dependence import pair_dependence
-from irtjax.scale.elimination import nodes_for, subset
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import OverallFit, overall_fit
@@ -47,17 +46,20 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     missing = [item for item in wanted if item not in set(fresh.item_ids.tolist())]
     if missing:
         raise InputError(f"no responses to item '{missing[0]}' of the scale (1 of {len(missing)} such)")
-    responses = subset(fresh, np.isin(fresh.item_ids, wanted))
+    responses = fresh.choose_items(np.isin(fresh.item_ids, wanted))
     fit = fit_mml(responses, "2pl", anchors=items)
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))
     pairs = pair_dependence(responses.values, fit.parameters, nodes)
     return Confirmation(
-        fit, overall_fit(fit), fits.assign(p_holm=holm(fits["p_value"])), pairs.assign(p_holm=holm(pairs["p_value"]))
+        fit,
+        overall_fit(fit, held=True),
+        fits.assign(p_holm=holm(fits["p_value"])),
+        pairs.assign(p_holm=holm(pairs["p_value"])),
     )
 
 
 def _of_population(fit: Fit) -> Quadrature:
-    standard = nodes_for(fit.responses.num_items)
+    standard = of_test(fit.responses.num_items)
     mean, sd = fit.details["population_mean"][0], fit.details["population_sd"][0]
     return standard._replace(nodes=mean + sd * standard.nodes)

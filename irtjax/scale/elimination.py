@@ -10,7 +10,7 @@ from scipy.stats import norm
 from irtjax.errors import InputError
 from irtjax.inference import Fit
 from irtjax.inference.mml import fit_mml
-from irtjax.inference.quadrature import Quadrature, rectangular
+from irtjax.inference.quadrature import of_test
 from irtjax.responses import ResponseMatrix
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
@@ -20,7 +20,6 @@ from irtjax.scale.rotation import communalities
 REMOVAL_COLUMNS = ["item_id", "round", "reason", "statistic", "p_value", "partner"]
 TRIPLETS = 1000  # that are told of; there are millions on a long test
 LEAST = 4  # items that a scale must have for its fit to be tested
-LONG = 60  # items from which on twice as many nodes are needed, posteriors being narrow
 
 
 class TooFewItems(InputError):
@@ -66,9 +65,20 @@ class Scale:
     triplets: pd.DataFrame
 
 
-def nodes_for(num_items: int) -> Quadrature:
-    """Nodes for the moments of a test of so many items."""
-    return rectangular(61 if num_items < LONG else 121)
+def before_fitting(responses: ResponseMatrix, expert: Collection[str] = ()) -> pd.DataFrame:
+    """Removals that no fit is needed for: of items removed by reading, and of those answered alike by all.
+
+    Raises:
+        InputError: an id that is not there.
+    """
+    unknown = sorted(set(expert) - set(responses.item_ids.tolist()))
+    if unknown:
+        raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
+    by_reading = np.isin(responses.item_ids, list(expert))
+    alike = np.isin(responses.values.mean(0), (0, 1)) & ~by_reading
+    rows = [_removal(item, 0, "by reading") for item in responses.item_ids[by_reading]]
+    rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
+    return pd.DataFrame(rows, columns=REMOVAL_COLUMNS)
 
 
 def eliminate(
@@ -102,21 +112,14 @@ def eliminate(
         InputError: an id that is not there.
         TooFewItems: fewer than four items are left.
     """
-    check_expert(responses, expert)
-    removals = [_removal(item, 0, "by reading") for item in responses.item_ids if item in set(expert)]
-    share = responses.values.mean(0)
-    removals += [
-        _removal(item, 0, "answered alike by all")
-        for item, right in zip(responses.item_ids, share, strict=True)
-        if right in (0, 1) and item not in set(expert)
-    ]
+    removals = before_fitting(responses, expert).to_dict("records")
     number = 0
     while True:
         gone = {removal["item_id"] for removal in removals}
         if responses.num_items - len(gone) < LEAST:
             message = f"{responses.num_items - len(gone)} items are left after round {number}, a scale needs {LEAST}"
             raise TooFewItems(message, pd.DataFrame(removals, columns=REMOVAL_COLUMNS))
-        left = subset(responses, ~np.isin(responses.item_ids, list(gone)))
+        left = responses.choose_items(~np.isin(responses.item_ids, list(gone)))
         number += 1
         on_round(number, left.num_items)
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
@@ -124,12 +127,12 @@ def eliminate(
         removed = _flat(fit, rules, number)
         fits = pairs = None
         if not removed:
-            pairs = pair_dependence(left.values, fit.parameters, nodes_for(left.num_items))
+            pairs = pair_dependence(left.values, fit.parameters, of_test(left.num_items))
             pairs = pairs.assign(p_holm=holm(pairs["p_value"]))
             removed = _dependent(fit, pairs, rules, number)
         if not removed:
             num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
-            fits = item_fit(left.values, fit.parameters, nodes_for(left.num_items), num_free)
+            fits = item_fit(left.values, fit.parameters, of_test(left.num_items), num_free)
             fits = fits.assign(p_holm=holm(fits["p_value"]))
             removed = _misfit(fit, fits, rules, number)
         if not removed:
@@ -139,25 +142,9 @@ def eliminate(
 
 
 def _triplets(values: np.ndarray, fit: Fit) -> pd.DataFrame:
-    table = triplet_dependence(values, fit.parameters, nodes_for(values.shape[1]))
+    table = triplet_dependence(values, fit.parameters, of_test(values.shape[1]))
     table = table.assign(p_holm=holm(table["p_value"]))
     return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
-
-
-def check_expert(responses: ResponseMatrix, expert: Collection[str]) -> None:
-    """Refuses ids of items that are not there.
-
-    Raises:
-        InputError: names the first.
-    """
-    unknown = sorted(set(expert) - set(responses.item_ids.tolist()))
-    if unknown:
-        raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
-
-
-def subset(responses: ResponseMatrix, chosen: np.ndarray) -> ResponseMatrix:
-    """The responses to some of the items."""
-    return ResponseMatrix(responses.values[:, chosen], responses.subject_ids, responses.item_ids[chosen])
 
 
 def _removal(item, number, reason, statistic=np.nan, p_value=np.nan, partner="") -> dict:

@@ -8,7 +8,38 @@ import statsmodels.api as sm
 from scipy.stats import f_oneway, ttest_ind
 
 from irtjax.errors import InputError
+from irtjax.inference import Fit
 from irtjax.scale.multiple_tests import holm
+
+
+def compare(fit: Fit, subjects: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Raw scores and abilities of the subjects of a scale, by group and by covariates.
+
+    Args:
+        fit: of the scale.
+        subjects: by subject id: a column `group`, and covariates; one of them may lack. Subjects of the scale that have
+            no row are left out.
+
+    Returns:
+        `groups_raw_score`, `groups_ability` (see `group_tests`), `regression_raw_score`, `regression_ability` (see
+        `regression`), as far as there are groups or covariates.
+
+    Raises:
+        InputError: no subject of the scale has a row, or see `group_tests` and `regression`.
+    """
+    ids = fit.responses.subject_ids
+    if not np.isin(ids, subjects.index.to_numpy(str)).any():
+        raise InputError(f"no row for any of the {len(ids)} subjects, such as '{ids[0]}': compare the ids")
+    known = subjects.reindex(ids)
+    covariates = known.drop(columns="group", errors="ignore")
+    tables = {}
+    for name, values in (("raw_score", fit.responses.values.sum(1)), ("ability", fit.ability)):
+        series = pd.Series(values.astype(float), index=ids)
+        if "group" in known:
+            tables[f"groups_{name}"] = group_tests(series, known["group"])
+        if covariates.shape[1]:
+            tables[f"regression_{name}"] = regression(series, covariates)
+    return tables
 
 
 def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
@@ -28,7 +59,7 @@ def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
     known = values.notna() & group.notna()
     parts = {name: part.to_numpy(float) for name, part in values[known].groupby(group[known].astype(str))}
     if len(parts) < 2:
-        raise InputError(f"{len(parts)} groups of subjects with values, expected at least two")
+        raise InputError(f"groups of subjects to compare: {len(parts)}, at least two are needed")
     for name, part in parts.items():
         if len(part) < 2:
             raise InputError(f"group '{name}' has {len(part)} subject: at least two are needed to compare it")

@@ -59,9 +59,7 @@ def collapse(table: np.ndarray) -> np.ndarray:
     while len(rows) > 1 and at < len(rows):
         if rows[at][0] == 1:
             _join(rows, at, at + 1 if at + 1 < len(rows) else at - 1)
-            at = min(at, len(rows) - 1) if at + 1 <= len(rows) else at
-        else:
-            at += 1
+        at += 1  # what was joined has two or more
     while len(rows) > 1:
         sparse = [k for k, (n, _, right) in enumerate(rows) if min(right, n - right) < SMALLEST_EXPECTED]
         if not sparse:

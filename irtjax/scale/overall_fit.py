@@ -64,7 +64,7 @@ def _unflat(flat: np.ndarray, num_items: int) -> _Margins:
     return _Margins(flat[:num_items], two + two.T)
 
 
-def overall_fit(fit: Fit, model: str | Sequence[str] | None = None) -> OverallFit:
+def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool = False) -> OverallFit:
     """M2 of a fit (Maydeu-Olivares and Joe 2005, 2006) and the indices that follow from it.
 
         M2 = J (p - π)' [Ξ⁻¹ - Ξ⁻¹ Δ (Δ' Ξ⁻¹ Δ)⁻¹ Δ' Ξ⁻¹] (p - π)
@@ -75,9 +75,9 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None) -> OverallFi
     nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
 
     Args:
-        fit: by MML, of one or more dimensions; with anchors only if all items are, so that it is the population's mean
-            and standard deviation that were estimated.
+        fit: by MML, of one or more dimensions.
         model: as it was given to the fit, where that was one type an item.
+        held: all items were anchors, so that it is the population's mean and standard deviation that were estimated.
 
     Raises:
         InputError: missing answers, or fewer margins than parameters.
@@ -88,7 +88,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None) -> OverallFi
     right = (values == 1).astype(float)
     num_subjects, num_items = right.shape
     items, dims = _of_standard_population(fit), fit.parameters.slope.shape[1]
-    if fit.num_parameters == 2 * dims and num_items > 2 * dims:
+    if held:
         design = _of_population(np.asarray(fit.parameters.slope))
     else:
         types = ["1pl" if kind == "rasch" else kind for kind in item_types(model or fit.model, num_items)]

@@ -18,6 +18,7 @@ MOST_EIGENVALUES = 15
 PER_ROW = 6
 BIN = 0.25  # logits
 MOST_NAMES = 60
+LONGEST_NAME = 20
 BLUE, ORANGE, GREEN = COLOURS[:3]
 
 
@@ -75,7 +76,7 @@ def item_curves(
     figure.supxlabel("ability", fontsize=10)
     figure.supylabel("probability of a right answer", fontsize=10)
     some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
-    figure.suptitle(f"{title}{some}: model (colour), responses (grey, 95% band)", fontsize=11)
+    figure.suptitle(f"{title}{some}; model in colour, responses in grey with a 95% band", fontsize=11)
     return plain(figure)
 
 
@@ -136,15 +137,16 @@ def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str]
         place[members] = np.arange(len(members))
     named = len(names) <= MOST_NAMES
     columns = place.max() + 1
-    width = 1.3 * columns if named else 3.5
+    shown = [_short(name, LONGEST_NAME) for name in names]
+    width = (0.2 + 0.055 * max(map(len, shown))) * columns if named else 3.5  # inches
     figure = Figure(figsize=(2.6 + width, 1.0 + 0.2 * len(bins)))
     people, items = figure.subplots(1, 2, sharey=True, width_ratios=(2, max(width, 2)))
     people.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)
     people.invert_xaxis()
     people.set(xlabel="number", ylabel="ability and difficulty (logits)", title="subjects")
     if named:  # in rows, where names do not overlap
-        for x, row, name in zip(place, level, names, strict=True):
-            items.text(x, bins[row] + BIN / 2, _short(name, 20), fontsize=7, va="center", color=ORANGE)
+        for x, row, name in zip(place, level, shown, strict=True):
+            items.text(x, bins[row] + BIN / 2, name, fontsize=7, va="center", color=ORANGE)
         items.set(title="items", xlim=(-0.05, columns), xticks=[])
     else:
         items.hist(difficulty, bins=bins, orientation="horizontal", color=ORANGE, alpha=0.8)

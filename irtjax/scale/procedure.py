@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses import MISSING, ResponseMatrix
+from irtjax.responses import ResponseMatrix, completed, percent_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
@@ -39,6 +39,7 @@ class Built:
 
     Attributes:
         responses: of all items.
+        options: what the user decided.
         eigenvalues: with parallel analysis; of the items not removed by reading.
         factors: one against two; None where not asked for.
         loadings: a row an item: unrotated, oblimin, varimax and target-rotated loadings, communality; None as above.
@@ -46,9 +47,11 @@ class Built:
         removals: what was removed and why, see `irtjax.scale.elimination.Scale`.
         scale: what is retained; None where there is more than one dimension, or too few items are left.
         overall: fit of the scale.
+        no_scale: why there is none; empty where there is one.
     """
 
     responses: ResponseMatrix
+    options: Options
     eigenvalues: ParallelAnalysis
     factors: Factors | None
     loadings: pd.DataFrame | None
@@ -56,18 +59,25 @@ class Built:
     removals: pd.DataFrame
     scale: Scale | None
     overall: OverallFit | None
+    no_scale: str = ""
 
     @property
     def eigenvalue_ratio(self) -> float:
         """First over second eigenvalue."""
         return float(self.eigenvalues.observed[0] / self.eigenvalues.observed[1])
 
+    @property
+    def num_retained(self) -> int:
+        """Items of the scale."""
+        return 0 if self.scale is None else self.scale.fit.responses.num_items
+
     def decisions(self) -> pd.DataFrame:
-        """One row an input item: `item_id, retained, reason, round, statistic, p_value, partner`."""
+        """One row an input item: `item_id, retained, reason, round, statistic, p_value, partner, percent_correct`."""
         table = pd.DataFrame({"item_id": self.responses.item_ids}).merge(self.removals, on="item_id", how="left")
         table.insert(1, "retained", (table["reason"].isna() & (self.scale is not None)).astype(int))
         left = table["reason"].isna() & (table["retained"] == 0)
         table.loc[left, "reason"] = "no scale"
+        table["percent_correct"] = percent_correct(self.responses.values, axis=0)
         return table.fillna({"reason": "", "partner": ""}).astype({"round": "Int64"})
 
 
@@ -77,16 +87,14 @@ def build(
     """Builds a scale.
 
     Args:
-        responses: complete.
+        responses: complete, see `irtjax.responses.completed`.
         options: what a user may decide.
         on_step: called with a few words on what is being done.
 
     Raises:
         InputError: missing answers, or too few items.
     """
-    require_complete(responses)
-    elimination.check_expert(responses, options.expert)
-    usable = _usable(responses, options.expert)
+    usable, removals = usable_items(responses, options.expert)
     on_step("eigenvalues")
     eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
     factors = loadings = None
@@ -97,8 +105,11 @@ def build(
     on_step("guessing")
     guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
     guessed.insert(0, "item_id", usable.item_ids)
-    removals, scale, overall = pd.DataFrame(columns=elimination.REMOVAL_COLUMNS), None, None
-    if eigenvalues.observed[0] >= options.eigenvalue_ratio * eigenvalues.observed[1]:
+    scale = overall = None
+    no_scale = ""
+    if (ratio := eigenvalues.observed[0] / eigenvalues.observed[1]) < options.eigenvalue_ratio:
+        no_scale = f"several dimensions: the first eigenvalue is {ratio:.1f} times the second"
+    else:
         has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
         try:
             scale = elimination.eliminate(
@@ -110,34 +121,25 @@ def build(
             )
             removals = scale.removals
         except TooFewItems as error:
-            removals = error.removals
+            removals, no_scale = error.removals, str(error)
     if scale is not None:
         on_step("overall fit")
         overall = overall_fit(scale.fit, scale.types)
-    return Built(responses, eigenvalues, factors, loadings, guessed, removals, scale, overall)
+    return Built(responses, options, eigenvalues, factors, loadings, guessed, removals, scale, overall, no_scale)
 
 
-def require_complete(responses: ResponseMatrix) -> None:
-    """Refuses missing answers.
+def usable_items(responses: ResponseMatrix, expert: Collection[str] = ()) -> tuple[ResponseMatrix, pd.DataFrame]:
+    """The responses to items that correlations can be had of, and the removals of the others.
 
     Raises:
-        InputError: names the first.
+        InputError: missing answers, too few items, or an id of `expert` that is not there.
     """
-    if (responses.values == MISSING).any():
-        j, i = np.argwhere(responses.values == MISSING)[0]
-        raise InputError(
-            f"subject '{responses.subject_ids[j]}' did not answer item '{responses.item_ids[i]}': a scale is built "
-            "from complete responses; remove such subjects or items, or grade missing answers as wrong"
-        )
-
-
-def _usable(responses: ResponseMatrix, expert: Collection[str]) -> ResponseMatrix:
-    """The items that correlations can be had of."""
-    share = responses.values.mean(0)
-    usable = (share > 0) & (share < 1) & ~np.isin(responses.item_ids, list(expert))
+    responses = completed(responses)
+    removals = elimination.before_fitting(responses, expert)
+    usable = ~np.isin(responses.item_ids, removals["item_id"].to_numpy(str))
     if usable.sum() < LEAST:
-        raise InputError(f"{usable.sum()} items with right and wrong answers, a scale needs {LEAST}")
-    return elimination.subset(responses, usable)
+        raise InputError(f"{usable.sum()} items to be tested that have right and wrong answers, a scale needs {LEAST}")
+    return responses.choose_items(usable), removals
 
 
 def loadings_table(factors: Factors, item_ids: Collection[str]) -> pd.DataFrame:

@@ -113,6 +113,8 @@ def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
     assert (table.retained == 0).all()
     assert "several dimensions" in (tmp_path / "out" / "report.md").read_text()
     assert not (tmp_path / "out" / "items.csv").exists()
+    assert table.reason.tolist() == ["no scale"] * NUM_ITEMS
+    assert table.percent_correct.between(0.1, 0.9).all()
     scree = pd.read_csv(tmp_path / "out" / "eigenvalues.csv")
     assert (scree.eigenvalue > scree.noise).sum() == 2
 
@@ -126,13 +128,17 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     twice = pd.read_csv(files / "items.csv")
     pd.concat([twice, twice.head(1)]).to_csv(tmp_path / "twice.csv", index=False)
     items = f"--items={files}/items.csv"
+    small = pd.read_csv(files / "items.csv").assign(group=["a"] * 21 + ["b"] * 3)
+    small.to_csv(tmp_path / "small.csv", index=False)
     cases = [
         ([], "Flag --responses must have a value"),
         ([f"--responses={tmp_path}/missing.csv"], "subject 's3' did not answer item 'i04'"),
+        ([f"--responses={tmp_path}/missing.csv", "--missing=no"], "flag --missing=no: value should be one of"),
+        ([responses, f"--items={tmp_path}/small.csv"], "items of group 'b': 3 items to be tested"),
         ([responses, "--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
         ([responses, f"--items={tmp_path}/few.csv"], "few.csv: no row for item 'i20' of"),
         ([responses, f"--items={tmp_path}/twice.csv"], "twice.csv: item 'i00' is there twice"),
-        ([responses, items, "--group_column=kind"], "no column kind: name one of item, group, gold_label"),
+        ([responses, items, "--group_column=kind"], "no column kind: name one of group, gold_label"),
         ([responses, "--expert_drop=i99"], "--expert_drop: item 'i99' is not in"),
         ([responses, "--ability_range=2,-2"], "--ability_range=2,-2: expected two numbers, the lower first"),
         ([responses, f"--answers={files}/answers.csv"], "--answers needs --items with a column of gold labels"),

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from references import matrix, simulated
 from scipy.stats import linregress
 
+import irtjax
 from irtjax import InputError
-from irtjax.scale.groups import group_tests, regression
+from irtjax.scale.groups import compare, group_tests, regression
 
 RNG = np.random.default_rng(0)
 
@@ -45,8 +47,25 @@ def test_regression_is_that_of_one_predictor_and_codes_categories():
     assert both["term"].tolist() == ["const", "x", "who_b"]
 
 
+def test_scores_and_abilities_are_compared_by_subject_id():
+    theta = np.repeat([-1.0, 1.0], 100)
+    fit = irtjax.fit(matrix(simulated(0, np.full(6, 1.5), np.linspace(-1, 1, 6), theta=theta)), "2pl")
+    who = pd.Index([f"s{j}" for j in range(200)])
+    subjects = pd.DataFrame({"group": np.repeat(["low", "high"], 100), "age": RNG.normal(40, 9, 200)}, index=who)
+    tables = compare(fit, subjects.sample(frac=1, random_state=0))
+    assert list(tables) == ["groups_raw_score", "regression_raw_score", "groups_ability", "regression_ability"]
+    values = fit.responses.values.sum(axis=1)
+    difference = values[100:].mean() - values[:100].mean()
+    assert tables["groups_raw_score"]["difference"][0] == pytest.approx(difference)
+    assert tables["groups_ability"]["difference"][0] > 1
+    assert tables["regression_ability"]["p_value"][1] > 0.01
+    assert list(compare(fit, subjects[["group"]])) == ["groups_raw_score", "groups_ability"]
+    with pytest.raises(InputError, match="no row for any of the 200 subjects, such as 's0': compare the ids"):
+        compare(fit, subjects.set_axis(who + "x"))
+
+
 def test_what_cannot_be_compared():
-    with pytest.raises(InputError, match="1 groups of subjects with values"):
+    with pytest.raises(InputError, match="groups of subjects to compare: 1, at least two"):
         group_tests(pd.Series([1.0, 2.0]), pd.Series(["a", "a"]))
     with pytest.raises(InputError, match="group 'b' has 1 subject"):
         group_tests(pd.Series([1.0, 2.0, 3.0]), pd.Series(["a", "a", "b"]))
