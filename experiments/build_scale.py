@@ -54,6 +54,7 @@ _RATIO = flags.DEFINE_float(
     "eigenvalue_ratio", 3.0, "first over second eigenvalue that one scale needs; 0 for any", lower_bound=0
 )
 _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
+_GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; if not, all get 2PL curves")
 _SHORT_FORM = flags.DEFINE_integer("short_form", 10, "items of the short form", lower_bound=1)
 _RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
 _FRESH = flags.DEFINE_string("fresh", None, "responses of other subjects, to confirm the scale on")
@@ -80,7 +81,7 @@ def main() -> None:
     wanted = {}
     for name, part in parts.items():
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
-        wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value)
+        wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
             usable_items(part, drop)  # of all groups before the first is built
     directory = writable_directory(_OUTPUT_DIR.value)

@@ -71,7 +71,7 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
         pd.DataFrame({"number": numbers, "eigenvalue": eigenvalues.observed, "noise": eigenvalues.noise}),
         folder / "eigenvalues.csv",
     )
-    plots.save(pictures.scree(eigenvalues, f"{name}: eigenvalues"), folder / "scree.png")
+    plots.save(pictures.scree(eigenvalues, f"{name}: tetrachoric correlations"), folder / "scree.png")
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
     above = f"{eigenvalues.num_factors} above those of independent items"
     text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
@@ -103,6 +103,8 @@ in `loadings.csv`."""
 
 
 def _guessing(one: Built, folder: Path) -> str:
+    if one.guessing is None:
+        return "**Guessing.** Not tested; all items get a 2PL curve."
     write_csv(one.guessing, folder / "guessing.csv")
     significant = one.guessing[one.guessing["p_holm"] < one.options.rules.level]
     if significant.empty:

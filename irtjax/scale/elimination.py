@@ -17,7 +17,7 @@ from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.rotation import communalities
 
-REMOVAL_COLUMNS = ["item_id", "round", "reason", "statistic", "p_value", "partner"]
+REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
 TRIPLETS = 1000  # that are told of; there are millions on a long test
 LEAST = 4  # items that a scale must have for its fit to be tested
 
@@ -50,7 +50,7 @@ class Scale:
     Attributes:
         fit: of the retained items.
         types: their models, "2pl" or "3pl".
-        removals: a row a removed item in the order of removal: `item_id`, `round`, `reason`, `statistic`, `p_value`
+        removals: a row a removed item in the order of removal: `item_id`, `reason`, `round`, `statistic`, `p_value`
             (adjusted), `partner` (the other item of a dependent pair).
         item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
         dependence: of their pairs, see `irtjax.scale.dependence`, with `p_holm`.

@@ -32,7 +32,7 @@ def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
     axis.plot(
         at, eigenvalues.noise[:number], "s--", color=ORANGE, markersize=4, label="independent items, 95% quantile"
     )
-    axis.set(title=title, xlabel="eigenvalue", ylabel="of the tetrachoric correlations", ylim=(0, None))
+    axis.set(title=title, xlabel="number", ylabel="eigenvalue", ylim=(0, None))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend(frameon=False)
     return plain(figure)
@@ -138,7 +138,7 @@ def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str]
     named = len(names) <= MOST_NAMES
     columns = place.max() + 1
     shown = [_short(name, LONGEST_NAME) for name in names]
-    width = (0.2 + 0.055 * max(map(len, shown))) * columns if named else 3.5  # inches
+    width = (0.3 + 0.055 * max(map(len, shown))) * columns if named else 3.5  # inches
     figure = Figure(figsize=(2.6 + width, 1.0 + 0.2 * len(bins)))
     people, items = figure.subplots(1, 2, sharey=True, width_ratios=(2, max(width, 2)))
     people.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)

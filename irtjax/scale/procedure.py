@@ -24,6 +24,7 @@ class Options:
         expert: ids of items removed by reading.
         seed: of the parallel analysis.
         factors: whether one and two factors are fitted.
+        guessing: whether items are tested for guessing; otherwise all have 2PL curves.
     """
 
     rules: Rules = dataclasses.field(default_factory=Rules)
@@ -31,6 +32,7 @@ class Options:
     expert: tuple[str, ...] = ()
     seed: int = 0
     factors: bool = True
+    guessing: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Built:
         eigenvalues: with parallel analysis; of the items not removed by reading.
         factors: one against two; None where not asked for.
         loadings: a row an item: unrotated, oblimin, varimax and target-rotated loadings, communality; None as above.
-        guessing: a row an item, see `irtjax.scale.guessing`.
+        guessing: a row an item, see `irtjax.scale.guessing`; None where not asked for.
         removals: what was removed and why, see `irtjax.scale.elimination.Scale`.
         scale: what is retained; None where there is more than one dimension, or too few items are left.
         overall: fit of the scale.
@@ -55,7 +57,7 @@ class Built:
     eigenvalues: ParallelAnalysis
     factors: Factors | None
     loadings: pd.DataFrame | None
-    guessing: pd.DataFrame
+    guessing: pd.DataFrame | None
     removals: pd.DataFrame
     scale: Scale | None
     overall: OverallFit | None
@@ -102,15 +104,17 @@ def build(
         on_step("one and two factors")
         factors = dimensionality.compare_factors(usable)
         loadings = loadings_table(factors, usable.item_ids)
-    on_step("guessing")
-    guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
-    guessed.insert(0, "item_id", usable.item_ids)
+    guessed, has_guessing = None, frozenset()
+    if options.guessing:
+        on_step("guessing")
+        guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
+        guessed.insert(0, "item_id", usable.item_ids)
+        has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
     scale = overall = None
     no_scale = ""
     if (ratio := eigenvalues.observed[0] / eigenvalues.observed[1]) < options.eigenvalue_ratio:
         no_scale = f"several dimensions: the first eigenvalue is {ratio:.1f} times the second"
     else:
-        has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
         try:
             scale = elimination.eliminate(
                 responses,

@@ -107,11 +107,14 @@ def test_every_group_has_its_files_and_pictures(finished):
 
 
 def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
-    result = run(f"--responses={files}/responses.csv", "--nofactors", f"--output_dir={tmp_path}/out", module=MODULE)
+    flags = f"--responses={files}/responses.csv", "--nofactors", "--noguessing", f"--output_dir={tmp_path}/out"
+    result = run(*flags, module=MODULE)
     assert result.returncode == 0, result.stderr
     table = pd.read_csv(tmp_path / "out" / "scale.csv")
     assert (table.retained == 0).all()
-    assert "several dimensions" in (tmp_path / "out" / "report.md").read_text()
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "several dimensions" in report
+    assert "**Guessing.** Not tested" in report
     assert not (tmp_path / "out" / "items.csv").exists()
     assert table.reason.tolist() == ["no scale"] * NUM_ITEMS
     assert table.percent_correct.between(0.1, 0.9).all()
