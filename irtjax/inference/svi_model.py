@@ -60,7 +60,7 @@ PRIORS: dict[str, PriorFunction] = {"vague": vague, "hierarchical": hierarchical
 def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constraints.Constraint]:
     """The sites that a prior function draws for itself, and their supports."""
     with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
-        priors(model)
+        jax.eval_shape(lambda: priors(model))  # to draw from a gamma distribution takes seconds to compile
     return {name: site["fn"].support for name, site in trace.items() if site["type"] == "sample"}
 
 
