@@ -78,14 +78,11 @@ def main() -> None:
         print(f"recall {recall:.1%}; good items removed {false / good:.2%} ({false} of {good})")
     if _LONG.value:
         responses, _ = simulate(0, _LONG.value)
-        began = last = time.perf_counter()
+        began = time.perf_counter()
 
         def on_step(step: str) -> None:
-            nonlocal last
-            now = time.perf_counter()
             if not step.startswith("guessing,"):
-                print(f"  {now - began:6.1f} s  {step}", flush=True)
-            last = now
+                print(f"  {time.perf_counter() - began:6.1f} s  {step}", flush=True)
 
         build(responses, on_step=on_step)
         print(f"whole procedure, {SUBJECTS:,} × {_LONG.value}: {time.perf_counter() - began:.0f} s")

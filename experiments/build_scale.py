@@ -20,7 +20,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments import app, scale_report
+from experiments import app, scale_report, scale_sections
 from experiments.progress import steps
 from experiments.scale_sections import ShortForms, Told
 from irtjax import InputError, ResponseMatrix
@@ -32,6 +32,7 @@ from irtjax.scale.groups import compare
 from irtjax.scale.procedure import Options, build, usable_items
 
 ALL = "all"
+EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
@@ -46,12 +47,17 @@ _GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items:
 _ANSWERS = flags.DEFINE_string("answers", None, "CSV of the labels that people gave, to report their agreement")
 _GOLD_COLUMN = flags.DEFINE_string("gold_column", "gold_label", "column of --items with the gold labels, for --answers")
 _EXPERT_DROP = flags.DEFINE_list("expert_drop", [], "ids of items removed by reading, or a file with one a line")
-_LEVEL = flags.DEFINE_float("level", 0.05, "of all tests, after Holm's adjustment", lower_bound=0, upper_bound=1)
+_LEVEL = flags.DEFINE_float(
+    "level", 0.05, "of the tests of guessing, dependence and fit, after Holm's adjustment", lower_bound=0, upper_bound=1
+)
 _COMMUNALITY = flags.DEFINE_float(
     "communality", 0.15, "least share of variance explained", lower_bound=0, upper_bound=1
 )
 _RATIO = flags.DEFINE_float(
-    "eigenvalue_ratio", 3.0, "first over second eigenvalue that one scale needs; 0 for any", lower_bound=0
+    "eigenvalue_ratio",
+    3.0,
+    "first over second eigenvalue that one scale needs where both are above those of independent items; 0 for any",
+    lower_bound=0,
 )
 _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
 _GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; if not, all get 2PL curves")
@@ -68,13 +74,23 @@ _SEED = flags.DEFINE_integer("seed", 0, "of the parallel analysis", lower_bound=
 
 def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
-    responses = _complete(_RESPONSES.value)
+    for flag in (_LEVEL, _COMMUNALITY, _RATIO):
+        if not np.isfinite(flag.value):
+            raise InputError(f"--{flag.name}={flag.value}: expected a number")
+    responses = irtjax.read_responses(_RESPONSES.value)
+    reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
+    if reserved:
+        raise InputError(
+            f"{_RESPONSES.value}: item '{reserved[0]}' is named like a column of information.csv: rename it"
+        )
+    with app.naming(_RESPONSES.value):
+        responses = completed(responses, _MISSING.value)
     items = None if _ITEMS.value is None else read_table(_ITEMS.value, "item")
     groups = _groups(responses, items)
     expert = _expert(responses)
     low, high = _range()
-    subjects = None if _SUBJECTS.value is None else read_table(_SUBJECTS.value, "subject")
-    fresh = None if _FRESH.value is None else _complete(_FRESH.value)
+    subjects = _subjects(responses)
+    fresh = None if _FRESH.value is None else _fresh(responses)
     agreement = _agreement(items)
     rules = Rules(_LEVEL.value, _COMMUNALITY.value)
     parts = {name: responses.choose_items(groups == name) for name in dict.fromkeys(groups.tolist())}
@@ -83,7 +99,8 @@ def main() -> None:
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
         wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
-            usable_items(part, drop)  # of all groups before the first is built
+            usable_items(part, wanted[name])  # of all groups before the first is built
+    _check_folders(list(parts))
     directory = writable_directory(_OUTPUT_DIR.value)
     told = []
     for name, part in parts.items():
@@ -94,8 +111,9 @@ def main() -> None:
             with app.naming(_FRESH.value):
                 confirmed = confirm(fresh, built.scale.fit.items())
         if subjects is not None and built.scale is not None:
-            with app.naming(_SUBJECTS.value):
-                compared = compare(built.scale.fit, subjects)
+            fit = built.scale.fit
+            values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
+            compared = compare(values, fit.responses.subject_ids, subjects)
         told.append(Told(name, built, confirmed, compared))
     scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
 
@@ -104,22 +122,59 @@ def _naming(group: str) -> AbstractContextManager[None]:
     return app.naming(f"{_RESPONSES.value}, items of group '{group}'")
 
 
-def _complete(path: str) -> ResponseMatrix:
-    responses = irtjax.read_responses(path)
-    with app.naming(path):
-        return completed(responses, _MISSING.value)
+def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
+    """Of --subjects; whether they can be compared is found out before anything is fitted."""
+    if _SUBJECTS.value is None:
+        return None
+    subjects = read_table(_SUBJECTS.value, "subject")
+    with app.naming(_SUBJECTS.value):
+        compare({"raw_score": responses.values.sum(axis=1)}, responses.subject_ids, subjects)
+    return subjects
 
 
-def read_table(path: str, what: str) -> pd.DataFrame:
+def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
+    """Of --fresh, the items that the responses have too."""
+    fresh = irtjax.read_responses(_FRESH.value)
+    both = np.isin(fresh.item_ids, responses.item_ids)
+    if not both.any():
+        raise InputError(f"{_FRESH.value}: has no item of {_RESPONSES.value}: compare the ids")
+    with app.naming(_FRESH.value):
+        return completed(fresh.choose_items(both), _MISSING.value)
+
+
+def _check_folders(names: list[str]) -> None:
+    """Refuses groups whose folders would be one, and results in place of an input."""
+    taken = dict.fromkeys((*scale_report.FILES, ""))
+    for name in names if len(names) > 1 else []:
+        folder = scale_report.folder_name(name).lower()
+        if folder in taken or len(folder.encode()) > 200:
+            why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
+            raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
+        taken[folder] = name
+    results = {Path(_OUTPUT_DIR.value, file).resolve() for file in (*scale_report.FILES, *scale_sections.FILES)}
+    for flag in (_RESPONSES, _ITEMS, _ANSWERS, _FRESH, _SUBJECTS):
+        if flag.value is not None and Path(flag.value).resolve() in results:
+            raise InputError(f"--{flag.name}={flag.value} would be overwritten: choose another --output_dir")
+
+
+def read_table(path: str, what: str, kind: type | None = None) -> pd.DataFrame:
     """A CSV with ids in its first column, by id.
+
+    Args:
+        path: of the file.
+        what: the ids are of.
+        kind: of all columns; None to tell by what is in them.
 
     Raises:
         InputError: it cannot be read, or an id is there twice.
     """
     try:
-        table = pd.read_csv(path, dtype={0: str}).rename(columns=str)
+        # an id may be "NA"
+        columns = pd.read_csv(path, nrows=0).columns
+        empty = {column: [""] if at == 0 else EMPTY for at, column in enumerate(columns)}
+        table = pd.read_csv(path, dtype=kind or {0: str}, keep_default_na=False, na_values=empty).rename(columns=str)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
     ids = table.iloc[:, 0].astype(str)
     if ids.duplicated().any():
         raise InputError(f"{path}: {what} '{ids[ids.duplicated()].iloc[0]}' is there twice")
@@ -148,7 +203,11 @@ def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray
 def _expert(responses: ResponseMatrix) -> list[str]:
     given = _EXPERT_DROP.value
     if len(given) == 1 and Path(given[0]).is_file():
-        given = [line.strip() for line in Path(given[0]).read_text().splitlines() if line.strip()]
+        try:
+            given = Path(given[0]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"--expert_drop={given[0]}: cannot be read ({error})") from error
+    given = [item.strip() for item in given if item.strip()]
     unknown = [item for item in given if item not in set(responses.item_ids.tolist())]
     if unknown:
         raise InputError(f"--expert_drop: item '{unknown[0]}' is not in {_RESPONSES.value}")
@@ -158,7 +217,7 @@ def _expert(responses: ResponseMatrix) -> list[str]:
 def _range() -> tuple[float, float]:
     with contextlib.suppress(ValueError):
         low, high = map(float, _RANGE.value)
-        if low < high:
+        if -np.inf < low < high < np.inf:
             return low, high
     raise InputError(f"--ability_range={','.join(_RANGE.value)}: expected two numbers, the lower first")
 
@@ -168,12 +227,15 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     if items is None or _GOLD_COLUMN.value not in items:
         raise InputError(f"--answers needs --items with a column of gold labels (--gold_column={_GOLD_COLUMN.value})")
-    answers = read_table(_ANSWERS.value, "subject")
+    answers = read_table(_ANSWERS.value, "subject", str)
     unknown = [item for item in answers.columns if item not in items.index]
     if unknown:
         raise InputError(f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_ANSWERS.value}")
+    gold = items.loc[answers.columns, _GOLD_COLUMN.value]
+    if gold.isna().any():
+        raise InputError(f"{_ITEMS.value}: item '{gold.index[gold.isna()][0]}' has no {_GOLD_COLUMN.value}")
     with app.naming(_ANSWERS.value):
-        return scale_report.agreement_table(answers, items.loc[answers.columns, _GOLD_COLUMN.value].astype(str))
+        return scale_report.agreement_table(answers, gold.astype(str))
 
 
 def _flags() -> dict[str, object]:

@@ -1,5 +1,6 @@
 """What `experiments.build_scale` leaves: `scale.csv`, `report.md`, and the tables and pictures of each group."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +14,34 @@ from irtjax.files import whole_file, writable_directory, write_csv
 from irtjax.responses import percent_correct
 from irtjax.scale import information
 
+PARAMETERS = ["item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se"]
+FILES = ("report.md", "scale.csv", "agreement.csv")  # of the run directory
+NO_ANSWER = {"", "na", "NA", "n/a"}
+
 
 def agreement_table(answers: pd.DataFrame, gold: pd.Series) -> pd.DataFrame:
     """Agreement of people on labels: one row.
 
     Args:
-        answers: a row a subject, a column an item; labels, written in full or abbreviated ("e" for "entailment").
+        answers: a row a subject, a column an item; labels, written in full or abbreviated ("e" for "entailment"); empty
+            cells and "na" count as no answer, labels that are never gold as labels of their own.
         gold: labels by item, in the order of the columns.
 
     Raises:
-        InputError: gold labels that no answer begins.
+        InputError: gold labels that no answer is or begins, or that several do.
     """
-    labels = sorted(gold.unique())
-    given = {str(value) for value in pd.unique(answers.to_numpy().ravel()) if isinstance(value, str)}
-    codes = {}
-    for label in labels:
-        codes[label] = label if label in given else next((short for short in given if label.startswith(short)), None)
-        if codes[label] is None:
+    given = {value for value in pd.unique(answers.to_numpy().ravel()) if isinstance(value, str)} - NO_ANSWER
+    name_of = {}
+    for label in sorted(gold.unique()):
+        codes = [label] if label in given else sorted(short for short in given if label.startswith(short))
+        if len(codes) != 1 or codes[0] in name_of:
             raise InputError(
-                f"no answer is the gold label '{label}' or begins it; answers are {', '.join(sorted(given))}"
+                f"no one answer stands for the gold label '{label}' alone; answers are {', '.join(sorted(given))}"
             )
-    counts = label_counts(answers, list(codes.values()))
+        name_of[codes[0]] = label
+    name_of |= {other: other for other in sorted(given - set(name_of))}
+    labels = list(name_of.values())
+    counts = label_counts(answers, list(name_of))
     found = agreement(counts, labels, gold.to_numpy())
     kappas = {f"kappa_{label}": value for label, value in found.kappa_of_label.items()}
     row = {name: value for name, value in found._asdict().items() if name != "kappa_of_label"}
@@ -52,19 +60,20 @@ def write(
         agreement: from `agreement_table`.
         flags: for the record.
     """
+    _remove_former(directory)
     parts = [_overview(told)]
     if agreement is not None:
         write_csv(agreement, directory / "agreement.csv")
         parts.append(_agreement(agreement))
     decisions = []
     for one in told:
-        folder = directory if len(told) == 1 else writable_directory(directory / one.name.replace("/", "_"))
+        folder = directory if len(told) == 1 else writable_directory(directory / folder_name(one.name))
         table = one.built.decisions()
         table.insert(1, "group", one.name)
+        items = pd.DataFrame(columns=PARAMETERS)
         if one.built.scale is not None:
             items = one.built.scale.fit.items().drop(columns=["num_responses", "percent_correct"])
-            table = table.merge(items, "left", "item_id")
-        decisions.append(table)
+        decisions.append(table.merge(items, "left", "item_id"))
         parts.append(scale_sections.group(one, folder, directory, short_forms))
     write_csv(pd.concat(decisions, ignore_index=True), directory / "scale.csv")
     given = "\n".join(f"    --{name}={value}" for name, value in flags.items() if value is not None)
@@ -77,6 +86,22 @@ def write(
     print(f"Done: {directory}/report.md and scale.csv ({retained} of {total} items retained)", flush=True)
 
 
+def folder_name(group: str) -> str:
+    """What the folder of a group of items is called: its name, with signs that may mean something made underscores."""
+    return re.sub(r"[^\w .,#+=-]", "_", group).strip(" .")
+
+
+def _remove_former(directory: Path) -> None:
+    """What a former run left must not be taken for this one's: a scale that is no more would still be administered."""
+    folders = [summary.parent for summary in (*directory.glob("scale.json"), *directory.glob("*/scale.json"))]
+    for folder in folders:
+        for file in scale_sections.FILES:
+            (folder / file).unlink(missing_ok=True)
+    if folders:
+        for file in FILES:
+            (directory / file).unlink(missing_ok=True)
+
+
 def _overview(told: list[Told]) -> str:
     rows = []
     for name, one, *_ in told:
@@ -86,7 +111,8 @@ def _overview(told: list[Told]) -> str:
             reasons.append(f"no scale ({one.no_scale})")
         reliability = "" if one.scale is None else f"{information.marginal_reliability(one.scale.fit.parameters):.3f}"
         right = f"{percent_correct(one.responses.values, axis=0).mean():.1%}"
-        rows.append([name, one.responses.num_items, right, one.num_retained, reliability, ", ".join(reasons) or "none"])
+        removed = ", ".join(reasons) or "none"
+        rows.append([markdown.cell(name), one.responses.num_items, right, one.num_retained, reliability, removed])
     subjects = told[0].built.responses.num_subjects
     header = ["items", "number", "answered right", "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,19 @@ import pandas as pd
 from experiments import markdown
 from irtjax import plots
 from irtjax.files import whole_file, write_csv
-from irtjax.models import ItemParameters
 from irtjax.responses import percent_correct
 from irtjax.scale import curves, information, pictures
 from irtjax.scale.confirmation import Confirmation
-from irtjax.scale.procedure import Built
+from irtjax.scale.procedure import LEAST_SUBJECTS, Built
 
 SHOWN = 12  # items that a sentence names
+FILES = (
+    "items.csv", "subjects.csv", "eigenvalues.csv", "factors.csv", "loadings.csv", "guessing.csv",
+    "item_fit.csv", "dependence.csv", "triplets.csv", "information.csv", "short_form.csv", "score_table.csv",
+    "confirmation.csv", "confirmation_pairs.csv", "groups_raw_score.csv", "groups_ability.csv",
+    "regression_raw_score.csv", "regression_ability.csv", "scale.json",
+    "scree.png", "curves.png", "scores.png", "wright.png", "precision.png",
+)  # fmt: skip  # of a group of items
 
 
 class Told(NamedTuple):
@@ -45,9 +52,11 @@ class ShortForms(NamedTuple):
 def group(told: Told, folder: Path, directory: Path, short_forms: ShortForms) -> str:
     """Everything about one group of items; links are relative to the run directory."""
     name, one, confirmed, comparisons = told
-    parts = [f"## Items: {name}", _dimensions(name, one, folder, directory), _guessing(one, folder)]
+    parts = [f"## Items: {markdown.cell(name)}", _dimensions(name, one, folder, directory), _guessing(one, folder)]
     if one.scale is None:
-        parts += [f"**No scale**: {one.no_scale}. Nothing is retained.", _removals(one)]
+        parts.append(f"**No scale**: {one.no_scale}. Nothing is retained.")
+        if not one.removals.empty:
+            parts.append(_removals(one))
     else:
         parts += [
             _removals(one),
@@ -56,7 +65,7 @@ def group(told: Told, folder: Path, directory: Path, short_forms: ShortForms) ->
             _precision(name, one, folder, directory, short_forms),
         ]
         if confirmed is not None:
-            parts.append(_confirmation(confirmed, one.options.rules.level, folder))
+            parts.append(_confirmation(confirmed, one.responses.num_subjects, folder))
         if comparisons:
             parts.append(_comparisons(comparisons, folder))
     with whole_file(folder / "scale.json") as path:
@@ -73,13 +82,20 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
     )
     plots.save(pictures.scree(eigenvalues, f"{name}: tetrachoric correlations"), folder / "scree.png")
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
+    split = eigenvalues.num_factors > 1 or (one.factors is not None and one.factors.num_factors > 1)
+    doubt = ""
+    if one.scale is not None and split:
+        doubt = f"""
+
+The criteria disagree. There are signs of a second dimension, but the first eigenvalue is not below
+{one.options.eigenvalue_ratio:g} times the second, and one scale is built."""
     above = f"{eigenvalues.num_factors} above those of independent items"
     text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
 {one.eigenvalue_ratio:.1f} times the second.
 
 ![Eigenvalues]({_link(folder, directory, "scree.png")})"""
     if one.factors is None:
-        return text
+        return text + doubt
     factors = one.factors
     write_csv(factors.table, folder / "factors.csv")
     write_csv(one.loadings, folder / "loadings.csv")
@@ -98,13 +114,15 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
 {markdown.table(header, rows)}
 
 Likelihood ratio {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
-({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}. Rotated loadings are
-in `loadings.csv`."""
+({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}.
+Guessing has a prior in both, and these are the likelihoods of the posterior modes. Rotated loadings are in
+`loadings.csv`.{doubt}"""
 
 
 def _guessing(one: Built, folder: Path) -> str:
     if one.guessing is None:
-        return "**Guessing.** Not tested; all items get a 2PL curve."
+        few = f": {LEAST_SUBJECTS} subjects are needed" if one.responses.num_subjects < LEAST_SUBJECTS else ""
+        return f"**Guessing.** Not tested{few}; all items get a 2PL curve."
     write_csv(one.guessing, folder / "guessing.csv")
     significant = one.guessing[one.guessing["p_holm"] < one.options.rules.level]
     if significant.empty:
@@ -117,20 +135,21 @@ def _removals(one: Built) -> str:
     rows = [
         [
             row.round,
-            f"`{row.item_id}`",
+            f"`{markdown.cell(row.item_id)}`",
             row.reason,
             _number(row.statistic),
             _p(row.p_value),
-            row.partner and f"`{row.partner}`",
+            row.partner and f"`{markdown.cell(row.partner)}`",
         ]
         for row in one.removals.itertuples()
     ]
     if not rows:
         return "**Elimination.** No item was removed."
-    return f"""**Elimination.** Statistics: communality of flat items, Chen-Thissen X² of dependent pairs, S-X² of
-misfits; p-values are adjusted by Holm, but for flat items, whose p-value is that of a slope above zero.
+    return f"""**Elimination.** Statistics: correlation of duplicates, communality of items that do not
+discriminate (flat, reversed, uncertain slope), Chen-Thissen X² of dependent pairs, S-X² of misfits. P-values are
+adjusted by Holm, but for items that do not discriminate: theirs is that of a slope above zero.
 
-{markdown.table(["round", "item", "reason", "statistic", "p", "depends on"], rows)}"""
+{markdown.table(["round", "item", "reason", "statistic", "p", "with"], rows)}"""
 
 
 def _fit(one: Built, folder: Path) -> str:
@@ -156,11 +175,11 @@ def _pictures(name: str, one: Built, folder: Path, directory: Path) -> str:
     scale, responses = one.scale, one.responses
     fit = scale.fit
     reasons = one.decisions()["reason"]
-    empirical = curves.empirical_curves(fit, responses.values)
+    empirical = curves.empirical_curves(fit, responses)
     figures = {
         "curves.png": pictures.item_curves(
             responses.item_ids,
-            _all_items(one, empirical.model),
+            empirical.model,
             empirical,
             reasons,
             f"{name}: item characteristic curves",
@@ -180,23 +199,13 @@ def _pictures(name: str, one: Built, folder: Path, directory: Path) -> str:
     return "\n\n".join(f"![{file.removesuffix('.png')}]({_link(folder, directory, file)})" for file in figures)
 
 
-def _all_items(one: Built, fitted: ItemParameters) -> ItemParameters:
-    """The scale's parameters of its items, and the fitted ones of those that were removed."""
-    retained = np.isin(one.responses.item_ids, one.scale.fit.responses.item_ids)
-    leaves = [np.array(leaf, float) for leaf in fitted]
-    for leaf, values in zip(leaves, one.scale.fit.parameters, strict=True):
-        leaf[retained] = values
-    return ItemParameters(*leaves)
-
-
 def _precision(name: str, one: Built, folder: Path, directory: Path, short_forms: ShortForms) -> str:
     fit = one.scale.fit
     ids, items = fit.responses.item_ids, fit.parameters
     full = information.information_table(items, ids)
     size = min(short_forms.size, len(ids))
     chosen = {
-        rule: information.short_form(items, size, rule, short_forms.ability_range).items
-        for rule in ("information", "slope")
+        rule: information.short_form(items, size, rule, short_forms.ability_range) for rule in ("information", "slope")
     }
     short = information.information_table(information.choose(items, chosen["information"]), ids[chosen["information"]])
     write_csv(full, folder / "information.csv")
@@ -220,16 +229,23 @@ beside it, `score_table.csv` turns numbers right into abilities.
 ![Precision]({_link(folder, directory, "precision.png")})"""
 
 
-def _confirmation(found: Confirmation, level: float, folder: Path) -> str:
+def _confirmation(found: Confirmation, num_subjects: int, folder: Path) -> str:
     fresh = found.fit.responses
     write_csv(found.item_fit.assign(item_id=fresh.item_ids)[["item_id", *found.item_fit]], folder / "confirmation.csv")
-    misfits = int((found.item_fit["p_holm"] < level).sum())
-    dependent = int((found.dependence["p_holm"] < level).sum())
-    overall, details = found.overall, found.fit.details
-    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, parameters held: mean ability
-{details["population_mean"][0]:.2f}, standard deviation {details["population_sd"][0]:.2f}; M2 = {overall.m2:.1f} with
-{overall.degrees_of_freedom} degrees of freedom ({_p(overall.p_value)}), RMSEA {overall.rmsea:.3f}, TLI
-{overall.tli:.3f}, CFI {overall.cfi:.3f}; {misfits} items misfit, {dependent} pairs are dependent."""
+    pairs = found.dependence.assign(**{at: fresh.item_ids[found.dependence[at]] for at in ("first", "second")})
+    write_csv(pairs, folder / "confirmation_pairs.csv")
+    overall, rmsd = found.overall, found.item_fit["rmsd"].to_numpy()
+    mean, sd = (found.fit.details[f"population_{name}"][0] for name in ("mean", "sd"))
+    worst = fresh.item_ids[rmsd.argmax()]
+    left_out = f" Not asked, or answered alike by all: {len(found.left_out)} items." if found.left_out else ""
+    interval = f"{overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
+    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, parameters held: mean ability {mean:.2f},
+standard deviation {sd:.2f}. RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR
+{overall.srmsr:.3f} (M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of freedom). At a number right,
+observed and expected shares of right answers differ by {rmsd.mean():.3f} (root mean square, mean of the items), most
+for `{markdown.cell(worst)}`, by {rmsd.max():.3f}.{left_out} The p-values in `confirmation.csv` and
+`confirmation_pairs.csv` take the parameters as known: they are estimates from {num_subjects:,} subjects, and a true
+scale is rejected too often."""
 
 
 def _comparisons(tables: dict[str, pd.DataFrame], folder: Path) -> str:
@@ -239,10 +255,11 @@ def _comparisons(tables: dict[str, pd.DataFrame], folder: Path) -> str:
         kind, _, what = name.partition("_")
         what = what.replace("_", " ")
         if kind == "groups":
-            header = [f"{what}: test", "groups", "difference", "statistic", "df", "p"]
+            header = [f"{what}: test", "groups", "difference", "statistic", "df", "p (of pairs by Holm)"]
+            adjusted = table["p_holm"].fillna(table["p_value"])
             rows = [
-                [r.test, r.groups, _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(r.p_value)]
-                for r in table.itertuples()
+                [r.test, r.groups, _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(p)]
+                for r, p in zip(table.itertuples(), adjusted, strict=True)
             ]
         else:
             header = [f"{what}: term", "coefficient", "standard error", "t", "p"]
@@ -282,7 +299,7 @@ def _summary(name: str, one: Built) -> dict[str, Any]:
 
 
 def _link(folder: Path, directory: Path, file: str) -> str:
-    return (folder / file).relative_to(directory).as_posix().replace(" ", "%20")
+    return quote((folder / file).relative_to(directory).as_posix())
 
 
 def _p(value: float) -> str:

@@ -11,6 +11,7 @@ from irtjax.inference.mml import fit_mml
 from irtjax.inference.quadrature import Quadrature, of_test
 from irtjax.responses import ResponseMatrix
 from irtjax.scale.dependence import pair_dependence
+from irtjax.scale.elimination import LEAST
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import OverallFit, overall_fit
@@ -19,43 +20,53 @@ from irtjax.scale.overall_fit import OverallFit, overall_fit
 class Confirmation(NamedTuple):
     """How a scale fits fresh responses.
 
+    P-values take the held parameters as known. They are estimates, and with as many fresh subjects as they are from,
+    tests reject a true scale more often than not: what tells are effect sizes, RMSEA, CFI and each item's `rmsd`.
+
     Attributes:
         fit: all items held, mean and standard deviation of the new population in `details`.
         overall: M2 and its indices, with two free parameters.
         item_fit: S-X2 with no parameter estimated, `p_holm` beside it.
-        dependence: of pairs, `p_holm` beside it.
+        dependence: of pairs with three degrees of freedom, `p_holm` beside it.
+        left_out: ids of items of the scale that nobody was asked, or that were answered alike by all.
     """
 
     fit: Fit
     overall: OverallFit
     item_fit: pd.DataFrame
     dependence: pd.DataFrame
+    left_out: tuple[str, ...]
 
 
 def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """Tests a scale on responses that it was not built from.
 
     Args:
-        fresh: complete responses to at least all items of the scale.
+        fresh: complete responses to the scale's items, or most of them.
         items: its `items.csv`.
 
     Raises:
-        InputError: an item of the scale that the responses lack.
+        InputError: fewer than four items of the scale have right and wrong answers.
     """
     wanted = items["item_id"].astype(str).to_numpy()
-    missing = [item for item in wanted if item not in set(fresh.item_ids.tolist())]
-    if missing:
-        raise InputError(f"no responses to item '{missing[0]}' of the scale (1 of {len(missing)} such)")
-    responses = fresh.choose_items(np.isin(fresh.item_ids, wanted))
+    varied = ~np.isin(fresh.values.mean(0), (0, 1))
+    chosen = np.isin(fresh.item_ids, wanted) & varied
+    if chosen.sum() < LEAST:
+        raise InputError(
+            f"{chosen.sum()} items of the scale have right and wrong answers, its confirmation needs {LEAST}"
+        )
+    responses = fresh.choose_items(chosen)
     fit = fit_mml(responses, "2pl", anchors=items)
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))
-    pairs = pair_dependence(responses.values, fit.parameters, nodes)
+    pairs = pair_dependence(responses.values, fit.parameters, nodes, degrees_of_freedom=3)
+    left_out = tuple(item for item in wanted.tolist() if item not in set(responses.item_ids.tolist()))
     return Confirmation(
         fit,
         overall_fit(fit, held=True),
         fits.assign(p_holm=holm(fits["p_value"])),
         pairs.assign(p_holm=holm(pairs["p_value"])),
+        left_out,
     )
 
 

@@ -4,15 +4,17 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-import statsmodels.api as sm
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from irtjax.inference import Fit, fixed_nodes
 from irtjax.inference.quadrature import rectangular
 from irtjax.models import ItemParameters
-from irtjax.responses import MISSING
+from irtjax.responses import MISSING, ResponseMatrix
 
 FEWEST = 5.0  # subjects behind a point of an empirical curve
+BOUNDS = ((-8.0, 8.0), (-12.0, 12.0))  # of slope and intercept of an item that is not in the scale
 
 
 class EmpiricalCurves(NamedTuple):
@@ -23,7 +25,7 @@ class EmpiricalCurves(NamedTuple):
         share: (Q, I) smoothed shares of right answers; NaN where there are hardly any subjects.
         low: (Q, I) lower ends of 95% intervals.
         high: (Q, I) upper ends.
-        model: the 2PL closest to them: of items that are not in the scale too, and of the same attenuation.
+        model: items of the scale as it has them, for others the 2PL of largest likelihood with the scale held.
     """
 
     theta: np.ndarray
@@ -33,37 +35,63 @@ class EmpiricalCurves(NamedTuple):
     model: ItemParameters
 
 
-def empirical_curves(fit: Fit, values: np.ndarray) -> EmpiricalCurves:
-    """Each subject is spread over the abilities by the posterior that the scale gives, which does the smoothing.
+def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
+    """Each subject is spread over the abilities by its posterior, which does the smoothing.
 
-    With w_jq the posterior of subject j at node q, the share there is Σ_j w_jq y_j / Σ_j w_jq, with Wilson's interval
-    (1927) for (Σ_j w_jq)² / Σ_j w_jq² subjects. Items of the scale have its own parameters; for others a logistic
-    regression on these numbers gives them, which is the M-step of EM with the scale held.
+    With w_jq the posterior of subject j at node q, the share there is Σ_j w_jq y_j / Σ_j w_jq (as in EM: Bock and
+    Aitkin 1981), with Wilson's interval (1927) for (Σ_j w_jq)² / Σ_j w_jq² subjects. The posterior is that of the scale
+    and of the item itself, so that items in the scale and out of it are seen alike.
 
     Args:
         fit: of the scale.
-        values: (J, I) int8, responses of the same subjects to any items.
+        responses: of the same subjects to any items.
     """
     quadrature = rectangular()
+    theta = quadrature.nodes[:, 0]
     state = fixed_nodes.State(fit.parameters, np.zeros(1), np.ones(1))
     with jax.enable_x64(True):
         answers = fixed_nodes.to_answers(fit.responses.values)
-        weights = np.asarray(fixed_nodes.expectation(state, answers, quadrature).weights)
-    right, observed = (values == 1).astype(float), (values != MISSING).astype(float)
-    mass = weights.T @ observed
-    subjects = mass**2 / np.maximum((weights**2).T @ observed, 1e-300)
-    share = weights.T @ right / np.maximum(mass, 1e-300)
+        posterior = np.asarray(fixed_nodes.expectation(state, answers, quadrature).weights)
+    in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
+    none = np.full(responses.num_items, np.inf)
+    model = ItemParameters(np.zeros((responses.num_items, 1)), np.zeros(responses.num_items), -none, none)
+    columns = []
+    for at, (item, answers) in enumerate(zip(responses.item_ids, responses.values.T, strict=True)):
+        observed = answers != MISSING
+        weights, right = posterior[observed], answers[observed] == 1
+        if item in in_scale:
+            for leaf, fitted in zip(model, fit.parameters, strict=True):
+                leaf[at] = np.asarray(fitted)[in_scale[item]]
+        else:
+            model.slope[at, 0], model.intercept[at] = _most_likely(weights, right, theta)
+            p = expit(model.slope[at, 0] * theta + model.intercept[at])
+            weights = weights * np.where(right[:, None], p, 1 - p)
+            weights /= weights.sum(axis=1, keepdims=True)
+        columns.append(_shares(weights, right))
+    return EmpiricalCurves(theta, *np.stack(columns, axis=-1), model)
+
+
+def _most_likely(weights: np.ndarray, right: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept of an item given posteriors (J, Q) without it: P(y_j = 1) = Σ_q w_jq P(θ_q)."""
+    design = np.stack([theta, np.ones_like(theta)], axis=1)
+
+    def loss(parameters):
+        p = expit(design @ parameters)
+        share = np.clip(weights @ p, 1e-12, 1 - 1e-12)
+        gradient = np.where(right, -1 / share, 1 / (1 - share)) @ (weights @ ((p * (1 - p))[:, None] * design))
+        return -np.log(np.where(right, share, 1 - share)).sum(), gradient
+
+    start = np.array([1.0, logit((right.sum() + 0.5) / (right.size + 1))])
+    return tuple(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS).x.tolist())
+
+
+def _shares(weights: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Shares of right answers at the nodes, and their intervals' ends: (3, Q)."""
+    mass = weights.sum(axis=0)
+    share = weights[right].sum(axis=0) / np.maximum(mass, 1e-300)
+    subjects = mass**2 / np.maximum((weights**2).sum(axis=0), 1e-300)
     z = norm.ppf(0.975)
-    centre = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
-    half = z / (1 + z**2 / subjects) * np.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
-    enough = mass >= FEWEST
-    shown = (np.where(enough, array, np.nan) for array in (share, centre - half, centre + half))
-    design = sm.add_constant(quadrature.nodes[:, 0])
-    right_at, wrong_at = weights.T @ right, weights.T @ (observed - right)
-    fitted = [
-        sm.GLM(np.stack(pair, axis=1), design, family=sm.families.Binomial()).fit().params
-        for pair in zip(right_at.T, wrong_at.T, strict=True)
-    ]
-    intercept, slope = np.transpose(fitted)
-    none = np.full(len(slope), np.inf)
-    return EmpiricalCurves(quadrature.nodes[:, 0], *shown, ItemParameters(slope[:, None], intercept, -none, none))
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nobody is
+        centre = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
+        half = z / (1 + z**2 / subjects) * np.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
+    return np.where(mass >= FEWEST, np.stack([share, centre - half, centre + half]), np.nan)

@@ -10,8 +10,10 @@ from irtjax.responses import MISSING
 from irtjax.scale.tetrachoric import pair_tables
 
 
-def pair_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadrature) -> pd.DataFrame:
-    """Local dependence X² of each pair of items (Chen and Thissen 1997, eq. 7), with one degree of freedom.
+def pair_dependence(
+    values: np.ndarray, items: ItemParameters, quadrature: Quadrature, degrees_of_freedom: int = 1
+) -> pd.DataFrame:
+    """Local dependence X² of each pair of items (Chen and Thissen 1997, eq. 7).
 
         X² = Σ_{u,v} (O_uv - E_uv)² / E_uv,   E_uv = n ∫ P_i(u | θ) P_j(v | θ) φ(θ) dθ
 
@@ -19,6 +21,7 @@ def pair_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadr
         values: (J, I) int8; subjects that answered both items count for a pair.
         items: the model.
         quadrature: nodes of the population.
+        degrees_of_freedom: 1 where the items were fitted to these responses, 3 where they were held.
 
     Returns:
         A row a pair: `first` and `second` (positions, first < second), `ld_x2` with the sign of the dependence (that of
@@ -43,7 +46,7 @@ def pair_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadr
             "second": second,
             "ld_x2": sign * statistic,
             "residual_correlation": sign * np.sqrt(statistic / n),
-            "p_value": chi2.sf(statistic, 1),
+            "p_value": chi2.sf(statistic, degrees_of_freedom),
         }
     )
 

@@ -1,6 +1,5 @@
 """How many dimensions has a test? Eigenvalues against those of noise, and one factor against two."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,17 +73,15 @@ class Factors(NamedTuple):
     num_factors: int
 
 
-def compare_factors(
-    responses: ResponseMatrix, model: str = "3pl", on_iteration: Callable[[int, float], None] | None = None
-) -> Factors:
+def compare_factors(responses: ResponseMatrix, model: str = "3pl") -> Factors:
     """Fits one and two factors of the compensatory model, and compares them.
 
     Args:
         responses: of at least three items.
-        model: "2pl" or "3pl"; the latter with the usual prior on guessing.
-        on_iteration: called with the number of EM steps and the objective.
+        model: "2pl" or "3pl"; the latter with the usual prior on guessing for one and for two factors, so that its
+            log-likelihoods are those at the posterior modes, and may be below those of the 2PL.
     """
-    options = {"tolerance": TOLERANCE, "standard_errors": False, "on_iteration": on_iteration}
+    options = {"tolerance": TOLERANCE, "standard_errors": False}
     # of long tests finer nodes would be used: minutes, for log-likelihoods that change by less than their difference
     nodes = NODES_PER_DIMENSION[2] if responses.num_items > LONG else None
     one, two = (

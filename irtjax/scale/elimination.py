@@ -35,12 +35,17 @@ class Rules:
     """When an item is removed.
 
     Attributes:
-        level: of the tests, whose p-values are adjusted by Holm over all items, or pairs, of a round.
+        level: of the tests of dependence and fit, whose p-values are adjusted by Holm over all items, or pairs, of a
+            round.
         communality: least share of variance explained; 0.15 is a slope of 0.71.
+        slope_level: of the one-sided Wald test that a slope is above zero; the larger, the fewer items pass.
+        duplicate: correlation of two items' responses from which on they are one item twice.
     """
 
     level: float = 0.05
     communality: float = 0.15
+    slope_level: float = 0.05
+    duplicate: float = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +70,11 @@ class Scale:
     triplets: pd.DataFrame
 
 
-def before_fitting(responses: ResponseMatrix, expert: Collection[str] = ()) -> pd.DataFrame:
-    """Removals that no fit is needed for: of items removed by reading, and of those answered alike by all.
+def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rules: Rules = Rules()) -> pd.DataFrame:
+    """Removals that no fit is needed for: items removed by reading, those answered alike by all, and duplicates.
+
+    Of items whose responses correlate (in absolute value, as one of them may have the key of the other turned round) by
+    `rules.duplicate` or more the first stays: fitted together, they would be the ability that the scale measures.
 
     Raises:
         InputError: an id that is not there.
@@ -78,6 +86,16 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = ()) -> p
     alike = np.isin(responses.values.mean(0), (0, 1)) & ~by_reading
     rows = [_removal(item, 0, "by reading") for item in responses.item_ids[by_reading]]
     rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
+    left = responses.item_ids[~by_reading & ~alike]
+    if left.size > 1:
+        correlation = np.corrcoef(responses.values[:, ~by_reading & ~alike], rowvar=False)
+        stays = []
+        for at, item in enumerate(left):
+            twin = next((k for k in stays if abs(correlation[at, k]) >= rules.duplicate), None)
+            if twin is None:
+                stays.append(at)
+            else:
+                rows.append(_removal(item, 0, "duplicate", correlation[at, twin], partner=left[twin]))
     return pd.DataFrame(rows, columns=REMOVAL_COLUMNS)
 
 
@@ -90,11 +108,12 @@ def eliminate(
 ) -> Scale:
     """Fits, tests and removes items, round by round, until no test speaks against any that is left.
 
-    Items that everyone or no one answered right go first, with those removed by reading. In each round the first of
-    these that applies is done, and all items that are left are fitted again:
+    What no fit is needed for goes first (`before_fitting`). In each round the first of these that applies is done, and
+    all items that are left are fitted again:
 
-    1. *flat*: every item whose communality a²/(a² + 1.702²) is below `rules.communality`, or whose slope is not above
-       zero (one-sided Wald test at `rules.level`), all at once: flat items hardly change the fit of the others;
+    1. every item that does not discriminate, all at once, as such items hardly change the fit of the others: *flat*,
+       with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as of a wrong
+       key; *uncertain slope*, not above zero by a one-sided Wald test at `rules.slope_level`;
     2. *dependent*: of the pair with the largest significant Chen-Thissen X² the item that is in more significant pairs;
        of two in equally many, that with the lower slope, which is worth less: one at a time, since a dependence often
        ends with one of its two items;
@@ -112,7 +131,7 @@ def eliminate(
         InputError: an id that is not there.
         TooFewItems: fewer than four items are left.
     """
-    removals = before_fitting(responses, expert).to_dict("records")
+    removals = before_fitting(responses, expert, rules).to_dict("records")
     number = 0
     while True:
         gone = {removal["item_id"] for removal in removals}
@@ -124,7 +143,7 @@ def eliminate(
         on_round(number, left.num_items)
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
         fit = fit_mml(left, types if len(set(types)) > 1 else types[0], extremes="keep")
-        removed = _flat(fit, rules, number)
+        removed = _undiscriminating(fit, rules, number)
         fits = pairs = None
         if not removed:
             pairs = pair_dependence(left.values, fit.parameters, of_test(left.num_items))
@@ -154,12 +173,16 @@ def _removal(item, number, reason, statistic=np.nan, p_value=np.nan, partner="")
     }  # fmt: skip
 
 
-def _flat(fit: Fit, rules: Rules, number: int) -> list[dict]:
+def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict]:
     explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
-    flat = (explained < rules.communality) | (p_value > rules.level) | (slope <= 0)
+    reasons = np.select(
+        [explained < rules.communality, slope < 0, p_value > rules.slope_level],
+        ["flat", "reversed", "uncertain slope"],
+        "",
+    )
     ids = fit.responses.item_ids
-    return [_removal(ids[i], number, "flat", explained[i], p_value[i]) for i in np.flatnonzero(flat)]
+    return [_removal(ids[i], number, reasons[i], explained[i], p_value[i]) for i in np.flatnonzero(reasons != "")]
 
 
 def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list[dict]:

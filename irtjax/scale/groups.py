@@ -8,33 +8,32 @@ import statsmodels.api as sm
 from scipy.stats import f_oneway, ttest_ind
 
 from irtjax.errors import InputError
-from irtjax.inference import Fit
 from irtjax.scale.multiple_tests import holm
 
 
-def compare(fit: Fit, subjects: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Raw scores and abilities of the subjects of a scale, by group and by covariates.
+def compare(values: dict[str, np.ndarray], ids: np.ndarray, subjects: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Values of subjects, such as raw scores and abilities, by group and by covariates.
 
     Args:
-        fit: of the scale.
-        subjects: by subject id: a column `group`, and covariates; one of them may lack. Subjects of the scale that have
-            no row are left out.
+        values: (J,) each, by name.
+        ids: (J,) of the subjects.
+        subjects: by subject id: a column `group`, and covariates; one of them may lack. Subjects that have no row are
+            left out.
 
     Returns:
-        `groups_raw_score`, `groups_ability` (see `group_tests`), `regression_raw_score`, `regression_ability` (see
-        `regression`), as far as there are groups or covariates.
+        By name of the value, `groups_...` (see `group_tests`) and `regression_...` (see `regression`), as far as there
+        are groups or covariates.
 
     Raises:
-        InputError: no subject of the scale has a row, or see `group_tests` and `regression`.
+        InputError: no subject has a row, or see `group_tests` and `regression`.
     """
-    ids = fit.responses.subject_ids
     if not np.isin(ids, subjects.index.to_numpy(str)).any():
         raise InputError(f"no row for any of the {len(ids)} subjects, such as '{ids[0]}': compare the ids")
     known = subjects.reindex(ids)
     covariates = known.drop(columns="group", errors="ignore")
     tables = {}
-    for name, values in (("raw_score", fit.responses.values.sum(1)), ("ability", fit.ability)):
-        series = pd.Series(values.astype(float), index=ids)
+    for name, each in values.items():
+        series = pd.Series(np.asarray(each, float), index=ids)
         if "group" in known:
             tables[f"groups_{name}"] = group_tests(series, known["group"])
         if covariates.shape[1]:
@@ -94,14 +93,20 @@ def regression(values: pd.Series, covariates: pd.DataFrame) -> pd.DataFrame:
         A row a term: `term`, `coefficient`, `standard_error`, `t`, `p_value`, `low` and `high`, its 95% interval.
 
     Raises:
-        InputError: not more subjects than terms.
+        InputError: not more subjects than terms, or a covariate that is infinite or follows from those before it.
     """
     known = values.notna() & covariates.notna().all(axis=1)
-    design = sm.add_constant(
-        pd.get_dummies(covariates[known], drop_first=True, dtype=float).astype(float), has_constant="add"
-    )
+    terms = pd.get_dummies(covariates[known], drop_first=True, dtype=float).astype(float)
+    design = terms.assign(intercept=1.0)[["intercept", *terms]]
     if len(design) <= design.shape[1]:
         raise InputError(f"{len(design)} subjects with all covariates, too few for {design.shape[1]} terms")
+    if not np.isfinite(design.to_numpy()).all():
+        raise InputError(f"covariate '{design.columns[~np.isfinite(design.to_numpy()).all(axis=0)][0]}' is infinite")
+    for count in range(2, design.shape[1] + 1):
+        if np.linalg.matrix_rank(design.iloc[:, :count].to_numpy()) < count:
+            raise InputError(
+                f"covariate '{design.columns[count - 1]}' is constant or follows from the others: leave it out"
+            )
     found = sm.OLS(values[known].to_numpy(float), design).fit()
     interval = found.conf_int()
     return pd.DataFrame(

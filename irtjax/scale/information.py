@@ -1,10 +1,7 @@
 """How precisely a scale measures, where, and which few items measure best."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from irtjax.errors import InputError
 from irtjax.inference.quadrature import rectangular
@@ -29,27 +26,18 @@ def information_table(items: ItemParameters, item_ids: np.ndarray, theta: np.nda
 
 
 def marginal_reliability(items: ItemParameters) -> float:
-    """1 - mean squared posterior standard deviation of ability in a standard normal population.
+    """Reliability of the ability that a number right says, in a standard normal population: 1 - E Var(θ | s).
 
-    By ∫ 1/(I(θ) + 1) φ(θ) dθ for that mean (Green, Bock, Humphreys, Linn and Reckase 1984, eq. 6, with the population's
-    information).
+    Exact (`score_table`); the pattern of answers says a little more than their number.
     """
-    quadrature = rectangular()
-    total = information(items, quadrature.nodes).sum(1)
-    return float(1 - np.exp(quadrature.log_weights) @ (1 / (1 + total)))
-
-
-class ShortForm(NamedTuple):
-    """Positions of the K items of a short form, the most informative first, and what it was chosen by."""
-
-    items: np.ndarray
-    rule: str
+    table = score_table(items)
+    return float(1 - table["share"] @ table["ability_se"] ** 2)
 
 
 def short_form(
     items: ItemParameters, size: int, rule: str = "information", ability_range: tuple[float, float] = RANGE
-) -> ShortForm:
-    """The K items that measure best.
+) -> np.ndarray:
+    """Positions (K,) of the K items that measure best, the best first.
 
     Args:
         items: of the scale.
@@ -69,7 +57,7 @@ def short_form(
         worth = np.asarray(items.slope)[:, 0]
     else:
         raise InputError(f"unknown rule {rule!r} for the short form, expected information or slope")
-    return ShortForm(np.argsort(-worth, kind="stable")[:size], rule)
+    return np.argsort(-worth, kind="stable")[:size]
 
 
 def choose(items: ItemParameters, positions: np.ndarray) -> ItemParameters:
@@ -82,7 +70,7 @@ def score_table(items: ItemParameters) -> pd.DataFrame:
 
     `ability` and `ability_se` are the mean and standard deviation of θ given the sum score (summed-score EAP: Thissen,
     Pommerich, Billeaud and Williams 1995, eq. 8), `share` what share of the population has the score, and `percentile`
-    the percentage of the population below that ability.
+    the percentage of the population with a lower score, those with the same counted half.
     """
     quadrature = rectangular()
     p, _ = probabilities(items, quadrature.nodes)
@@ -97,6 +85,6 @@ def score_table(items: ItemParameters) -> pd.DataFrame:
             "ability": mean,
             "ability_se": sd,
             "share": share,
-            "percentile": 100 * norm.cdf(mean),
+            "percentile": 100 * (np.cumsum(share) - share / 2),
         }
     )

@@ -29,7 +29,9 @@ def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, 
         num_free: (I,) parameters that were estimated of each item.
 
     Returns:
-        A row an item: `s_x2`, `degrees_of_freedom`, `p_value`; NaN where no degrees of freedom are left.
+        A row an item: `s_x2`, `degrees_of_freedom`, `p_value` (NaN where no degrees of freedom are left) and, which
+        does not grow with the number of subjects, `rmsd`, the root of Σ_k N_k (O_ik - E_ik)² / Σ_k N_k before any rows
+        are joined.
     """
     complete = values[(values != MISSING).all(1)]
     scores, num_items = complete.sum(1), values.shape[1]
@@ -49,7 +51,9 @@ def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, 
         free = len(n) - int(num_free[item])
         statistic = ((seen - should) ** 2 / should + (seen - should) ** 2 / (n - should)).sum() if free > 0 else np.nan
         rows.append((statistic, max(free, 0), chi2.sf(statistic, free) if free > 0 else np.nan))
-    return pd.DataFrame(rows, columns=["s_x2", "degrees_of_freedom", "p_value"])
+    share = observed / np.maximum(subjects, 1)
+    rmsd = np.sqrt((subjects * (share - expected) ** 2).sum(1) / max(subjects.sum(), 1))
+    return pd.DataFrame(rows, columns=["s_x2", "degrees_of_freedom", "p_value"]).assign(rmsd=rmsd)
 
 
 def collapse(table: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
     axis.plot(
         at, eigenvalues.noise[:number], "s--", color=ORANGE, markersize=4, label="independent items, 95% quantile"
     )
-    axis.set(title=title, xlabel="number", ylabel="eigenvalue", ylim=(0, None))
+    axis.set(title=_literal(title), xlabel="number", ylabel="eigenvalue", ylim=(0, None))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend(frameon=False)
     return plain(figure)
@@ -56,7 +56,8 @@ def item_curves(
         spare = max(MOST_CURVES - int(removed.sum()), MOST_CURVES // 2)
         order = np.concatenate([np.flatnonzero(~removed)[:spare], np.flatnonzero(removed)])[:MOST_CURVES]
     rows = -(-len(order) // PER_ROW)
-    figure = Figure(figsize=(2.0 * PER_ROW, 1.75 * rows + 0.4))
+    height = 1.85 * rows + 0.9  # inches
+    figure = Figure(figsize=(2.0 * PER_ROW, height))
     axes = figure.subplots(rows, PER_ROW, sharex=True, sharey=True, squeeze=False).ravel()
     grid = GRID[np.abs(GRID) <= 3]
     p, _ = probabilities(items, grid[:, None])
@@ -67,20 +68,19 @@ def item_curves(
         axis.fill_between(empirical.theta[inside], *band, color="0.8", linewidth=0)
         axis.plot(empirical.theta[inside], empirical.share[inside, item], color="0.3", linewidth=1)
         axis.plot(grid, p[:, item], color=colour, linewidth=1.6)
-        axis.set_title(_short(names[item]), fontsize=8)
-        if removed[item]:
-            axis.text(0.04, 0.9, reasons[item], transform=axis.transAxes, fontsize=7.5, color=colour)
+        axis.set_title(_short(names[item]) + (f"\n{reasons[item]}" if removed[item] else ""), fontsize=8, color=colour)
     for axis in axes[len(order) :]:
         axis.set_visible(False)
     axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
     figure.supxlabel("ability", fontsize=10)
     figure.supylabel("probability of a right answer", fontsize=10)
     some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
-    figure.suptitle(f"{title}{some}; model in colour, responses in grey with a 95% band", fontsize=11)
-    return plain(figure)
+    figure.suptitle(_literal(f"{title}{some}; model in colour, responses in grey with a 95% band"), fontsize=11)
+    plain(figure).subplots_adjust(top=1 - 0.8 / height, bottom=0.6 / height, left=0.06, right=0.99, hspace=0.55)
+    return figure
 
 
-def precision(full: pd.DataFrame, short: pd.DataFrame | None, title: str) -> Figure:
+def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
     """Test information and standard error of ability, of the scale and of its short form.
 
     Args:
@@ -92,15 +92,14 @@ def precision(full: pd.DataFrame, short: pd.DataFrame | None, title: str) -> Fig
     for axis, column, label in zip(
         figure.subplots(1, 2), ("test", "standard_error"), ("information", "standard error of ability"), strict=True
     ):
-        for table, colour, style in ((full, BLUE, "-"), (short, ORANGE, "--")):
-            if table is not None:
-                name = f"{'scale' if table is full else 'short form'}, {table.shape[1] - 3} items"
-                axis.plot(table["theta"], table[column], style, color=colour, label=name)
+        for what, table, colour, style in (("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")):
+            name = f"{what}, {table.shape[1] - 3} items"
+            axis.plot(table["theta"], table[column], style, color=colour, label=name)
         axis.set(xlabel="ability", ylabel=label, xlim=(-4, 4), ylim=(0, None))
         if column == "standard_error":
             axis.set_ylim(0, 2)
         axis.legend(frameon=False)
-    figure.suptitle(title)
+    figure.suptitle(_literal(title))
     return plain(figure)
 
 
@@ -120,7 +119,7 @@ def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.D
     axis.plot(expected["score"], expected["ability"], color=ORANGE, label="mean given the number right")
     low, high = (expected["ability"] + sign * expected["ability_se"] for sign in (-1, 1))
     axis.fill_between(expected["score"], low, high, color=ORANGE, alpha=0.15, linewidth=0)
-    axis.set(title=title, xlabel="number right", ylabel="ability")
+    axis.set(title=_literal(title), xlabel="number right", ylabel="ability")
     axis.legend(frameon=False)
     return plain(figure)
 
@@ -151,9 +150,14 @@ def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str]
     else:
         items.hist(difficulty, bins=bins, orientation="horizontal", color=ORANGE, alpha=0.8)
         items.set(title="items", xlabel="number")
-    figure.suptitle(title)
+    figure.suptitle(_literal(title))
     return plain(figure)
 
 
 def _short(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    return _literal(name if len(name) <= most else f"{name[: most - 1]}…")
+
+
+def _literal(text: str) -> str:
+    """Dollar signs in names are no mathematics."""
+    return text.replace("$", r"\$")

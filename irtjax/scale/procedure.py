@@ -13,6 +13,8 @@ from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
 from irtjax.scale.overall_fit import OverallFit, overall_fit
 
+LEAST_SUBJECTS = 300  # with fewer the test of guessing finds it where there is none (docs/build_scale.md)
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -20,11 +22,12 @@ class Options:
 
     Attributes:
         rules: when items are removed.
-        eigenvalue_ratio: the first eigenvalue must be so many times the second for one scale to be built.
+        eigenvalue_ratio: no scale is built where the first eigenvalue is less than so many times the second, and the
+            second above that of independent items.
         expert: ids of items removed by reading.
         seed: of the parallel analysis.
         factors: whether one and two factors are fitted.
-        guessing: whether items are tested for guessing; otherwise all have 2PL curves.
+        guessing: whether items are tested for guessing, given `LEAST_SUBJECTS`; otherwise all have 2PL curves.
     """
 
     rules: Rules = dataclasses.field(default_factory=Rules)
@@ -45,7 +48,7 @@ class Built:
         eigenvalues: with parallel analysis; of the items not removed by reading.
         factors: one against two; None where not asked for.
         loadings: a row an item: unrotated, oblimin, varimax and target-rotated loadings, communality; None as above.
-        guessing: a row an item, see `irtjax.scale.guessing`; None where not asked for.
+        guessing: a row an item, see `irtjax.scale.guessing`; None where not tested.
         removals: what was removed and why, see `irtjax.scale.elimination.Scale`.
         scale: what is retained; None where there is more than one dimension, or too few items are left.
         overall: fit of the scale.
@@ -96,7 +99,7 @@ def build(
     Raises:
         InputError: missing answers, or too few items.
     """
-    usable, removals = usable_items(responses, options.expert)
+    usable, removals = usable_items(responses, options)
     on_step("eigenvalues")
     eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
     factors = loadings = None
@@ -105,15 +108,21 @@ def build(
         factors = dimensionality.compare_factors(usable)
         loadings = loadings_table(factors, usable.item_ids)
     guessed, has_guessing = None, frozenset()
-    if options.guessing:
+    if options.guessing and responses.num_subjects >= LEAST_SUBJECTS:
         on_step("guessing")
         guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
         guessed.insert(0, "item_id", usable.item_ids)
         has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
     scale = overall = None
     no_scale = ""
-    if (ratio := eigenvalues.observed[0] / eigenvalues.observed[1]) < options.eigenvalue_ratio:
-        no_scale = f"several dimensions: the first eigenvalue is {ratio:.1f} times the second"
+    ratio = eigenvalues.observed[0] / eigenvalues.observed[1]
+    if eigenvalues.num_factors == 0:
+        no_scale = "no dimension: no eigenvalue is above that of independent items"
+    elif eigenvalues.num_factors > 1 and ratio < options.eigenvalue_ratio:
+        no_scale = (
+            f"several dimensions: {eigenvalues.num_factors} eigenvalues are above those of independent items, and the "
+            f"first is {ratio:.1f} times the second"
+        )
     else:
         try:
             scale = elimination.eliminate(
@@ -132,14 +141,14 @@ def build(
     return Built(responses, options, eigenvalues, factors, loadings, guessed, removals, scale, overall, no_scale)
 
 
-def usable_items(responses: ResponseMatrix, expert: Collection[str] = ()) -> tuple[ResponseMatrix, pd.DataFrame]:
+def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseMatrix, pd.DataFrame]:
     """The responses to items that correlations can be had of, and the removals of the others.
 
     Raises:
-        InputError: missing answers, too few items, or an id of `expert` that is not there.
+        InputError: missing answers, too few items, or an id of `options.expert` that is not there.
     """
     responses = completed(responses)
-    removals = elimination.before_fitting(responses, expert)
+    removals = elimination.before_fitting(responses, options.expert, options.rules)
     usable = ~np.isin(responses.item_ids, removals["item_id"].to_numpy(str))
     if usable.sum() < LEAST:
         raise InputError(f"{usable.sum()} items to be tested that have right and wrong answers, a scale needs {LEAST}")

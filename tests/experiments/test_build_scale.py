@@ -1,6 +1,7 @@
 """`experiments.build_scale` as a user runs it."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -99,7 +100,7 @@ def test_every_group_has_its_files_and_pictures(finished):
         assert len(pd.read_csv(folder / "subjects.csv")) == NUM_SUBJECTS
         assert len(pd.read_csv(folder / "confirmation.csv")) == len(items)
         assert pd.read_csv(folder / "groups_ability.csv").p_value[0] < 1e-6
-        assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["const", "age"]
+        assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["intercept", "age"]
     assert "**Confirmation** on 600 fresh subjects" in report
     agreement = pd.read_csv(directory / "agreement.csv").iloc[0]
     correct = irtjax.responses.percent_correct(responses_of(0).values, axis=0).mean()
@@ -122,6 +123,25 @@ def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
     assert (scree.eigenvalue > scree.noise).sum() == 2
 
 
+def test_a_scale_of_before_is_gone_where_there_is_none_now(files, finished, tmp_path):
+    directory = tmp_path / "run"
+    shutil.copytree(finished[0], directory)
+    (directory / "own.csv").write_text("kept")
+    noise = np.random.default_rng(0).integers(0, 2, (200, 8)).astype(np.int8)
+    irtjax.write_responses(
+        irtjax.ResponseMatrix(noise, np.arange(200).astype(str), [f"a${at}_$" for at in range(8)]),
+        tmp_path / "noise.csv",
+    )
+    result = run(f"--responses={tmp_path}/noise.csv", "--nofactors", f"--output_dir={directory}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    assert "no dimension: no eigenvalue is above" in (directory / "report.md").read_text()
+    assert not list(directory.rglob("items.csv"))
+    assert list(pd.read_csv(directory / "scale.csv"))[-1] == "discrimination_se"
+    assert (directory / "own.csv").read_text() == "kept"
+    again = run(f"--responses={directory}/scale.csv", f"--output_dir={directory}", module=MODULE)
+    assert again.returncode == 2
+
+
 def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     responses = f"--responses={files}/responses.csv"
     values = pd.read_csv(files / "responses.csv")
@@ -131,6 +151,18 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     twice = pd.read_csv(files / "items.csv")
     pd.concat([twice, twice.head(1)]).to_csv(tmp_path / "twice.csv", index=False)
     items = f"--items={files}/items.csv"
+    named = pd.read_csv(files / "responses.csv").rename(columns={"i03": "theta"})
+    named.to_csv(tmp_path / "theta.csv", index=False)
+    table = pd.read_csv(files / "items.csv")
+    for name, first, second in (("both", "a/b", "a_b"), ("dots", "..", "x"), ("file", "report.md", "x")):
+        table.assign(group=np.repeat([first, second], 12)).to_csv(tmp_path / f"{name}.csv", index=False)
+    table.assign(gold_label=["yes", *[np.nan] * 23]).to_csv(tmp_path / "no_gold.csv", index=False)
+    table.assign(gold_label=np.tile(["yes", "yellow"], 12)).to_csv(tmp_path / "unclear.csv", index=False)
+    people = pd.read_csv(files / "people.csv")
+    people.assign(who=people.who + "x").to_csv(tmp_path / "strangers.csv", index=False)
+    people.assign(age=7).to_csv(tmp_path / "one_age.csv", index=False)
+    values.rename(columns=lambda name: name.replace("i", "k")).to_csv(tmp_path / "other_items.csv", index=False)
+    answers = f"--answers={files}/answers.csv"
     small = pd.read_csv(files / "items.csv").assign(group=["a"] * 21 + ["b"] * 3)
     small.to_csv(tmp_path / "small.csv", index=False)
     cases = [
@@ -146,5 +178,25 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([responses, "--ability_range=2,-2"], "--ability_range=2,-2: expected two numbers, the lower first"),
         ([responses, f"--answers={files}/answers.csv"], "--answers needs --items with a column of gold labels"),
         ([responses, "--short_form=0"], "flag --short_form=0"),
+        ([responses, "--level=nan"], "--level=nan: expected a number"),
+        ([responses, "--ability_range=-inf,2"], "--ability_range=-inf,2: expected two numbers"),
+        ([f"--responses={tmp_path}/theta.csv"], "item 'theta' is named like a column of information.csv"),
+        (
+            [responses, f"--items={tmp_path}/both.csv"],
+            "group 'a_b' would have the folder 'a_b', which is that of group 'a/b'",
+        ),
+        ([responses, f"--items={tmp_path}/dots.csv"], "group '..' would have the folder '', which is no name"),
+        (
+            [responses, f"--items={tmp_path}/file.csv"],
+            "group 'report.md' would have the folder 'report.md', which is no",
+        ),
+        ([responses, f"--items={tmp_path}/no_gold.csv", answers], "no_gold.csv: item 'i01' has no gold_label"),
+        (
+            [responses, f"--items={tmp_path}/unclear.csv", answers],
+            "no one answer stands for the gold label 'yes' alone",
+        ),
+        ([responses, f"--subjects={tmp_path}/strangers.csv"], "strangers.csv: no row for any of the 600 subjects"),
+        ([responses, f"--subjects={tmp_path}/one_age.csv"], "one_age.csv: covariate 'age' is constant"),
+        ([responses, f"--fresh={tmp_path}/other_items.csv"], "other_items.csv: has no item of"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

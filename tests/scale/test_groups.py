@@ -44,7 +44,7 @@ def test_regression_is_that_of_one_predictor_and_codes_categories():
     assert table.loc["x", "standard_error"] == pytest.approx(expected.stderr)
     assert table.loc["x", "p_value"] == pytest.approx(expected.pvalue)
     both = regression(y, pd.DataFrame({"x": x, "who": np.repeat(["a", "b"], 40)}))
-    assert both["term"].tolist() == ["const", "x", "who_b"]
+    assert both["term"].tolist() == ["intercept", "x", "who_b"]
 
 
 def test_scores_and_abilities_are_compared_by_subject_id():
@@ -52,16 +52,16 @@ def test_scores_and_abilities_are_compared_by_subject_id():
     fit = irtjax.fit(matrix(simulated(0, np.full(6, 1.5), np.linspace(-1, 1, 6), theta=theta)), "2pl")
     who = pd.Index([f"s{j}" for j in range(200)])
     subjects = pd.DataFrame({"group": np.repeat(["low", "high"], 100), "age": RNG.normal(40, 9, 200)}, index=who)
-    tables = compare(fit, subjects.sample(frac=1, random_state=0))
+    values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
+    tables = compare(values, fit.responses.subject_ids, subjects.sample(frac=1, random_state=0))
     assert list(tables) == ["groups_raw_score", "regression_raw_score", "groups_ability", "regression_ability"]
-    values = fit.responses.values.sum(axis=1)
-    difference = values[100:].mean() - values[:100].mean()
+    difference = values["raw_score"][100:].mean() - values["raw_score"][:100].mean()
     assert tables["groups_raw_score"]["difference"][0] == pytest.approx(difference)
     assert tables["groups_ability"]["difference"][0] > 1
     assert tables["regression_ability"]["p_value"][1] > 0.01
-    assert list(compare(fit, subjects[["group"]])) == ["groups_raw_score", "groups_ability"]
+    assert list(compare(values, who, subjects[["group"]])) == ["groups_raw_score", "groups_ability"]
     with pytest.raises(InputError, match="no row for any of the 200 subjects, such as 's0': compare the ids"):
-        compare(fit, subjects.set_axis(who + "x"))
+        compare(values, who, subjects.set_axis(who + "x"))
 
 
 def test_what_cannot_be_compared():
@@ -69,5 +69,13 @@ def test_what_cannot_be_compared():
         group_tests(pd.Series([1.0, 2.0]), pd.Series(["a", "a"]))
     with pytest.raises(InputError, match="group 'b' has 1 subject"):
         group_tests(pd.Series([1.0, 2.0, 3.0]), pd.Series(["a", "a", "b"]))
+    four = pd.Series([1.0, 2.0, 3.0, 5.0])
+    for covariates, message in (
+        ({"x": [1.0, 2.0, 3.0, np.inf]}, "covariate 'x' is infinite"),
+        ({"x": [1.0, 1.0, 1.0, 1.0]}, "covariate 'x' is constant or follows from the others"),
+        ({"x": [1.0, 2.0, 1.0, 4.0], "y": [2.0, 4.0, 2.0, 8.0]}, "covariate 'y' is constant or follows"),
+    ):
+        with pytest.raises(InputError, match=message):
+            regression(four, pd.DataFrame(covariates))
     with pytest.raises(InputError, match="too few for 2 terms"):
         regression(pd.Series([1.0, 2.0]), pd.DataFrame({"x": [1.0, 2.0]}))

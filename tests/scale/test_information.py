@@ -37,11 +37,11 @@ def test_reliability_is_what_simulated_abilities_have():
 
 def test_short_forms():
     by_information = short_form(ITEMS, 2)
-    assert by_information.items.tolist() == [2, 5]  # the steep but far-off item 1 is worth little from -2 to 2
-    assert short_form(ITEMS, 3, "slope").items.tolist() == [2, 5, 1]
-    assert short_form(ITEMS, 1, ability_range=(-3.5, -2.5)).items.tolist() == [1]
+    assert by_information.tolist() == [2, 5]  # the steep but far-off item 1 is worth little from -2 to 2
+    assert short_form(ITEMS, 3, "slope").tolist() == [2, 5, 1]
+    assert short_form(ITEMS, 1, ability_range=(-3.5, -2.5)).tolist() == [1]
     whole = marginal_reliability(ITEMS)
-    assert marginal_reliability(choose(ITEMS, by_information.items)) < whole
+    assert marginal_reliability(choose(ITEMS, by_information)) < whole
     for size in (0, 7):
         with pytest.raises(InputError, match=f"a short form of {size} items, expected 1 to 6"):
             short_form(ITEMS, size)
@@ -82,9 +82,23 @@ def test_a_scale_is_confirmed_on_fresh_subjects_and_another_is_not():
     assert broken.item_fit["p_holm"].idxmin() == 3
     assert broken.item_fit["p_holm"][3] < 1e-6
     assert broken.overall.p_value < 1e-6
-    few = matrix(fresh[:, :9])
-    with pytest.raises(InputError, match="no responses to item 'i009' of the scale"):
-        confirm(few, built)
+    fresh[:, 4] = 1
+    some = confirm(matrix(fresh[:, :9]), built)
+    assert some.left_out == ("i004", "i009")
+    assert some.fit.responses.num_items == len(some.item_fit) == 8
+    with pytest.raises(InputError, match="3 items of the scale have right and wrong answers, its confirmation needs 4"):
+        confirm(matrix(fresh[:, :3]), built)
+
+
+def test_the_tests_of_a_confirmation_keep_their_level_where_the_scale_is_known():
+    slope, intercept = np.linspace(1, 2, 8), np.linspace(-1, 1, 8)
+    items = irtjax.fit(matrix(simulated(0, slope, intercept, 400)), "2pl").items()
+    items["discrimination"], items["difficulty"] = slope, -intercept / slope
+    found = [confirm(matrix(simulated(seed, slope, intercept, 800)), items) for seed in range(1, 16)]
+    assert np.mean([one.overall.p_value < 0.05 for one in found]) <= 0.2
+    for tables in ("item_fit", "dependence"):
+        assert np.mean(np.concatenate([getattr(one, tables)["p_value"] for one in found]) < 0.05) < 0.09
+    assert max(one.item_fit["rmsd"].max() for one in found) < 0.08
 
 
 def test_empirical_curves_follow_the_truth():
@@ -93,7 +107,8 @@ def test_empirical_curves_follow_the_truth():
     values = simulated(1, slope, intercept, theta=theta)
     other = (np.random.default_rng(2).random(4000) < 0.3 + 0.4 * (theta > 0)).astype(np.int8)
     fit = irtjax.fit(matrix(values), "2pl", standard_errors=False)
-    curves = empirical_curves(fit, np.concatenate([values, other[:, None]], axis=1))
+    left_out = simulated(3, np.array([1.5, -1.0]), np.array([0.5, 0.0]), theta=theta)
+    curves = empirical_curves(fit, matrix(np.concatenate([values, other[:, None], left_out], axis=1)))
     p = 1 / (1 + np.exp(-(1.5 * curves.theta + intercept[12])))
     middle = np.abs(curves.theta) < 1.5
     np.testing.assert_allclose(curves.share[middle, 12], p[middle], atol=0.05)
@@ -104,3 +119,7 @@ def test_empirical_curves_follow_the_truth():
     assert step[np.argmin(np.abs(curves.theta - 1.2))] == pytest.approx(0.7, abs=0.06)
     assert np.isnan(curves.share[0]).all()  # nobody is there
     assert 0.4 < curves.model.slope[25, 0] < 1.2
+    np.testing.assert_array_equal(curves.model.slope[:25], fit.parameters.slope)
+    # of items that are not in the scale as well
+    assert curves.model.slope[26:, 0] == pytest.approx([1.5, -1.0], abs=0.15)
+    assert curves.model.intercept[26:] == pytest.approx([0.5, 0.0], abs=0.1)
