@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from absl import flags
-from scipy.stats import percentileofscore
 
 import irtjax
 from experiments import app
@@ -29,6 +28,8 @@ from irtjax.files import writable_directory, write_csv
 from irtjax.models import ItemParameters, from_table
 from irtjax.responses import counts, percent_correct
 from irtjax.scoring import Ability, Population, ability_eap, ability_mode, percentile
+
+SAME = 1e-4  # logits: files round, and the same answers must be the same ability
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with known parameters", required=True)
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
@@ -96,12 +97,11 @@ def percentiles(ability: np.ndarray, column: str, population: Population) -> np.
         raise InputError(f"{_PEOPLE.value}: no abilities in a column {column} ({message})") from error
     if not np.isfinite(people).any():
         raise InputError(f"{_PEOPLE.value}: no numbers in the column {column}")
-    return percentileofscore(_as_written(people), _as_written(ability), kind="mean", nan_policy="omit")
-
-
-def _as_written(ability: np.ndarray) -> np.ndarray:
-    """To five digits: files have six, and the same answers must give the same ability."""
-    return np.char.mod("%.5g", ability).astype(float)
+    people = np.sort(people[~np.isnan(people)])
+    below, not_above = (
+        np.searchsorted(people, ability + sign * SAME, side=side) for sign, side in ((-1, "left"), (1, "right"))
+    )
+    return 50 * (below + not_above) / people.size
 
 
 def score(values: np.ndarray, items: ItemParameters, method: str, population: Population) -> Ability:

@@ -65,6 +65,18 @@ def test_percentiles_among_people(fitted, tmp_path):
     assert "bad.csv: no abilities in a column ability" in result.stderr
 
 
+def test_ties_among_people_count_half(tmp_path):
+    responses, _, _ = simulate(300, 6)
+    fit = irtjax.fit(responses, "2pl")
+    irtjax.write_fit(fit, tmp_path)
+    irtjax.write_responses(responses, tmp_path / "responses.csv")
+    assert score(tmp_path, tmp_path / "out", f"--population={tmp_path / 'subjects.csv'}").returncode == 0
+    percentile = pd.read_csv(tmp_path / "out" / "subjects.csv").percentile
+    rank = pd.Series(fit.ability.round(6)).rank()  # the mean rank of those with the same answers
+    assert rank.duplicated().mean() > 0.5
+    np.testing.assert_allclose(percentile, 100 * (rank - 0.5) / 300, rtol=1e-4)
+
+
 def test_bad_items_get_one_line(fitted, tmp_path):
     folder, _ = fitted
     items, cases = pd.read_csv(folder / "items.csv"), []

@@ -47,6 +47,18 @@ def test_planted_faults_are_found_and_logged():
     assert len(removals) == 5
 
 
+def test_duplicates_and_reversed_items_are_called_so():
+    values = simulated(5, SLOPE, INTERCEPT)
+    values[:, 3] = values[:, 2]
+    differs = np.random.default_rng(0).random(1000) < 0.02
+    values[:, 9] = np.where(differs, values[:, 9], 1 - values[:, 8])  # the same twice, the key of one turned round
+    values[:, 7] = 1 - values[:, 7]
+    removals = eliminate(matrix(values)).removals.set_index("item_id")
+    assert removals["reason"].to_dict() == {"i003": "duplicate", "i009": "duplicate", "i007": "reversed"}
+    assert removals.loc["i003", ["partner", "statistic", "round"]].tolist() == ["i002", pytest.approx(1), 0]
+    assert removals.loc["i009", "statistic"] < -0.9
+
+
 def test_all_flat_items_go_at_once():
     slope = SLOPE.copy()
     slope[[1, 4, 9]] = 0.2
