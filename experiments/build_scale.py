@@ -12,6 +12,7 @@ durations and expected numbers.
 """
 
 import contextlib
+import warnings
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -23,13 +24,13 @@ import irtjax
 from experiments import app, scale_report, scale_sections
 from experiments.progress import steps
 from experiments.scale_sections import ShortForms, Told
-from irtjax import InputError, ResponseMatrix
+from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.files import writable_directory
 from irtjax.responses import completed
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
-from irtjax.scale.procedure import Options, build, usable_items
+from irtjax.scale.procedure import Built, Options, build, usable_items
 
 ALL = "all"
 EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids
@@ -106,16 +107,24 @@ def main() -> None:
     for name, part in parts.items():
         with steps(name) as on_step, _naming(name):
             built = build(part, wanted[name], on_step)
-        confirmed, compared = None, {}
-        if fresh is not None and built.scale is not None:
-            with app.naming(_FRESH.value):
-                confirmed = confirm(fresh, built.scale.fit.items())
-        if subjects is not None and built.scale is not None:
-            fit = built.scale.fit
+        told.append(_tell(name, built, fresh, subjects))
+    scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+
+
+def _tell(name: str, built: Built, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None) -> Told:
+    """What there is to tell of a scale beside itself."""
+    confirmed, compared = None, {}
+    if built.scale is not None:
+        fit = built.scale.fit
+        if fresh is not None:
+            try:
+                confirmed = confirm(fresh, fit.items())
+            except InputError as error:  # no reason to lose what was built
+                warnings.warn(f"{_FRESH.value}, items of group '{name}': {error}", FitWarning, stacklevel=2)
+        if subjects is not None:
             values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
             compared = compare(values, fit.responses.subject_ids, subjects)
-        told.append(Told(name, built, confirmed, compared))
-    scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+    return Told(name, built, confirmed, compared)
 
 
 def _naming(group: str) -> AbstractContextManager[None]:
@@ -172,7 +181,9 @@ def read_table(path: str, what: str, kind: type | None = None) -> pd.DataFrame:
         # an id may be "NA"
         columns = pd.read_csv(path, nrows=0).columns
         empty = {column: [""] if at == 0 else EMPTY for at, column in enumerate(columns)}
-        table = pd.read_csv(path, dtype=kind or {0: str}, keep_default_na=False, na_values=empty).rename(columns=str)
+        table = pd.read_csv(path, dtype=kind or {columns[0]: str}, keep_default_na=False, na_values=empty).rename(
+            columns=str
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
     ids = table.iloc[:, 0].astype(str)

@@ -242,8 +242,8 @@ def _confirmation(found: Confirmation, num_subjects: int, folder: Path) -> str:
     return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, parameters held: mean ability {mean:.2f},
 standard deviation {sd:.2f}. RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR
 {overall.srmsr:.3f} (M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of freedom). At a number right,
-observed and expected shares of right answers differ by {rmsd.mean():.3f} (root mean square, mean of the items), most
-for `{markdown.cell(worst)}`, by {rmsd.max():.3f}.{left_out} The p-values in `confirmation.csv` and
+observed and expected shares of right answers differ by {rmsd.mean():.3f} beyond chance (root mean square, mean of
+the items), most for `{markdown.cell(worst)}`, by {rmsd.max():.3f}.{left_out} The p-values in `confirmation.csv` and
 `confirmation_pairs.csv` take the parameters as known: they are estimates from {num_subjects:,} subjects, and a true
 scale is rejected too often."""
 

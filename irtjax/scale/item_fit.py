@@ -29,9 +29,9 @@ def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, 
         num_free: (I,) parameters that were estimated of each item.
 
     Returns:
-        A row an item: `s_x2`, `degrees_of_freedom`, `p_value` (NaN where no degrees of freedom are left) and, which
-        does not grow with the number of subjects, `rmsd`, the root of Σ_k N_k (O_ik - E_ik)² / Σ_k N_k before any rows
-        are joined.
+        A row an item: `s_x2`, `degrees_of_freedom`, `p_value` (NaN where no degrees of freedom are left) and `rmsd`,
+        which does not grow with the number of subjects: the root mean square of O_ik - E_ik over them less what chance
+        gives, sqrt(max(0, Σ_k [N_k (O_ik - E_ik)² - E_ik (1 - E_ik)] / Σ_k N_k)), before any rows are joined.
     """
     complete = values[(values != MISSING).all(1)]
     scores, num_items = complete.sum(1), values.shape[1]
@@ -52,7 +52,9 @@ def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, 
         statistic = ((seen - should) ** 2 / should + (seen - should) ** 2 / (n - should)).sum() if free > 0 else np.nan
         rows.append((statistic, max(free, 0), chi2.sf(statistic, free) if free > 0 else np.nan))
     share = observed / np.maximum(subjects, 1)
-    rmsd = np.sqrt((subjects * (share - expected) ** 2).sum(1) / max(subjects.sum(), 1))
+    by_chance = (expected * (1 - expected) * (subjects > 0)).sum(1)
+    excess = (subjects * (share - expected) ** 2).sum(1) - by_chance
+    rmsd = np.sqrt(np.maximum(excess, 0) / max(subjects.sum(), 1))
     return pd.DataFrame(rows, columns=["s_x2", "degrees_of_freedom", "p_value"]).assign(rmsd=rmsd)
 
 

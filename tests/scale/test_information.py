@@ -81,6 +81,8 @@ def test_a_scale_is_confirmed_on_fresh_subjects_and_another_is_not():
     broken = confirm(matrix(fresh), built)
     assert broken.item_fit["p_holm"].idxmin() == 3
     assert broken.item_fit["p_holm"][3] < 1e-6
+    assert broken.item_fit["rmsd"].idxmax() == 3
+    assert broken.item_fit["rmsd"][3] > 0.1
     assert broken.overall.p_value < 1e-6
     fresh[:, 4] = 1
     some = confirm(matrix(fresh[:, :9]), built)
