@@ -1,5 +1,6 @@
 """What `experiments.build_scale` leaves: `scale.csv`, `report.md`, and the tables and pictures of each group."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from irtjax.responses import percent_correct
 from irtjax.scale import information
 
 PARAMETERS = ["item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se"]
-FILES = ("report.md", "scale.csv", "agreement.csv")  # of the run directory
+FILES = ("report.md", "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
 NO_ANSWER = {"", "na", "NA", "n/a"}
 
 
@@ -76,6 +77,8 @@ def write(
         decisions.append(table.merge(items, "left", "item_id"))
         parts.append(scale_sections.group(one, folder, directory, short_forms))
     write_csv(pd.concat(decisions, ignore_index=True), directory / "scale.csv")
+    with whole_file(directory / "build_scale.json") as path:
+        path.write_text(json.dumps(flags | {"versions": versions()}, indent=2) + "\n", encoding="utf-8")
     given = "\n".join(f"    --{name}={value}" for name, value in flags.items() if value is not None)
     made_by = ", ".join(f"{name} {version}" for name, version in versions().items())
     parts.append(f"## How it was made\n\n{given}\n\n{made_by}.")

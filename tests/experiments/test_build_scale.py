@@ -80,6 +80,14 @@ def test_scale_csv_has_a_row_an_item_with_its_reason(finished):
     assert f"({len(retained)} of 24 items retained)" in result.stdout
 
 
+def test_the_flags_are_recorded(finished):
+    directory, _ = finished
+    recorded = json.loads((directory / "build_scale.json").read_text())
+    assert recorded["short_form"] == 5
+    assert recorded["expert_drop"] == "i05"
+    assert recorded["versions"]["irtjax"] == irtjax.__version__
+
+
 def test_every_group_has_its_files_and_pictures(finished):
     directory, _ = finished
     report = (directory / "report.md").read_text()
