@@ -82,20 +82,13 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
     )
     plots.save(pictures.scree(eigenvalues, f"{name}: tetrachoric correlations"), folder / "scree.png")
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
-    split = eigenvalues.num_factors > 1 or (one.factors is not None and one.factors.num_factors > 1)
-    doubt = ""
-    if one.scale is not None and split:
-        doubt = f"""
-
-The criteria disagree. There are signs of a second dimension, but the first eigenvalue is not below
-{one.options.eigenvalue_ratio:g} times the second, and one scale is built."""
     above = f"{eigenvalues.num_factors} above those of independent items"
     text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
 {one.eigenvalue_ratio:.1f} times the second.
 
 ![Eigenvalues]({_link(folder, directory, "scree.png")})"""
     if one.factors is None:
-        return text + doubt
+        return text + _doubt(one)
     factors = one.factors
     write_csv(factors.table, folder / "factors.csv")
     write_csv(one.loadings, folder / "loadings.csv")
@@ -116,7 +109,21 @@ The criteria disagree. There are signs of a second dimension, but the first eige
 Likelihood ratio {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
 ({_p(factors.p_value)}); BIC prefers {"one factor" if factors.num_factors == 1 else "two factors"}.
 Guessing has a prior in both, and these are the likelihoods of the posterior modes. Rotated loadings are in
-`loadings.csv`.{doubt}"""
+`loadings.csv`.{_doubt(one)}"""
+
+
+def _doubt(one: Built) -> str:
+    """What speaks against the one dimension of a scale that is built all the same."""
+    signs = []
+    if one.eigenvalues.num_factors > 1:
+        signs.append(f"parallel analysis finds {one.eigenvalues.num_factors} dimensions")
+    if one.factors is not None and one.factors.num_factors > 1:
+        signs.append("BIC prefers two factors")
+    if one.scale is None or not signs:
+        return ""
+    return f"""
+
+One scale is built although {" and ".join(signs)}: the first eigenvalue is {one.eigenvalue_ratio:.1f} times the second."""
 
 
 def _guessing(one: Built, folder: Path) -> str:
