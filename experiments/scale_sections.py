@@ -123,7 +123,8 @@ def _doubt(one: Built) -> str:
         return ""
     return f"""
 
-One scale is built although {" and ".join(signs)}: the first eigenvalue is {one.eigenvalue_ratio:.1f} times the second."""
+One scale is built although {" and ".join(signs)}: the first eigenvalue is
+{one.eigenvalue_ratio:.1f} times the second."""
 
 
 def _guessing(one: Built, folder: Path) -> str:
