@@ -35,6 +35,8 @@ from irtjax.scale.procedure import Built, Options, build, usable_items
 ALL = "all"
 EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids
 
+RESULTS = (*scale_report.FILES, *scale_sections.FILES)
+
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
 _MISSING = flags.DEFINE_enum(
@@ -101,7 +103,7 @@ def main() -> None:
         wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
             usable_items(part, wanted[name])  # of all groups before the first is built
-    _check_folders(list(parts))
+    _check_output(list(parts))
     directory = writable_directory(_OUTPUT_DIR.value)
     told = []
     for name, part in parts.items():
@@ -151,8 +153,9 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
         return completed(fresh.choose_items(both), _MISSING.value)
 
 
-def _check_folders(names: list[str]) -> None:
+def _check_output(names: list[str]) -> None:
     """Refuses groups whose folders would be one, and results in place of an input."""
+    directory = Path(_OUTPUT_DIR.value).resolve()
     taken = dict.fromkeys((*scale_report.FILES, ""))
     for name in names if len(names) > 1 else []:
         folder = scale_report.folder_name(name).lower()
@@ -160,9 +163,10 @@ def _check_folders(names: list[str]) -> None:
             why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
             raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
         taken[folder] = name
-    results = {Path(_OUTPUT_DIR.value, file).resolve() for file in (*scale_report.FILES, *scale_sections.FILES)}
     for flag in (_RESPONSES, _ITEMS, _ANSWERS, _FRESH, _SUBJECTS):
-        if flag.value is not None and Path(flag.value).resolve() in results:
+        path = None if flag.value is None else Path(flag.value).resolve()
+        # a former run's group folders are emptied of its results too
+        if path and directory in (path.parent, path.parent.parent) and path.name in RESULTS:
             raise InputError(f"--{flag.name}={flag.value} would be overwritten: choose another --output_dir")
 
 

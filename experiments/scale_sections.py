@@ -84,7 +84,7 @@ def _dimensions(name: str, one: Built, folder: Path, directory: Path) -> str:
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
     above = f"{eigenvalues.num_factors} above those of independent items"
     text = f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {above}. The first is
-{one.eigenvalue_ratio:.1f} times the second.
+{one.eigenvalues.ratio:.1f} times the second.
 
 ![Eigenvalues]({_link(folder, directory, "scree.png")})"""
     if one.factors is None:
@@ -124,7 +124,7 @@ def _doubt(one: Built) -> str:
     return f"""
 
 One scale is built although {" and ".join(signs)}: the first eigenvalue is
-{one.eigenvalue_ratio:.1f} times the second."""
+{one.eigenvalues.ratio:.1f} times the second."""
 
 
 def _guessing(one: Built, folder: Path) -> str:
@@ -287,7 +287,7 @@ def _summary(name: str, one: Built) -> dict[str, Any]:
         "num_retained": one.num_retained,
         "no_scale": one.no_scale or None,
         "mean_percent_correct": float(np.mean(percent_correct(one.responses.values, axis=0))),
-        "eigenvalue_ratio": one.eigenvalue_ratio,
+        "eigenvalue_ratio": one.eigenvalues.ratio,
         "factors_by_parallel_analysis": one.eigenvalues.num_factors,
     }
     if one.factors is not None:

@@ -28,6 +28,11 @@ class ParallelAnalysis(NamedTuple):
     noise: np.ndarray
     num_factors: int
 
+    @property
+    def ratio(self) -> float:
+        """First over second observed eigenvalue."""
+        return float(self.observed[0] / self.observed[1])
+
 
 def parallel_analysis(values: np.ndarray, seed: int = 0, replications: int = 20) -> ParallelAnalysis:
     """Compares eigenvalues with those of noise (Horn 1965).

@@ -67,11 +67,6 @@ class Built:
     no_scale: str = ""
 
     @property
-    def eigenvalue_ratio(self) -> float:
-        """First over second eigenvalue."""
-        return float(self.eigenvalues.observed[0] / self.eigenvalues.observed[1])
-
-    @property
     def num_retained(self) -> int:
         """Items of the scale."""
         return 0 if self.scale is None else self.scale.fit.responses.num_items
@@ -115,13 +110,12 @@ def build(
         has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
     scale = overall = None
     no_scale = ""
-    ratio = eigenvalues.observed[0] / eigenvalues.observed[1]
     if eigenvalues.num_factors == 0:
         no_scale = "no dimension: no eigenvalue is above that of independent items"
-    elif eigenvalues.num_factors > 1 and ratio < options.eigenvalue_ratio:
+    elif eigenvalues.num_factors > 1 and eigenvalues.ratio < options.eigenvalue_ratio:
         no_scale = (
             f"several dimensions: {eigenvalues.num_factors} eigenvalues are above those of independent items, and the "
-            f"first is {ratio:.1f} times the second"
+            f"first is {eigenvalues.ratio:.1f} times the second"
         )
     else:
         try:

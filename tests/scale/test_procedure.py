@@ -11,7 +11,7 @@ OPTIONS = Options(factors=False)
 def test_a_short_test_of_few_subjects_has_a_scale_and_no_test_of_guessing():
     built = build(matrix(simulated(0, np.full(6, 1.2), np.linspace(-1, 1, 6), 250)), OPTIONS)
     assert built.guessing is None
-    assert built.eigenvalue_ratio < 3  # of few items, though there is one dimension
+    assert built.eigenvalues.ratio < 3  # of few items, though there is one dimension
     assert built.eigenvalues.num_factors == 1
     assert built.no_scale == ""
     assert built.num_retained == 6
