@@ -3,9 +3,10 @@ r"""A crowd in a pool against the same networks trained one after the other: exa
   python -m benchmarks.crowd --task=sst2 --network=lstm --data_dir=DIR
   python -m benchmarks.crowd --task=mnist --network=lenet --width=16 --batch_size=64 --data_dir=DIR
 
-Prints, for crowds of 1 to 256 members, the pool that `irtjax.pool_size` chooses, how many training examples all members
-together see in a second, the ratio to the sequential loop (the same jitted program with one network at a time, free to
-use all cores), both timed in turns, and the useful operations of matrix products as a share of the machine's own rate.
+Prints, for crowds of 1 to 256 members, the pool that `irtjax.training.slots` chooses, how many training examples all
+members together see in a second, the ratio to the sequential loop (the same jitted program with one network at a time,
+free to use all cores), both timed in turns, and the useful operations of matrix products as a share of the machine's
+own rate.
 Expected duration on 2 CPU cores: two to five minutes a network.
 """
 
@@ -18,15 +19,15 @@ import numpy as np
 from absl import flags
 
 from benchmarks import flops
-from experiments import app, building, settings
+from experiments.common import app, building, settings
 from experiments.stages.crowd import choose_members
-from irtjax import pool_size
-from irtjax.device_data import take, to_device
-from irtjax.devices import default_mesh
-from irtjax.members import gold_of, plan_member, rows_of
-from irtjax.pool import EMPTY, Job, begin, fill, train_slots
+from irtjax.crowd.members import gold_of, plan_member, rows_of
 from irtjax.tasks.task import PADDING
-from irtjax.training import Trainer
+from irtjax.training import slots as pool_size
+from irtjax.training.data import take, to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import EMPTY, Job, begin, fill, train_slots
+from irtjax.training.trainer import Trainer
 
 _SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
 _STEPS = flags.DEFINE_integer("steps", 32, "gradient steps a measurement", lower_bound=1)

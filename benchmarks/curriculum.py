@@ -18,12 +18,12 @@ from absl import flags
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from experiments import app, building, settings
-from experiments.task_items import training_items
-from irtjax.curriculum import ready, tolerable, train_curriculum
-from irtjax.device_data import accuracy, classify, to_device
-from irtjax.probe import LEAST, ask, ask_all
-from irtjax.training import Plan, Trainer, start, train_epoch, validate
+from experiments.common import app, building, settings
+from experiments.common.task_items import training_items
+from irtjax.selection.curriculum import ready, tolerable, train_curriculum
+from irtjax.selection.probe import LEAST, ask, ask_all
+from irtjax.training.data import accuracy, classify, to_device
+from irtjax.training.trainer import Plan, Trainer, start, train_epoch, validate
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
 _REPEATS = flags.DEFINE_integer("repeats", 3, "runs each way, of which the fastest counts", lower_bound=1)

@@ -16,7 +16,7 @@ import numpy as np
 import numpyro.distributions as dist
 from absl import app, flags
 
-from irtjax.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=1)
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 10_000, "I", lower_bound=1)

@@ -12,12 +12,12 @@ import time
 import jax
 from absl import flags
 
-from experiments import app, building, settings
+from experiments.common import app, building, settings
 from experiments.stages.crowd import choose_members
-from irtjax.device_data import to_device
-from irtjax.devices import default_mesh
-from irtjax.members import gold_of, plan_member, rows_of
-from irtjax.pool import EMPTY, Job, begin, close_ranks, epoch, fill
+from irtjax.crowd.members import gold_of, plan_member, rows_of
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import EMPTY, Job, begin, close_ranks, epoch, fill
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
 settings.define_flags(without=settings.AFTER_CROWD)

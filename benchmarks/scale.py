@@ -12,7 +12,7 @@ import time
 import numpy as np
 from absl import flags
 
-from experiments import app
+from experiments.common import app
 from irtjax import ResponseMatrix
 from irtjax.scale.elimination import eliminate
 from irtjax.scale.procedure import build

@@ -21,16 +21,18 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments import app, scale_report, scale_sections
-from experiments.progress import steps
-from experiments.scale_sections import ShortForms, Told
+from experiments.common import app
+from experiments.common.progress import steps
+from experiments.reports import scale as scale_report
+from experiments.reports import scale_sections
+from experiments.reports.scale_sections import ShortForms, Told
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.files import writable_directory
-from irtjax.responses import completed
+from irtjax.responses.matrix import completed
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
 from irtjax.scale.procedure import Built, Options, build, usable_items
+from irtjax.storage.files import writable_directory
 
 ALL = "all"
 EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids

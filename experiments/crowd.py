@@ -11,8 +11,8 @@ import dataclasses
 
 from absl import flags
 
-from experiments import app, building, settings
-from experiments.run_directory import checkpoints_of, open_run, stage
+from experiments.common import app, building, settings
+from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)

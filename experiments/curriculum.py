@@ -14,11 +14,13 @@ import dataclasses
 
 from absl import flags
 
-from experiments import app, building, settings
-from experiments.run_directory import open_run, stage
-from experiments.stages import curriculum, report, sections
-from experiments.task_items import crowd_cost, crowd_population, training_items
-from irtjax.scoring import STANDARD
+from experiments.common import app, building, settings
+from experiments.common.run_directory import open_run, stage
+from experiments.common.task_items import crowd_cost, crowd_population, training_items
+from experiments.reports import pipeline as report
+from experiments.reports import sections
+from experiments.stages import curriculum
+from irtjax.kernels.scoring import STANDARD
 from irtjax.tasks.task import TextFormat
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)

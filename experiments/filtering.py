@@ -13,12 +13,14 @@ import dataclasses
 
 from absl import flags
 
-from experiments import app, building, settings
-from experiments.run_directory import open_run, stage
-from experiments.stages import filtering, report, sections
-from experiments.task_items import training_items
+from experiments.common import app, building, settings
+from experiments.common.run_directory import open_run, stage
+from experiments.common.task_items import training_items
+from experiments.reports import pipeline as report
+from experiments.reports import sections
+from experiments.stages import filtering
 from irtjax import InputError
-from irtjax.filtering import STRATEGIES
+from irtjax.selection.filtering import STRATEGIES
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 BY_PERCENT = {"PCUB", "PCLB"}

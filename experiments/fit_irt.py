@@ -16,14 +16,14 @@ from pathlib import Path
 from absl import flags
 
 import irtjax
-from experiments import app
-from experiments.progress import fit_bar
+from experiments.common import app
+from experiments.common.progress import fit_bar
 from irtjax.errors import InputError
-from irtjax.files import writable_directory
-from irtjax.inference import ESTIMATORS, MODELS
-from irtjax.inference.specification import NormalPrior
-from irtjax.inference.svi import PRIORS, STARTS
-from irtjax.responses import require_estimable
+from irtjax.estimation.fit import ESTIMATORS, MODELS
+from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.svi.fit import PRIORS, STARTS
+from irtjax.responses.matrix import require_estimable
+from irtjax.storage.files import writable_directory
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)

@@ -12,12 +12,13 @@ import dataclasses
 
 from absl import flags
 
-from experiments import app, building, settings
-from experiments.run_directory import checkpoints_of, open_run, stage
-from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, report
+from experiments.common import app, building, settings
+from experiments.common.run_directory import checkpoints_of, open_run, stage
+from experiments.reports import pipeline as report
+from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import InputError, tasks
-from irtjax.members import in_every_subset
-from irtjax.scoring import Population
+from irtjax.crowd.members import in_every_subset
+from irtjax.kernels.scoring import Population
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 settings.define_flags()

@@ -12,7 +12,7 @@ import importlib.util
 
 from absl import flags
 
-from experiments import app
+from experiments.common import app
 from irtjax.errors import InputError
 from irtjax.tasks import prepared
 

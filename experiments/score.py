@@ -22,12 +22,12 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments import app
+from experiments.common import app
 from irtjax import InputError
-from irtjax.files import writable_directory, write_csv
-from irtjax.models import ItemParameters, from_table
-from irtjax.responses import counts, percent_correct
-from irtjax.scoring import Ability, Population, ability_eap, ability_mode, percentile
+from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode, percentile
+from irtjax.responses.matrix import counts, percent_correct
+from irtjax.storage.files import writable_directory, write_csv
 
 SAME = 1e-4  # logits: files round, and the same answers must be the same ability
 

@@ -1,11 +1,13 @@
 """Item Response Theory at machine-learning scale, in JAX."""
 
-import importlib.metadata
-
 from irtjax.errors import InputError
-from irtjax.inference import Fit, FitWarning, fit, likelihood_ratio_test, read_items, write_fit
-from irtjax.response_files import read_responses, write_responses
-from irtjax.responses import ResponseMatrix, grade
+from irtjax.estimation.compare import likelihood_ratio_test
+from irtjax.estimation.diagnostics import FitWarning
+from irtjax.estimation.fit import fit
+from irtjax.estimation.result import Fit, read_items, write_fit
+from irtjax.responses.formats import read_responses, write_responses
+from irtjax.responses.matrix import ResponseMatrix, grade
+from irtjax.versions import versions
 
 __all__ = [
     "Fit",
@@ -21,9 +23,4 @@ __all__ = [
     "write_fit",
     "write_responses",
 ]
-__version__ = importlib.metadata.version("irtjax")
-
-
-def versions() -> dict[str, str]:
-    """Versions of irtjax and of what its numbers depend on."""
-    return {name: importlib.metadata.version(name) for name in ("irtjax", "jax", "jaxlib", "numpyro", "flax", "optax")}
+__version__ = versions()["irtjax"]

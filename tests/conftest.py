@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from irtjax import ResponseMatrix
-from irtjax.device_data import Data, answerable
 from irtjax.tasks import Split
 from irtjax.tasks.task import Task, TextFormat
+from irtjax.training.data import Data, answerable
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"

@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from experiments.building import make_trainer, pool_slots
-from experiments.progress import networks_bar
-from experiments.settings import AFTER_CROWD, Settings
+from experiments.common.building import make_trainer, pool_slots
+from experiments.common.progress import networks_bar
+from experiments.common.settings import AFTER_CROWD, Settings
 from irtjax import InputError, ResponseMatrix, networks, write_responses
-from irtjax.checkpoints import Checkpoints
-from irtjax.crowd import Crowd, assemble, blank_answers, flush, train_members
-from irtjax.device_data import to_device
-from irtjax.devices import default_mesh
-from irtjax.files import write_csv
-from irtjax.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
-from irtjax.pool import Job, Pool, progress
-from irtjax.response_files import read_responses
-from irtjax.responses import concatenate_items
+from irtjax.crowd.answers import Crowd, assemble, blank_answers, flush, train_members
+from irtjax.crowd.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
+from irtjax.responses.formats import read_responses
+from irtjax.responses.matrix import concatenate_items
+from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, sample_training
+from irtjax.training.checkpoints import Checkpoints
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import Job, Pool, progress
 
 CHECKPOINT_SECONDS = 30.0
 # settings that only say what members are drawn, and how many train at once

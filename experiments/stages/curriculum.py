@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from experiments.building import make_trainer
-from experiments.progress import CurriculumProgress
-from experiments.settings import Settings
-from irtjax.curriculum import (
+from experiments.common.building import make_trainer
+from experiments.common.progress import CurriculumProgress
+from experiments.common.settings import Settings
+from irtjax.kernels.scoring import Population
+from irtjax.selection.curriculum import (
     History,
     Window,
     full_share,
@@ -21,14 +22,13 @@ from irtjax.curriculum import (
     root_share,
     train_curriculum,
 )
-from irtjax.device_data import to_device
-from irtjax.devices import default_mesh
-from irtjax.files import write_csv
-from irtjax.plots import interval
-from irtjax.scoring import Population
+from irtjax.selection.summary import interval
+from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 from irtjax.tasks.text import lengths
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
 
 BASELINE = "baseline"
 SCHEDULES = {"baseline": full_share, "CB-linear": linear_share, "CB-root": root_share}

@@ -8,11 +8,11 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 import irtjax
-from experiments.progress import fit_bar
-from experiments.settings import Settings
+from experiments.common.progress import fit_bar
+from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
-from irtjax.inference.svi import PRIORS
-from irtjax.responses import MISSING
+from irtjax.estimation.svi.fit import PRIORS
+from irtjax.responses.matrix import MISSING
 
 MAX_STEPS = 4000
 

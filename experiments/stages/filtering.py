@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.building import make_trainer, pool_slots
-from experiments.progress import networks_bar
-from experiments.settings import Settings
-from irtjax.device_data import to_device
-from irtjax.devices import default_mesh
-from irtjax.files import write_csv
-from irtjax.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
-from irtjax.pool import Job, begin, classify_all, progress, train_all
+from experiments.common.building import make_trainer, pool_slots
+from experiments.common.progress import networks_bar
+from experiments.common.settings import Settings
+from irtjax.selection.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
+from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import Job, begin, classify_all, progress, train_all
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from experiments.settings import Settings
+from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty
-from irtjax.files import write_csv
+from irtjax.storage.files import write_csv
 from irtjax.tasks import Task, flip_labels
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.inference import Fit
-from irtjax.inference.mml import fit_mml
-from irtjax.inference.quadrature import Quadrature, of_test
-from irtjax.responses import ResponseMatrix
+from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.result import Fit
+from irtjax.kernels.quadrature import Quadrature, of_test
+from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.dependence import pair_dependence
 from irtjax.scale.elimination import LEAST
 from irtjax.scale.item_fit import item_fit

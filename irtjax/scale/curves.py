@@ -8,10 +8,11 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from irtjax.inference import Fit, fixed_nodes
-from irtjax.inference.quadrature import rectangular
-from irtjax.models import ItemParameters
-from irtjax.responses import MISSING, ResponseMatrix
+from irtjax.estimation.mml import fixed_nodes
+from irtjax.estimation.result import Fit
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import rectangular
+from irtjax.responses.matrix import MISSING, ResponseMatrix
 
 FEWEST = 5.0  # subjects behind a point of an empirical curve
 BOUNDS = ((-8.0, 8.0), (-12.0, 12.0))  # of slope and intercept of an item that is not in the scale

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
-from irtjax.inference.quadrature import Quadrature
-from irtjax.models import ItemParameters, probabilities
-from irtjax.responses import MISSING
+from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.kernels.quadrature import Quadrature
+from irtjax.responses.matrix import MISSING
 from irtjax.scale.tetrachoric import pair_tables
 
 

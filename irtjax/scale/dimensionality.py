@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from irtjax.inference import Fit, likelihood_ratio_test
-from irtjax.inference.mml import NODES_PER_DIMENSION, fit_mml
-from irtjax.responses import ResponseMatrix
+from irtjax.estimation.compare import likelihood_ratio_test
+from irtjax.estimation.mml.fit import NODES_PER_DIMENSION, fit_mml
+from irtjax.estimation.result import Fit
+from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
 
 QUANTILE = 0.95

@@ -8,10 +8,10 @@ import pandas as pd
 from scipy.stats import norm
 
 from irtjax.errors import InputError
-from irtjax.inference import Fit
-from irtjax.inference.mml import fit_mml
-from irtjax.inference.quadrature import of_test
-from irtjax.responses import ResponseMatrix
+from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.result import Fit
+from irtjax.kernels.quadrature import of_test
+from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm

@@ -9,11 +9,11 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import chi2
 
-from irtjax.inference import fixed_nodes
-from irtjax.inference.fixed_nodes import State
-from irtjax.inference.quadrature import rectangular
-from irtjax.inference.specification import Specification, specify, start_items
-from irtjax.responses import ResponseMatrix, counts
+from irtjax.estimation.mml import fixed_nodes
+from irtjax.estimation.mml.fixed_nodes import State
+from irtjax.estimation.parameterization import Specification, specify, start_items
+from irtjax.kernels.quadrature import rectangular
+from irtjax.responses.matrix import ResponseMatrix, counts
 from irtjax.scale.multiple_tests import holm
 
 NUM_NODES = 61

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.inference.quadrature import rectangular
-from irtjax.models import ItemParameters, information, probabilities
+from irtjax.kernels.models import ItemParameters, information, probabilities
+from irtjax.kernels.quadrature import rectangular
 from irtjax.scale.sum_scores import score_distribution
 
 GRID = np.linspace(-4, 4, 161)

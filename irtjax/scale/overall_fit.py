@@ -10,12 +10,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
-from irtjax.inference.observed_information import parameter_index
-from irtjax.inference.quadrature import Quadrature, rectangular
-from irtjax.inference.result import Fit
-from irtjax.inference.specification import item_types, specify
-from irtjax.models import ItemParameters, derivatives, probabilities
-from irtjax.responses import MISSING
+from irtjax.estimation.mml.observed_information import parameter_index
+from irtjax.estimation.parameterization import item_types, specify
+from irtjax.estimation.result import Fit
+from irtjax.kernels.models import ItemParameters, derivatives, probabilities
+from irtjax.kernels.quadrature import Quadrature, rectangular
+from irtjax.responses.matrix import MISSING
 
 NODES = {1: 61, 2: 31}
 CONVERGED = 1e-9  # relative residual

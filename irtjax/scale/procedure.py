@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses import ResponseMatrix, completed, percent_correct
+from irtjax.responses.matrix import ResponseMatrix, completed, percent_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
@@ -87,7 +87,7 @@ def build(
     """Builds a scale.
 
     Args:
-        responses: complete, see `irtjax.responses.completed`.
+        responses: complete, see `irtjax.responses.matrix.completed`.
         options: what a user may decide.
         on_step: called with a few words on what is being done.
 

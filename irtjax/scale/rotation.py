@@ -11,7 +11,7 @@ from statsmodels.multivariate.factor_rotation._gpa_rotation import (
     vgQ_partial_target,
 )
 
-from irtjax.models import ItemParameters
+from irtjax.kernels.models import ItemParameters
 
 METRIC = 1.702  # between the logistic and the normal ogive metric
 SMALL = 0.3  # loadings below it are zeros of the target

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irtjax.cache import Arrays, cached
 from irtjax.errors import InputError
+from irtjax.storage.cache import Arrays, cached
 from irtjax.tasks.prepared import FORMAT, Prepared
 
 BLOCK = 8192  # records read at once: large enough for speed, small enough for a moving progress bar

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from irtjax.cache import cached
+from irtjax.storage.cache import cached
 from irtjax.tasks.task import PADDING
 
 KINDS = ("ppmi", "random")

@@ -111,7 +111,7 @@ def test_every_group_has_its_files_and_pictures(finished):
         assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["intercept", "age"]
     assert "**Confirmation** on 600 fresh subjects" in report
     agreement = pd.read_csv(directory / "agreement.csv").iloc[0]
-    correct = irtjax.responses.percent_correct(responses_of(0).values, axis=0).mean()
+    correct = irtjax.responses.matrix.percent_correct(responses_of(0).values, axis=0).mean()
     assert agreement.answer_is_gold == pytest.approx(correct, abs=1e-4)
 
 

@@ -16,7 +16,7 @@ from test_pipeline import assert_bad_flags, command
 from test_pipeline import run as run_module
 
 import irtjax
-from experiments.settings import Settings
+from experiments.common.settings import Settings
 from experiments.stages import crowd
 from irtjax import tasks
 

@@ -10,11 +10,12 @@ import pytest
 from matplotlib.image import imread
 from test_pipeline import assert_bad_flags, assert_one_line, run
 
-from experiments.settings import Settings
-from experiments.stages import curriculum, sections
-from experiments.task_items import CrowdCost, crowd_cost, crowd_population
+from experiments.common.settings import Settings
+from experiments.common.task_items import CrowdCost, crowd_cost, crowd_population
+from experiments.reports import sections
+from experiments.stages import curriculum
 from irtjax import InputError, tasks
-from irtjax.curriculum import History, Window
+from irtjax.selection.curriculum import History, Window
 
 TASK = tasks.load("digits")
 SMALL = ["--task=digits", "--width=8", "--epochs=4", "--seeds=2"]

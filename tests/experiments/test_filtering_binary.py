@@ -6,7 +6,7 @@ import pytest
 from matplotlib.image import imread
 from test_pipeline import assert_bad_flags, assert_one_line, csv_files, run
 
-from experiments.task_items import training_items
+from experiments.common.task_items import training_items
 from irtjax import InputError, ResponseMatrix, tasks, write_responses
 
 TASK = tasks.load("digits")

@@ -16,8 +16,8 @@ import pytest
 from conftest import REPOSITORY
 from matplotlib.image import imread
 
-from experiments.run_directory import open_run, stage
-from experiments.settings import TASK_DEFAULTS, Settings
+from experiments.common.run_directory import open_run, stage
+from experiments.common.settings import TASK_DEFAULTS, Settings
 from irtjax import InputError, tasks
 
 SMALL = [

@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from experiments.building import make_trainer
-from experiments.settings import Settings
+from experiments.common.building import make_trainer
+from experiments.common.settings import Settings
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
-from irtjax import tasks, training
-from irtjax.device_data import accuracy, to_device
-from irtjax.filtering import SubsetRow, plan_subset, ranking
+from irtjax import tasks
+from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
+from irtjax.training import trainer as training
+from irtjax.training.data import accuracy, to_device
 
 TASK = tasks.load("digits")
 DEFAULTS = Settings(task="digits", slots=32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from references import matrix, simulated
 
-from irtjax.responses import ResponseMatrix
+from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.guessing import guessing_tests
 
 

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 import irtjax
 from irtjax import InputError
-from irtjax.models import ItemParameters
+from irtjax.kernels.models import ItemParameters
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.curves import empirical_curves
 from irtjax.scale.information import choose, information_table, marginal_reliability, score_table, short_form

@@ -8,8 +8,8 @@ from references import matrix, simulated
 from scipy.stats import kstest
 
 import irtjax
-from irtjax.inference.quadrature import rectangular
-from irtjax.models import probabilities
+from irtjax.kernels.models import probabilities
+from irtjax.kernels.quadrature import rectangular
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import collapse, item_fit
 from irtjax.scale.sum_scores import rest_score_distributions, score_distribution

@@ -8,8 +8,8 @@ from references import matrix, simulated
 
 import irtjax
 from irtjax import InputError
-from irtjax.inference.quadrature import rectangular
-from irtjax.models import ItemParameters, derivatives, probabilities
+from irtjax.kernels.models import ItemParameters, derivatives, probabilities
+from irtjax.kernels.quadrature import rectangular
 from irtjax.scale.overall_fit import overall_fit
 
 SETS = [f"{final}5_{label}" for final in ("", "final_") for label in ("contradiction", "entailment", "neutral")]

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from irtjax.models import ItemParameters
+from irtjax.kernels.models import ItemParameters
 from irtjax.scale.dimensionality import compare_factors
 from irtjax.scale.rotation import communalities, loadings, oblimin, simple_target, target, varimax
 

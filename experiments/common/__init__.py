@@ -1,0 +1,1 @@
+"""What the binaries share: flags, run directories, progress bars."""

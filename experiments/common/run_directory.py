@@ -1,0 +1,135 @@
+"""A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from irtjax import InputError, versions
+from irtjax.storage.files import whole_directory, whole_file, writable_directory
+from irtjax.tasks import Task
+from irtjax.tasks.task import SPLITS
+
+RECORD = "stage.json"  # in the folder of each finished stage
+DATA = "data"  # beside the settings in config.json: a digest of what was read
+FILES = ("glove", "test_labels", "item_ids", "members", "items")  # flags that name files
+CHECKPOINTS = ".checkpoints"  # of stages that are not finished
+
+
+def open_run(
+    output_dir: str,
+    flags: dict[str, Any],
+    task: Task,
+    items: pd.DataFrame | None = None,
+) -> Path:
+    """Makes the directory, or accepts one that an earlier run with the same flags and data left.
+
+    Args:
+        output_dir: the directory.
+        flags: all that results depend on, with their values.
+        task: with its data.
+        items: difficulties, where they are read from a file.
+
+    Raises:
+        InputError: it cannot be written to, or holds results of other settings or data.
+    """
+    directory = writable_directory(output_dir)
+    _lock(directory)
+    config = directory / "config.json"
+    wanted = flags | {DATA: _digest(flags, task, items)}
+    # a run that left no stage and no checkpoint left nothing that other settings could be mixed up with
+    if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
+        try:
+            found = json.loads(config.read_text())
+            found = dict(found)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
+        different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+        if different == [DATA]:
+            files = ", ".join(f"--{name}" for name in ("data_dir", *FILES))
+            raise InputError(
+                f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
+            )
+        if wanted.keys() != found.keys():
+            raise InputError(f"{directory} holds a run of another command or version; choose another --output_dir")
+        if different:
+            changes = ", ".join(f"--{name}={found.get(name)} (now {wanted.get(name)})" for name in different)
+            raise InputError(
+                f"{directory} holds a run with {changes}: give the same flags to go on, or choose another --output_dir"
+            )
+    else:
+        with whole_file(config) as path:
+            path.write_text(json.dumps(wanted, indent=2) + "\n")
+    return directory
+
+
+def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> str:
+    """Of all that a run reads: examples, their labels and ids, word vectors, the table of members, difficulties."""
+    digest = hashlib.blake2b(digest_size=16)
+    vectors = getattr(task.format, "embeddings", None)
+    table = [] if items is None else [items.to_numpy()]
+    for leaf in jax.tree.leaves(([task.split(name)[:3] for name in SPLITS], vectors, *table)):
+        digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
+    if flags.get("members"):
+        digest.update(Path(flags["members"]).read_bytes())
+    return digest.hexdigest()
+
+
+def _lock(directory: Path) -> None:
+    """Keeps other processes out of the directory for as long as this one lives."""
+    handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(f"{directory}: another run is writing there; wait for it, or choose another one") from error
+    except OSError:
+        pass  # a file system that knows no locks
+
+
+def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
+    """Runs one stage into the folder `name`, unless that folder is there already.
+
+    A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished.
+
+    The work is done in a temporary folder that is renamed at the end, so an interrupted stage leaves no folder of
+    that name. `stage.json` in it keeps the seconds it took and the versions it ran on.
+    """
+    folder = directory / name
+    if folder.exists():
+        try:
+            made_with = json.loads((folder / RECORD).read_text())["versions"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
+        other = "" if made_with == versions() else ", made with other package versions"
+        print(f"{title}: reused from {folder}{other}", flush=True)
+        _remove_checkpoints(directory, name)  # of a run that was killed just after the stage was finished
+        return folder
+    print(title, flush=True)
+    began = time.perf_counter()
+    with whole_directory(folder) as partial:
+        work(partial)
+        record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
+        (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    _remove_checkpoints(directory, name)
+    return folder
+
+
+def _remove_checkpoints(directory: Path, name: str) -> None:
+    shutil.rmtree(checkpoints_of(directory, name), ignore_errors=True)
+    with contextlib.suppress(OSError):  # there are those of other stages, or none
+        (directory / CHECKPOINTS).rmdir()
+
+
+def checkpoints_of(directory: Path, name: str) -> Path:
+    """Where the stage `name` keeps what it goes on from after a kill."""
+    return directory / CHECKPOINTS / name

@@ -1,0 +1,116 @@
+"""Item parameters of a task's training examples, from a file; and what the crowd cost that they come from."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.run_directory import RECORD
+from irtjax import InputError, read_items, read_responses
+from irtjax.kernels.scoring import Population
+from irtjax.responses.matrix import percent_correct
+from irtjax.tasks import Task
+
+SHOWN = 3  # ids that an error names
+
+
+class CrowdCost(NamedTuple):
+    """What a crowd took: networks, examples they were trained on, and seconds of training and of fitting IRT."""
+
+    networks: int
+    examples: int
+    seconds: float
+
+
+def training_items(
+    path: str, task: Task, responses: str | None = None, need: Sequence[str] = ("difficulty",)
+) -> pd.DataFrame:
+    """The rows of an `items.csv` for the training examples, in their order.
+
+    Args:
+        path: of the items.
+        task: whose training examples they are.
+        responses: a response matrix, whose percent correct replaces that of the table.
+        need: columns that are used, of `difficulty` and `percent_correct`.
+
+    Returns:
+        These columns; the index is the item id.
+
+    Raises:
+        InputError: names the file and what an example lacks in it.
+    """
+    table = read_items(path)
+    if "difficulty" not in table:
+        raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
+    items = _in_order(table.set_index("item_id"), task, path)
+    if responses is not None:
+        matrix = read_responses(responses)
+        shares = pd.DataFrame({"percent_correct": percent_correct(matrix.values, axis=0)}, index=matrix.item_ids)
+        items = items.assign(percent_correct=_in_order(shares, task, responses).percent_correct)
+    for name in need:
+        if name not in items:
+            raise InputError(f"{path}: no column {name}, which PCUB and PCLB need: give --responses")
+        values, where = pd.to_numeric(items[name], errors="coerce"), path
+        what = "no number for"
+        bad = items.index[~np.isfinite(values)]
+        if name == "percent_correct":
+            where = responses or path
+            if not len(bad):
+                bad, what = items.index[(values < 0) | (values > 1)], "expected a share from 0 to 1 as"
+        if len(bad):
+            raise InputError(f"{where}: item {bad[0]}: {what} {name}{_others(bad)}")
+    return items[list(need)].astype(float)
+
+
+def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
+    twice = table.index[table.index.duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: item {twice[0]} is there more than once{_others(twice)}")
+    missing = pd.Index(task.train.ids).difference(table.index, sort=False)
+    if len(missing):
+        raise InputError(
+            f"{path}: {len(missing):,} of {len(task.train.ids):,} training examples of {task.name} are not in it, such "
+            f"as {', '.join(missing[:SHOWN])}; it must come from the same task, data and --train_examples"
+        )
+    return table.loc[task.train.ids]
+
+
+def _others(ids) -> str:
+    return f", nor for {len(ids) - 1:,} others" if len(ids) > 1 else ""
+
+
+def crowd_population(path: str) -> Population:
+    """Mean and standard deviation of the abilities in the `subjects.csv` beside an `items.csv`.
+
+    Raises:
+        InputError: there is none, or its abilities do not vary or are no numbers.
+    """
+    subjects = Path(path).with_name("subjects.csv")
+    try:
+        abilities = pd.to_numeric(pd.read_csv(subjects).ability, errors="coerce").to_numpy(float)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"--ability=map needs abilities of the crowd, in {subjects}: not there") from error
+    if not np.isfinite(abilities).all() or len(abilities) < 2 or np.ptp(abilities) == 0:
+        raise InputError(f"{subjects}: --ability=map needs two different abilities or more, all of them finite numbers")
+    return Population(float(abilities.mean()), float(abilities.std(ddof=1)))
+
+
+def crowd_cost(path: str) -> CrowdCost | None:
+    """What the crowd of a run directory took in which the `items.csv` lies, with the fit.
+
+    None where the file is not in such a directory.
+    """
+    for directory in Path(path).absolute().parents[:3]:
+        try:
+            settings = json.loads((directory / "config.json").read_text())
+            members = pd.read_csv(directory / "crowd" / "members.csv")
+            records = directory / "crowd" / RECORD, Path(path).with_name("fit.json")
+            seconds = sum(json.loads(record.read_text())["seconds"] for record in records)
+            examples = int(members.epochs.sum()) * settings["steps_per_epoch"] * settings["batch_size"]
+        except (OSError, ValueError, KeyError, AttributeError):
+            continue
+        return CrowdCost(len(members), examples, seconds)
+    return None

@@ -1,0 +1,1 @@
+"""Reports: Markdown and pictures made from the files of a run."""

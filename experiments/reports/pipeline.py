@@ -1,0 +1,178 @@
+"""The report of a pipeline run: pictures and `report.md`, made from the files of the stages."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.run_directory import RECORD
+from experiments.common.settings import Settings
+from experiments.reports import markdown, sections
+from experiments.stages.difficulty import load_items
+from irtjax.plots.difficulty import contact_sheet, densities
+from irtjax.plots.style import save_figure
+from irtjax.storage.files import whole_file
+from irtjax.tasks import Task, describe
+from irtjax.tasks.task import SPLITS, TextFormat
+
+NUM_TEXTS = 10
+
+
+def write(settings: Settings, task: Task, directory: Path) -> None:
+    """Writes the pictures and `report.md` of a pipeline into its run directory."""
+    parts = [_overview(settings, task, directory), _difficulty(settings, task, directory)]
+    if settings.mislabelled > 0:
+        parts.append(_mislabelled(settings, directory))
+    parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
+    parts.append(how_it_was_made(dataclasses.asdict(settings), directory))
+    save(parts, directory)
+
+
+def save(parts: list[str], directory: Path) -> None:
+    """Writes `report.md` and says where it is; the pictures are there already."""
+    with whole_file(directory / "report.md") as path:
+        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
+    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
+
+
+def _overview(settings: Settings, task: Task, directory: Path) -> str:
+    members = pd.read_csv(directory / "crowd" / "members.csv")
+    quantiles = members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1])
+    spread = ", ".join(f"{100 * value:.1f}%" for value in quantiles)
+    sizes = ", ".join(f"{len(task.split(name).labels):,} {name}" for name in SPLITS)
+    architectures = ", ".join(f"`{name}`" for name in dict.fromkeys(members.network))
+    widths = " to ".join(f"{width}" for width in sorted({members.width.min(), members.width.max()}))
+    return f"""# {task.name}: from a crowd to a curriculum
+
+{len(members)} networks ({architectures}, {widths} hidden units) were trained on subsets of
+{members.subset_size.min():,} to {members.subset_size.max():,} training examples with up to
+{100 * members.corruption_rate.max():.0f}% corrupted labels, and answered all items ({sizes}). Their test accuracies
+(minimum, quartiles, maximum): {spread}."""
+
+
+def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
+    folder = directory / "difficulty"
+    items = pd.read_csv(folder / settings.priors / "items.csv")
+    subjects = pd.read_csv(folder / settings.priors / "subjects.csv")
+    fits = {priors: json.loads((folder / priors / "fit.json").read_text()) for priors in ("vague", "hierarchical")}
+    reliability = json.loads((folder / "reliability.json").read_text())
+    save_figure(
+        densities(
+            {"ability of the networks": subjects.ability, "difficulty of the items": items.difficulty},
+            f"{task.name}: abilities and difficulties on one scale",
+        ),
+        directory / "densities.png",
+    )
+    extremes = _extreme_texts if isinstance(task.format, TextFormat) else _extreme_images
+    rows = [
+        [
+            priors,
+            f"{fit['elbo']:.1f}",
+            f"{fit['log_likelihood']:.1f}",
+            fit["iterations"],
+            "yes" if fit["converged"] else "**no**",
+        ]
+        for priors, fit in fits.items()
+    ]
+    return f"""## Difficulty
+
+A network of ability θ answers an item of difficulty b right with probability σ(θ - b): at equal values half the time,
+one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
+
+![Abilities and difficulties](densities.png)
+
+{extremes(settings, task, directory)}
+
+{markdown.table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
+
+The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
+{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
+({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
+**{reliability["split_half_spearman"]:.3f}**."""
+
+
+def _extreme_images(settings: Settings, task: Task, directory: Path) -> str:
+    """A picture of the easiest and the hardest image of each class."""
+    labels, ids = (np.concatenate([getattr(task.split(name), field) for name in SPLITS]) for field in ("labels", "ids"))
+    save_figure(
+        contact_sheet(
+            np.concatenate([task.split(name).inputs for name in SPLITS]),
+            labels,
+            task.classes,
+            load_items(directory / "difficulty", settings.priors, ids).difficulty.to_numpy(),
+            f"{task.name}: the easiest and the hardest item of each class (difficulty in logits)",
+        ),
+        directory / "contact_sheet.png",
+    )
+    return "![The easiest and the hardest item of each class](contact_sheet.png)"
+
+
+def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
+    """A table of the easiest and the hardest texts."""
+    table = pd.concat(
+        pd.DataFrame({"text": describe(task, split), "label": split.labels, "item_id": split.ids})
+        for split in map(task.split, SPLITS)
+    )
+    items = load_items(directory / "difficulty", settings.priors, table.item_id.to_numpy())
+    table = table.assign(difficulty=items.difficulty.to_numpy(), right=items.percent_correct.to_numpy())
+    table = table.sort_values("difficulty", kind="stable")
+    parts = []
+    for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):
+        cells = [
+            [
+                markdown.cell(row.text),
+                task.classes[row.label],
+                f"{row.difficulty:.2f}",
+                f"{100 * row.right:.0f}%",
+                row.item_id,
+            ]
+            for row in rows.itertuples()
+        ]
+        parts.append(markdown.table([f"the {NUM_TEXTS} {title}", "label", "difficulty", "right", "item"], cells))
+    return "\n\n".join(parts)
+
+
+def _mislabelled(settings: Settings, directory: Path) -> str:
+    folder = directory / "mislabelled"
+    detection = json.loads((folder / "detection.json").read_text())
+    table = pd.read_csv(folder / "mislabelled.csv")
+    save_figure(
+        densities(
+            {
+                "right label": table.difficulty[table.flipped == 0].to_numpy(),
+                "flipped label": table.difficulty[table.flipped == 1].to_numpy(),
+            },
+            "Difficulty of training items with right and with flipped labels",
+            "difficulty (logits)",
+        ),
+        directory / "mislabelled.png",
+    )
+    return f"""## Mislabelled examples
+
+{100 * settings.mislabelled:g}% of the training labels ({detection["num_flipped"]:,} of {detection["num_items"]:,}) were
+flipped before a crowd of its own was built. Difficulty ranks them above the others with
+**AUC {detection["auc"]:.4f}**; of the {detection["num_flipped"]:,} hardest items
+{detection["flipped_among_as_many_hardest"]:,} are flipped ones.
+
+![Difficulty of right and flipped labels](mislabelled.png)"""
+
+
+def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
+    """Flags, durations of the stages, and versions."""
+    folders = [directory / name for name in ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")]
+    records = {
+        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
+    }
+    versions = next(iter(records.values()))["versions"]
+    lines = "\n".join(f"    --{name}={value}" for name, value in flags.items())
+    return f"""## How it was made
+
+{lines}
+
+{markdown.table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
+
+{", ".join(f"{name} {version}" for name, version in versions.items())}."""

@@ -1,0 +1,209 @@
+"""Sections of reports on filtering and curricula, with their pictures: for the pipeline and for their own binaries."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.settings import Settings
+from experiments.common.task_items import CrowdCost
+from experiments.reports import markdown
+from experiments.stages.curriculum import BASELINE
+from irtjax.plots import selection
+from irtjax.plots.difficulty import class_densities
+from irtjax.plots.style import save_figure
+from irtjax.selection.summary import interval
+from irtjax.tasks import Task, describe
+from irtjax.tasks.text import lengths
+
+# Training examples used until the best validation epoch, and test accuracy: change of DDaCLAE against the fully
+# supervised baseline in percent (Lalor and Yu 2020; Lalor 2020, chapter 6). Another network, crowd and, for cifar10 and
+# snli, other data than those at hand.
+PUBLISHED = {"mnist": (-9.37, -0.17), "cifar10": (-53.71, 0.66), "sst2": (-88.68, 0.45), "snli": (33.51, -1.08)}
+NUM_TEXTS = 10
+ANSWER_COST = 1 / 3  # of training on an example: a forward pass, without the backward one, which takes about two
+
+
+def filtering(directory: Path) -> str:
+    """Accuracy against data kept, from `filtering/` of a run directory."""
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    strategies, shares = table.strategy.unique(), sorted(table.share.unique())
+    save_figure(selection.accuracy_against_share(table, strategies), directory / "filtering.png")
+    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(["mean", interval])
+    rows = [
+        [strategy, *(markdown.percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in strategies
+    ]
+    return f"""## Filtering
+
+Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
+difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
+answered right (pc < d), PCLB those that most did (pc > d). Mean of {markdown.seeds(table.seed.nunique())}; the seeds of
+a strategy train on the same examples, but for ties of difficulty, only those of the random choice on others each time.
+
+![Accuracy against data kept](filtering.png)
+
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
+
+
+def class_balance(directory: Path) -> str:
+    """Which classes each strategy keeps, from `filtering/kept.csv`."""
+    table = pd.read_csv(directory / "filtering" / "kept.csv", dtype={"class": str})
+    save_figure(selection.class_balance(table), directory / "class_balance.png")
+    shares = sorted(table.share.unique())
+    rows = []
+    for strategy in table.strategy.unique():
+        row = [strategy]
+        for share in shares:
+            kept = table[(table.strategy == strategy) & (table.share == share)]
+            most = kept.loc[kept.examples.idxmax()]
+            row.append(f"{100 * most.share_of_kept:.0f}% ({most['class']})")
+        rows.append(row)
+    return f"""## Class balance of what is kept
+
+The largest class among the examples kept, and its share of them. Difficulty is not spread evenly over classes: a filter
+by difficulty is in part one by class.
+
+![Balance of classes](class_balance.png)
+
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
+
+
+def difficulties(directory: Path, task: Task, items: pd.DataFrame) -> str:
+    """Density of the difficulties of the training examples, a line a class."""
+    title = f"{task.name}: difficulty of the training examples, by class"
+    figure = class_densities(items.difficulty.to_numpy(), task.train.labels, task.classes, title)
+    save_figure(figure, directory / "densities.png")
+    return "![Difficulty by class](densities.png)"
+
+
+def curriculum(settings: Settings, directory: Path) -> str:
+    """Accuracy, data used and changes against the baseline, from `curriculum/` of a run directory."""
+    table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    save_figure(selection.curricula(table, table.strategy.unique()), directory / "curriculum.png")
+    rows = [
+        [
+            row.strategy,
+            markdown.with_interval(row.best_epoch, row.best_epoch_ci, ".1f"),
+            markdown.with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
+            f"{row.items_asked:,.0f}",
+            markdown.percent(row.test_accuracy, row.test_accuracy_ci),
+            ""
+            if row.strategy == BASELINE
+            else markdown.with_interval(row.accuracy_change_points, row.accuracy_change_points_ci, "+.2f"),
+        ]
+        for row in summary.itertuples()
+    ]
+    header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (points)"]
+    return f"""## Curriculum
+
+Up to and at the best validation epoch; mean of {markdown.seeds(settings.curriculum_seeds)}; changes are against the
+fully supervised baseline from the same initial weights. DDaCLAE and its variants score the network's ability by
+{settings.ability.upper()} from answers before each epoch, {_probe(settings, table)}.{_stalled(table)}
+
+![Accuracy and share of data against epoch](curriculum.png)
+
+{markdown.table(header, rows)}"""
+
+
+def _probe(settings: Settings, table: pd.DataFrame) -> str:
+    asked = table.items_asked[table.items_asked > 0]
+    if settings.probe == "all" or asked.nunique() <= 1:
+        return "to all training examples"
+    return (
+        f"to a sample of\n{asked.min():,} to {asked.max():,} training examples, large enough for a standard error of "
+        f"{100 * settings.probe_error:g}% of the data in what is\nselected"
+    )
+
+
+def _stalled(table: pd.DataFrame) -> str:
+    """Says which strategies by ability left seeds with less than half of the data for ever, as easy ones can."""
+    most = table[table.strategy == "DDaCLAE"].groupby("seed").share.max()
+    stalled = int((most < 0.5).sum())
+    if not stalled:
+        return ""
+    return f" {stalled} of {len(most)} networks by DDaCLAE\nnever came to select half of the data."
+
+
+def against_published(settings: Settings, directory: Path) -> str:
+    """The table of the published study: changes against the baseline, in percent."""
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    if set(summary.strategy) == {BASELINE}:
+        return ""
+    published = PUBLISHED.get(settings.task)
+    rows = []
+    for row in summary[summary.strategy != BASELINE].itertuples():
+        changes = (
+            markdown.with_interval(row.examples_change_percent, row.examples_change_percent_ci, "+.2f"),
+            markdown.with_interval(row.accuracy_change_percent, row.accuracy_change_percent_ci, "+.2f"),
+        )
+        if published is None:
+            rows.append([row.strategy, *changes])
+        else:
+            beside = [f"{value:+.2f}" if row.strategy == "DDaCLAE" else "" for value in published]
+            rows.append([row.strategy, changes[0], beside[0], changes[1], beside[1]])
+    header = ["strategy", "training size", "test accuracy"]
+    if published is not None:
+        header = ["strategy", "training size", "published", "test accuracy", "published"]
+    return f"""## Changes against the baseline, in percent
+
+Training size is examples trained on until the best validation epoch. Intervals are 95%, over differences between
+networks that began with the same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
+
+{markdown.table(header, rows)}"""
+
+
+def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> str:
+    """What the difficulties cost, beside what the strategy saved with them."""
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
+    if strategy not in summary.index:
+        return ""
+    fewer = summary.examples_used[BASELINE] - summary.examples_used[strategy]
+    asked = summary.items_asked[strategy]
+    saved = fewer - ANSWER_COST * asked
+    change, half_width = summary.examples_change_percent[strategy], summary.examples_change_percent_ci[strategy]
+    certain = abs(change) > half_width
+    doubt = "" if certain else ", a difference whose 95% interval includes zero"
+    text = f"""## What the difficulties cost
+
+Until its best epoch, {strategy} trained on {abs(fewer):,.0f} examples {"fewer" if fewer >= 0 else "more"} than the
+baseline, on average over the seeds{doubt}. For its ability it answered {asked:,.0f}, at a third of what it takes to
+train on them: together {"a saving" if saved >= 0 else "a loss"} of {abs(saved):,.0f} examples a training."""
+    if crowd is None:
+        return text + " What the crowd cost is not known: the items do not lie in its run directory."
+    if saved > 0 and certain:
+        times = f"that is {crowd.examples / saved:,.0f} trainings of such a network before they are paid for"
+    else:
+        times = "nothing pays for them" if saved <= 0 else "whether anything pays for them is not certain"
+    return (
+        f"{text} The crowd of {crowd.networks:,} networks was trained on {crowd.examples:,} examples, which with the "
+        f"fit of IRT took {crowd.seconds / 60:.1f} minutes: {times}."
+    )
+
+
+def discrepancies(task: Task, items: pd.DataFrame) -> str:
+    """Texts on which difficulty and length disagree most, by rank."""
+    words = lengths(task.train)
+    table = pd.DataFrame(
+        {
+            "text": describe(task, task.train),
+            "label": [task.classes[label] for label in task.train.labels],
+            "difficulty": items.difficulty.to_numpy(),
+            "words": words,
+        }
+    )
+    ranks = table[["difficulty", "words"]].rank(pct=True)
+    order = np.argsort((ranks.difficulty - ranks.words).to_numpy(), kind="stable")
+    parts = [
+        f"""## Where difficulty and length disagree
+
+Spearman correlation of difficulty and number of words over the {len(table):,} training examples:
+{ranks.difficulty.corr(ranks.words):+.3f}."""
+    ]
+    for title, rows in (("short and hard", order[::-1][:NUM_TEXTS]), ("long and easy", order[:NUM_TEXTS])):
+        cells = [
+            [markdown.cell(row.text), row.label, f"{row.difficulty:.2f}", row.words]
+            for row in table.iloc[rows].itertuples()
+        ]
+        parts.append(markdown.table([title, "label", "difficulty", "words"], cells))
+    return "\n\n".join(parts)

@@ -1,0 +1,1 @@
+"""Artificial crowds: networks whose graded answers stand in for those of people."""

@@ -1,0 +1,1 @@
+"""From a response matrix to item parameters and abilities."""

@@ -1,0 +1,40 @@
+"""Which of two models? Comparisons of fits of the same responses."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from irtjax.errors import InputError
+from irtjax.estimation.result import Fit
+
+
+class LikelihoodRatio(NamedTuple):
+    """Twice the difference of log-likelihoods, its degrees of freedom, and the p-value by χ²."""
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+
+def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
+    """Tests a model against a wider one that contains it, both fitted by MML to the same responses.
+
+    The χ² distribution does not hold where the restriction lies on a boundary, as c = 0 does: the p-value for 2PL
+    against 3PL is then too large.
+
+    Raises:
+        InputError: fits that cannot be compared.
+    """
+    if restricted.estimator != "mml" or full.estimator != "mml":
+        raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
+    if not np.array_equal(restricted.responses.values, full.responses.values):
+        raise InputError("a likelihood-ratio test needs two fits of the same responses")
+    degrees = full.num_parameters - restricted.num_parameters
+    if degrees <= 0:
+        raise InputError(
+            f"the full model has {full.num_parameters} parameters, the restricted one {restricted.num_parameters}: "
+            "give the restricted model first"
+        )
+    statistic = 2 * (full.log_likelihood - restricted.log_likelihood)
+    return LikelihoodRatio(statistic, degrees, float(chi2.sf(statistic, degrees)))

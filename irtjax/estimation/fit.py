@@ -1,0 +1,43 @@
+"""One entry to all estimators."""
+
+from collections.abc import Sequence
+
+from irtjax.errors import InputError
+from irtjax.estimation import diagnostics
+from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.parameterization import TYPES
+from irtjax.estimation.result import Fit
+from irtjax.responses.matrix import ResponseMatrix
+
+MODELS = TYPES
+ESTIMATORS = ("mml", "svi")
+
+
+def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options) -> Fit:
+    """Fits an item response model to a response matrix.
+
+    Args:
+        responses: subjects × items, see `irtjax.read_responses`.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of one of them an item.
+        estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
+            variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
+        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI).
+
+    Returns:
+        A `Fit`; `irtjax.write_fit` saves it.
+
+    Raises:
+        InputError: an unknown model or estimator, or responses that cannot be fitted.
+
+    Warns:
+        FitWarning: no convergence, or many items that speak against a single dimension of "more right answers".
+    """
+    if estimator not in ESTIMATORS:
+        raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
+    if estimator == "svi":
+        from irtjax.estimation.svi.fit import fit_svi as estimate  # NumPyro and Optax take half a second to import
+    else:
+        estimate = fit_mml
+    result = estimate(responses, model, **options)
+    diagnostics.warn(result)
+    return result

@@ -1,0 +1,105 @@
+"""The scale of ability on long tests, which the likelihood does not know: origin, units, rotation.
+
+It is refixed at each iteration, items and abilities together, so that every probability stays as it is.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.estimation.mml.expectations import Posterior
+from irtjax.estimation.parameterization import Specification
+from irtjax.kernels.models import ItemParameters
+
+
+class State(NamedTuple):
+    """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
+
+    items: ItemParameters
+    posterior: Posterior
+    mean: jax.Array
+    sd: jax.Array
+
+
+def refix(state: State, last: jax.Array, weight: jax.Array, specification: Specification) -> State:
+    """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
+
+    Abilities and items change together, so that every probability stays as it is.
+    """
+    items, (m, covariance), mean, sd = state
+    number = weight.sum()
+    mean = (weight @ m) / number
+    centred = m - mean[None, :]
+    spread = jnp.einsum("j,jk,jl->kl", weight, centred, centred) + jnp.einsum("j,jkl->kl", weight, covariance)
+    unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
+    sd = jnp.sqrt(jnp.diagonal(spread) / number)
+    if specification.fold_mean:
+        m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
+        mean = jnp.zeros_like(mean)
+    if specification.fold_sd:
+        inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
+        if m.shape[1] > 1:
+            # of all frames of this covariance the one nearest to the last: what the likelihood does not know must not
+            # turn for ever
+            left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
+            turn = left @ right
+            inverse, unit = turn.T @ inverse, unit @ turn
+        m = m @ inverse.T
+        covariance = inverse[None] @ covariance @ inverse.T[None]
+        free = specification.free[:, : m.shape[1]]
+        items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
+        sd = jnp.ones_like(sd)
+    return State(items, Posterior(m, covariance), mean, sd)
+
+
+@jax.jit
+def relink(items, posterior, sums, specification):
+    """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
+
+    Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
+    """
+    gradient, information = by_scale(posterior, sums)
+    if not specification.free_slopes:  # the items would not follow a new unit
+        information = jnp.diag(information[0, :1].repeat(2))
+        gradient = gradient.at[1].set(0.0)
+    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
+    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
+    free = specification.free[:, 1]
+    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
+    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
+    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
+    return items._replace(slope=slope, intercept=intercept), posterior
+
+
+@jax.jit
+def anchors_only(items, specification):
+    """The items with slopes of 0 but for the anchors: then the others say nothing about abilities."""
+    return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
+
+
+def by_scale(posterior, sums):
+    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
+    gradient, curvature = sums
+    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
+    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
+
+
+def rotate(
+    state: State, information: np.ndarray, specification: Specification
+) -> tuple[State, np.ndarray, Specification]:
+    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
+    items, (m, covariance), mean, sd = state
+    dims = m.shape[1]
+    turn, triangle = np.linalg.qr(items.slope[:dims].T)
+    turn = turn * np.where(np.diagonal(triangle) < 0, -1, 1)
+    slope = items.slope @ turn
+    slope[:dims] = np.tril(slope[:dims])
+    wide = np.eye(information.shape[1])
+    wide[:dims, :dims] = turn
+    state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
+    prior_mean = np.array(specification.prior_mean)
+    prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
+    return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)

@@ -1,0 +1,213 @@
+"""Which parameters of which item are estimated, shared or held, and how the scale is identified."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
+from irtjax.kernels.models import ItemParameters
+
+TYPES = ("rasch", "1pl", "2pl", "3pl", "4pl")
+_FREE = {  # slope, intercept, lower, upper
+    "rasch": (False, True, False, False),
+    "1pl": (True, True, False, False),
+    "2pl": (True, True, False, False),
+    "3pl": (True, True, True, False),
+    "4pl": (True, True, True, True),
+}
+
+
+# Logits from 0 and 1. The likelihood has several maxima: from the 2PL estimate and here the highest known one was
+# reached on every data set tried, from c = 0.2 it was not.
+START_ASYMPTOTE = 3.0
+FEWEST = 50  # items, or a prior is not estimated from them
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("free", "shared", "prior_mean", "prior_precision"),
+    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes", "estimated"),
+)
+@dataclasses.dataclass(frozen=True)
+class Specification:
+    """What is estimated, per item i and parameter k in the order slope_1 … slope_D, intercept, lower, upper.
+
+    A pytree: its arrays are traced, its flags are static.
+
+    Attributes:
+        free: (I, K) bool, estimated; a parameter that is not keeps its starting value.
+        shared: (I,) bool, the item's slope is the one that all 1PL items have in common.
+        prior_mean: (I, K) of normal priors.
+        prior_precision: (I, K), 0 where there is none.
+        has_shared: whether any item's slope is shared.
+        fold_mean: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
+        fold_sd: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
+        free_slopes: whether any slope is free.
+        estimated: columns whose prior is estimated (`mml.empirical_priors`); those that share its standard
+            deviation together.
+    """
+
+    free: np.ndarray
+    shared: np.ndarray
+    prior_mean: np.ndarray
+    prior_precision: np.ndarray
+    has_shared: bool
+    fold_mean: bool
+    fold_sd: bool
+    free_slopes: bool
+    estimated: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def dims(self) -> int:
+        """D."""
+        return self.free.shape[1] - 3
+
+    def without_rotation(self) -> "Specification":
+        """The same, but with the slopes free that are held only to fix the rotation, under the prior of the others."""
+        dims = self.dims
+        free, mean, precision = (np.array(leaf) for leaf in (self.free, self.prior_mean, self.prior_precision))
+        fixed = free[:, :1] & ~free[:, :dims]
+        free[:, :dims] |= fixed
+        for leaf in (mean, precision):
+            leaf[:, :dims] = np.where(fixed, leaf[:, :1], leaf[:, :dims])
+        return dataclasses.replace(self, free=free, prior_mean=mean, prior_precision=precision)
+
+
+def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
+    """The type of each item, from one type for all or a sequence of I.
+
+    Raises:
+        InputError: an unknown type, a wrong number of types, or types that cannot go together.
+    """
+    types = (model,) * num_items if isinstance(model, str) else tuple(model)
+    unknown = sorted(set(types) - set(TYPES))
+    if unknown:
+        raise InputError(f"unknown model {unknown[0]!r}, expected one of {', '.join(TYPES)}")
+    if len(types) != num_items:
+        raise InputError(f"{len(types)} item types for {num_items} items")
+    if "rasch" in types and len(set(types)) > 1:
+        raise InputError("rasch items cannot be mixed with others: give them the type 1pl")
+    return types
+
+
+def specify(
+    types: Sequence[str],
+    *,
+    dims: int = 1,
+    anchored: np.ndarray | None = None,
+    slope_prior: NormalPrior | None = None,
+    guessing_prior: NormalPrior | None = GUESSING_PRIOR,
+    upper_prior: NormalPrior | None = UPPER_PRIOR,
+    extreme: np.ndarray | None = None,
+    extreme_prior: NormalPrior | None = None,
+    estimate: Sequence[str] = (),
+) -> Specification:
+    """Builds a specification.
+
+    Args:
+        types: of the I items, see `item_types`. "rasch" has slope 1 and a free population variance, "1pl" one common
+            slope and variance 1; the two are the same model.
+        dims: D; with D > 1 slopes above the diagonal of the first D items are held at 0, which fixes the rotation.
+        anchored: (I,) bool; items held at given parameters. The mean and variance of the population are then free.
+        slope_prior: on slopes, None for none.
+        guessing_prior: on logit c of 3PL and 4PL items.
+        upper_prior: on logit d of 4PL items.
+        extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
+        extreme_prior: on that intercept.
+        estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
+            items have such a parameter; a slope that is shared then has none.
+
+    Raises:
+        InputError: dimensions or anchors that do not go with the types.
+    """
+    num_items = len(types)
+    if dims < 1:
+        raise InputError(f"dims {dims}, expected at least 1")
+    if dims > 1 and set(types) & {"rasch", "1pl"}:
+        raise InputError(f"dims {dims} needs the 2PL, 3PL or 4PL: items of the 1PL have no slopes of their own")
+    if dims > num_items:
+        raise InputError(f"dims {dims} for {num_items} items")
+    flags = np.array([_FREE[kind] for kind in types])
+    free = np.concatenate([np.repeat(flags[:, :1], dims, axis=1), flags[:, 1:]], axis=1)
+    for item in range(dims - 1):
+        free[item, item + 1 : dims] = False
+    prior_mean, prior_precision = np.zeros(free.shape), np.zeros(free.shape)
+    for columns, prior in ((slice(0, dims), slope_prior), (dims + 1, guessing_prior), (dims + 2, upper_prior)):
+        if prior is not None:
+            prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2
+    shared = np.array([kind == "1pl" for kind in types])
+    if dims > 1 and extreme is not None and extreme[:dims].any():
+        raise InputError(
+            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
+            "no one answered it right: put another item there"
+        )
+    if dims > 1 and slope_prior is not None and slope_prior.mean != 0 and "slope" not in estimate:
+        raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
+    if extreme is not None and extreme.any() and extreme_prior is not None:
+        free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
+        prior_mean[extreme, dims], prior_precision[extreme, dims] = extreme_prior.mean, extreme_prior.sd**-2
+        shared &= ~extreme
+    anchored = np.zeros(num_items, bool) if anchored is None else np.asarray(anchored, bool)
+    free[anchored] = False
+    shared &= ~anchored
+    has_anchors = bool(anchored.any())
+    if has_anchors and dims > 1:
+        raise InputError("anchor items need dims 1")
+    # one slope has one prior, however many items share it
+    prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
+    groups = {"slope": tuple(range(dims)), "guessing": (dims + 1,), "upper": (dims + 2,)}
+    own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
+    return Specification(
+        free=free,
+        shared=shared,
+        prior_mean=prior_mean,
+        prior_precision=np.where(free, prior_precision, 0.0),
+        has_shared=bool(shared.any()),
+        fold_mean=not has_anchors,
+        fold_sd=not has_anchors and "rasch" not in types,
+        free_slopes=bool(free[:, :dims].any()),
+        estimated=tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST),
+    )
+
+
+def start_items(specification: Specification, right: np.ndarray, observed: np.ndarray) -> ItemParameters:
+    """Slope 1, the intercept from the logit of percent correct, free asymptotes at 0.05 and 0.95.
+
+    Args:
+        specification: decides which slopes and asymptotes are free; others are 1, 0 and 1.
+        right: (I,) right answers.
+        observed: (I,) observed answers.
+    """
+    num_items, dims = len(right), specification.dims
+    slope = np.where(specification.free[:, :dims], 1.0 / np.sqrt(dims), 0.0)
+    slope[:, 0] = np.where(specification.free[:, 0], slope[:, 0], 1.0)
+    if dims > 1:  # equal slopes in all dimensions would be a saddle point: tilt them, item by item
+        angle = np.linspace(0.2, np.pi / 2 - 0.2, num_items)
+        tilt = np.stack([np.cos(angle), *[np.sin(angle) * np.cos(0.7 * k) for k in range(dims - 1)]], axis=1)
+        slope = np.where(specification.free[:, :dims], tilt, 0.0)
+    logit = np.log((right + 0.5) / (observed - right + 0.5))
+    return ItemParameters(
+        slope=slope,
+        # a normal population of variance 1 flattens logits by about sqrt(1 + 1/2.89)
+        intercept=logit * np.sqrt(1 + 1 / 2.89),
+        lower=np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf),
+        upper=np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf),
+    )
+
+
+def without_asymptotes(items: ItemParameters, specification: Specification) -> tuple[ItemParameters, Specification]:
+    """The same items and specification with all free asymptotes held at 0 and 1."""
+    dims = specification.dims
+    free = specification.free.copy()
+    free[:, dims + 1 :] = False
+    bare = items._replace(
+        lower=np.where(specification.free[:, dims + 1], -np.inf, items.lower),
+        upper=np.where(specification.free[:, dims + 2], np.inf, items.upper),
+    )
+    precision = np.where(free, specification.prior_precision, 0.0)
+    estimated = tuple(group for group in specification.estimated if max(group) < dims)
+    return bare, dataclasses.replace(specification, free=free, prior_precision=precision, estimated=estimated)

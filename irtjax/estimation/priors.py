@@ -1,0 +1,16 @@
+"""Priors of item parameters."""
+
+from typing import NamedTuple
+
+
+class NormalPrior(NamedTuple):
+    """Normal prior on a parameter: mean and standard deviation on the parameter's own scale (logit for c and d)."""
+
+    mean: float
+    sd: float
+
+
+# Weak enough to leave a well-identified asymptote alone, strong enough to keep one that the data say nothing about
+# from running off to 0 or 1: logit c around 0.2, logit d around 0.95.
+GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
+UPPER_PRIOR = NormalPrior(3.0, 1.0)

@@ -1,0 +1,176 @@
+"""The result of a fit, whichever estimator made it, and the files it is written to."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from irtjax.errors import InputError
+from irtjax.kernels.models import ItemParameters
+from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
+from irtjax.storage.files import whole_file, writable_directory, write_csv
+from irtjax.versions import versions
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Item parameters and abilities on one logit scale.
+
+    The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
+    population, but where the model has a slope of 1 (then it is the logit) or anchor items (then it is theirs).
+
+    Attributes:
+        responses: what was fitted; gives the order of items and subjects.
+        model: such as "2pl", or "mixed".
+        estimator: "mml" or "svi".
+        parameters: in slope-intercept form.
+        item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
+        ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
+        ability_se: posterior standard deviations, of the same shape.
+        log_likelihood: in nats; marginal for MML, conditional on the posterior means for SVI.
+        num_parameters: free parameters of that likelihood.
+        iterations: of the optimisation.
+        converged: whether it ended by its own criterion.
+        seconds: wall time, compilation included.
+        details: what else the estimator has to say, for `fit.json`.
+    """
+
+    responses: ResponseMatrix
+    model: str
+    estimator: str
+    parameters: ItemParameters
+    item_columns: dict[str, np.ndarray]
+    ability: np.ndarray
+    ability_se: np.ndarray
+    log_likelihood: float
+    num_parameters: int
+    iterations: int
+    converged: bool
+    seconds: float
+    details: dict[str, Any]
+
+    @property
+    def difficulty(self) -> np.ndarray:
+        """(I,) difficulties; models of one dimension only."""
+        return self.item_columns["difficulty"]
+
+    @property
+    def difficulty_se(self) -> np.ndarray:
+        """(I,) standard errors of the difficulties."""
+        return self.item_columns["difficulty_se"]
+
+    def items(self) -> pd.DataFrame:
+        """One row an item, the columns of `items.csv`."""
+        return pd.DataFrame(
+            {"item_id": self.responses.item_ids, **self.item_columns, **_totals(self.responses.values, axis=0)}
+        )
+
+    def subjects(self) -> pd.DataFrame:
+        """One row a subject, the columns of `subjects.csv`."""
+        if self.ability.ndim == 1:
+            columns = {"ability": self.ability, "ability_se": self.ability_se}
+        else:
+            pairs = [(f"ability_{k}", (self.ability[:, k - 1], self.ability_se[:, k - 1])) for k in self._dimensions()]
+            columns = {
+                name + ending: array for name, two in pairs for ending, array in zip(("", "_se"), two, strict=True)
+            }
+        return pd.DataFrame(
+            {"subject_id": self.responses.subject_ids, **columns, **_totals(self.responses.values, axis=1)}
+        )
+
+    def _dimensions(self) -> range:
+        return range(1, self.parameters.slope.shape[1] + 1)
+
+    def information_criteria(self) -> dict[str, float]:
+        """AIC, BIC and sample-size adjusted BIC (Sclove 1987), the sample being the J subjects.
+
+        With k parameters and log-likelihood l: AIC = 2k - 2l, BIC = k log J - 2l, SABIC = k log((J + 2)/24) - 2l.
+        """
+        k, deviance, sample = self.num_parameters, -2 * self.log_likelihood, self.responses.num_subjects
+        return {
+            "aic": 2 * k + deviance,
+            "bic": k * math.log(sample) + deviance,
+            "sabic": k * math.log((sample + 2) / 24) + deviance,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The contents of `fit.json`."""
+        return {
+            "model": self.model,
+            "estimator": self.estimator,
+            "num_subjects": self.responses.num_subjects,
+            "num_items": self.responses.num_items,
+            "log_likelihood": self.log_likelihood,
+            "num_parameters": self.num_parameters,
+            **self.information_criteria(),
+            "iterations": self.iterations,
+            "converged": self.converged,
+            **self.details,
+            "seconds": self.seconds,
+            "versions": versions(),
+        }
+
+
+def item_columns(parameters: ItemParameters, covariances: np.ndarray) -> dict[str, np.ndarray]:
+    """Estimates and standard errors in the terms of `items.csv`.
+
+    Args:
+        parameters: of I items in D dimensions.
+        covariances: (I, K, K) of slopes, intercept, lower and upper, the last two where there are any. Standard errors
+            of b = -intercept/slope, c and d follow by the delta method; that of a parameter that was held is 0.
+    """
+    slope, intercept, lower, upper = (np.asarray(leaf) for leaf in parameters)
+    dims = slope.shape[1]
+    variance = np.einsum("ikk->ik", covariances)
+    columns = {}
+    if dims == 1:
+        a, b = slope[:, 0], -intercept / slope[:, 0]
+        of_b = variance[:, 1] + b**2 * variance[:, 0] + 2 * b * covariances[:, 0, 1]
+        columns |= {"difficulty": b, "difficulty_se": np.sqrt(of_b) / np.abs(a)}
+        columns |= {"discrimination": a, "discrimination_se": np.sqrt(variance[:, 0])}
+    else:
+        for k in range(dims):
+            columns |= {f"discrimination_{k + 1}": slope[:, k], f"discrimination_{k + 1}_se": np.sqrt(variance[:, k])}
+        columns |= {"intercept": intercept, "intercept_se": np.sqrt(variance[:, dims])}
+    for name, logit, column in (("guessing", lower, dims + 1), ("upper", upper, dims + 2)):
+        if np.isfinite(logit).any():
+            value = expit(logit)
+            columns |= {name: value, f"{name}_se": value * (1 - value) * np.sqrt(variance[:, column])}
+    return columns
+
+
+def write_fit(fit: Fit, directory: str | Path) -> None:
+    """Writes `items.csv`, `subjects.csv` and `fit.json` into `directory`, which is made where missing.
+
+    Raises:
+        InputError: the directory cannot be written to.
+    """
+    directory = writable_directory(directory)
+    write_csv(fit.items(), directory / "items.csv")
+    write_csv(fit.subjects(), directory / "subjects.csv")
+    with whole_file(directory / "fit.json") as path:
+        path.write_text(json.dumps(fit.summary(), indent=2) + "\n")
+
+
+def read_items(path: str | Path) -> pd.DataFrame:
+    """Reads an `items.csv`, one row an item; `irtjax.kernels.models.from_table` makes parameters of it.
+
+    Raises:
+        InputError: it cannot be read or has no item ids.
+    """
+    try:
+        table = pd.read_csv(path, dtype={"item_id": str})
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
+    if "item_id" not in table:
+        raise InputError(f"{path}: no column item_id")
+    return table
+
+
+def _totals(values: np.ndarray, axis: int) -> dict[str, np.ndarray]:
+    return {"num_responses": counts(values, axis)[1], "percent_correct": percent_correct(values, axis)}

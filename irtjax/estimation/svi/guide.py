@@ -1,0 +1,106 @@
+"""The guide: independent normal posteriors, relative to where they start."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
+
+from irtjax.estimation.svi.model import PriorFunction, hyperparameters
+
+
+class Normal(NamedTuple):
+    """Locations and scales of independent normal distributions."""
+
+    loc: jax.Array
+    scale: jax.Array
+
+
+class Start(NamedTuple):
+    """Where a guide begins.
+
+    Attributes:
+        sites: of the model by name, positive ones by their logarithm; the 2PL has "intercept" in place of "difficulty".
+        pivots: (I,) abilities at which intercepts are taken; None in the 1PL.
+    """
+
+    sites: dict[str, Normal]
+    pivots: jax.Array | None
+
+
+def guide(
+    start: Start,
+    responses: jax.Array,
+    *,
+    model: str,
+    priors: PriorFunction,
+    batch_subjects,
+    batch_items,
+    mesh,
+    sign=1.0,
+):
+    """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
+
+    In the 2PL b_i is not independent of a_i: easy and hard items fix the logit c_i = a_i (t_i - b_i) at an ability t_i
+    near those that they divide, and thereby a b that runs off as a falls. Hence c_i and log a_i are independent here,
+
+        log a_i ~ N(., .),   c_i ~ N(m_i, s_i²),   so that   b_i | a_i ~ N(t_i - m_i / a_i, (s_i / a_i)²)
+
+    with the pivot t_i of `start`, c in logits, t and b on the scale of ability.
+
+    Each location is `start.loc + start.scale * shift`, each scale `start.scale * stretch`, and the parameters
+    are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
+    and an extreme item known to 2. `sign` mirrors the noise of all draws.
+    """
+    del mesh
+    for site, support in hyperparameters(priors, model).items():
+        numpyro.sample(site, _posterior(site, start, sign, [biject_to(support)]))
+    num_subjects, num_items = responses.shape
+    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
+        numpyro.sample("ability", _posterior("ability", start, sign, [], None if batch_subjects is None else rows))
+    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
+        columns = None if batch_items is None else columns
+        if model == "1pl":
+            numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
+        else:
+            a = numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+            pivots = start.pivots if columns is None else start.pivots[columns]
+            to_difficulty = AffineTransform(pivots, -1 / a)
+            numpyro.sample("difficulty", _posterior("intercept", start, sign, [to_difficulty], columns))
+
+
+def _posterior(site, start, sign, transforms, index=None):
+    begun = start.sites[site]
+    shift = numpyro.param(f"{site}_shift", jnp.zeros_like(begun.loc))
+    stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(begun.scale), constraint=dist.constraints.positive)
+    loc, scale = relative(begun, shift, stretch)
+    if index is not None:
+        loc, scale = loc[index], scale[index]
+    noise = dist.Normal(jnp.zeros_like(loc), 1.0)
+    return dist.TransformedDistribution(noise, [AffineTransform(loc, sign * scale), *transforms])
+
+
+def relative(start: Normal, shift: jax.Array, stretch: jax.Array) -> Normal:
+    """The posterior of a site from the guide's parameters."""
+    return Normal(start.loc + start.scale * shift, start.scale * stretch)
+
+
+def item_moments(intercept: Normal, log_slope: Normal, pivots: np.ndarray) -> tuple[Normal, Normal]:
+    """Location and standard deviation of slopes and difficulties (I,) in the guide of the 2PL.
+
+    Slopes by their mean, and difficulties t - E c / E a, where the logit of mean slope and mean intercept is 0. The
+    mean of b itself is further from t by a factor of exp(v), v the variance of log a, most of which are its tails. Its
+    variance is exact, as c and a are independent and a is log-normal:
+
+        Var b = E c² E a⁻² - (E c E a⁻¹)² = exp(v - 2 E log a) (m² (exp(v) - 1) + s² exp(v))
+    """
+    variance = log_slope.scale**2
+    mean = np.exp(log_slope.loc + variance / 2)
+    spread = intercept.loc**2 * np.expm1(variance) + intercept.scale**2 * np.exp(variance)
+    return (
+        Normal(mean, mean * np.sqrt(np.expm1(variance))),
+        Normal(pivots - intercept.loc / mean, np.exp(variance / 2 - log_slope.loc) * np.sqrt(spread)),
+    )

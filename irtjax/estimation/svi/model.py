@@ -1,0 +1,90 @@
+"""The NumPyro model of responses, and its priors."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpyro
+import numpyro.distributions as dist
+from numpyro import handlers
+
+from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+
+MODELS = ("1pl", "2pl")
+
+
+class Priors(NamedTuple):
+    """Distributions of one ability, one difficulty, and (2PL) one discrimination, which is positive."""
+
+    ability: dist.Distribution
+    difficulty: dist.Distribution
+    discrimination: dist.Distribution
+
+
+PriorFunction = Callable[[str], Priors]
+
+
+def vague(model: str) -> Priors:
+    """θ ~ N(0, 1), b ~ N(0, 10³), log a ~ N(0, 1); normal distributions by their variance.
+
+    Source: Lalor, Wu and Yu (2019), section 2, for the 1PL. The prior of log a covers 0.14 to 7.
+    """
+    del model
+    return Priors(dist.Normal(0.0, 1.0), dist.Normal(0.0, math.sqrt(1e3)), dist.LogNormal(0.0, 1.0))
+
+
+def hierarchical(model: str) -> Priors:
+    """θ ~ N(m_t, 1/u_t), b ~ N(m_b, 1/u_b), log a ~ N(m_a, 1/u_a), each m ~ N(0, 10⁶), u ~ Gamma(1, 1).
+
+    Source: Lalor, Wu and Yu (2019), section 2, for the 1PL. In the 2PL θ ~ N(0, 1), as the unit of the scale is free.
+    """
+    if model == "1pl":
+        return Priors(dist.Normal(*_population("ability")), dist.Normal(*_population("difficulty")), dist.Delta(1.0))
+    return Priors(
+        dist.Normal(0.0, 1.0), dist.Normal(*_population("difficulty")), dist.LogNormal(*_population("discrimination"))
+    )
+
+
+def _population(site: str) -> tuple[jax.Array, jax.Array]:
+    mean = numpyro.sample(f"{site}_mean", dist.Normal(0.0, math.sqrt(1e6)))
+    return mean, numpyro.sample(f"{site}_precision", dist.Gamma(1.0, 1.0)) ** -0.5
+
+
+PRIORS: dict[str, PriorFunction] = {"vague": vague, "hierarchical": hierarchical}
+
+
+def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constraints.Constraint]:
+    """The sites that a prior function draws for itself, and their supports."""
+    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+        jax.eval_shape(lambda: priors(model))  # to draw from a gamma distribution takes seconds to compile
+    return {name: site["fn"].support for name, site in trace.items() if site["type"] == "sample"}
+
+
+def response_model(
+    responses: jax.Array,
+    *,
+    model: str,
+    priors: PriorFunction,
+    batch_subjects: int | None = None,
+    batch_items: int | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> None:
+    """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all."""
+    given = priors(model)
+    num_subjects, num_items = responses.shape
+    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
+        theta = numpyro.sample("ability", given.ability)
+    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
+        b = numpyro.sample("difficulty", given.difficulty)
+        a = numpyro.sample("discrimination", given.discrimination) if model == "2pl" else None
+    # indexed where it must be only: a gather by all indices moves the whole matrix
+    if batch_subjects is not None:
+        responses = responses[rows]
+    if batch_items is not None:
+        responses = responses[:, columns]
+    with handlers.scale(scale=num_subjects * num_items / responses.size):
+        if a is None:
+            numpyro.factor("responses", log_likelihood_1pl(theta, b, responses, mesh))
+        else:
+            numpyro.factor("responses", log_likelihood_2pl(theta, a, b, responses, mesh))

@@ -1,0 +1,134 @@
+"""Where variational inference begins: locations near the answer, scales of about the posterior's own width."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from irtjax.estimation.mml.blocks import Chunks
+from irtjax.estimation.mml.expectations import Posterior, item_sums, subject_sums
+from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
+from irtjax.estimation.svi.guide import Normal, Start
+from irtjax.kernels.models import ItemParameters
+from irtjax.responses.matrix import ResponseMatrix, counts
+
+STARTS = ("mml", "proportions")
+LEAST_SLOPE = 0.1  # a discrimination is positive here
+LEAST_VARIANCE = 1e-2
+LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot goes to 0
+MOST_ITERATIONS = 100  # of the fit that is no more than a start
+
+
+def starting_point(
+    responses: ResponseMatrix,
+    model: str,
+    start: str,
+    hyperparameters: dict[str, dist.constraints.Constraint],
+    mesh: jax.sharding.Mesh | None = None,
+) -> Start:
+    """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
+
+    The pivot of an item (2PL) is the mean ability of its responses, each weighted by its information p (1 - p): there
+    the information about intercept and slope has no cross term.
+
+    Args:
+        responses: to be fitted.
+        model: "1pl" or "2pl".
+        start: "mml" or "proportions".
+        hyperparameters: sites of the priors; those named after a site, with `_mean` or `_precision` behind it, begin at
+            the moments of its locations, others at 0 on the real line that stands for their support.
+        mesh: of devices, for the fit by MML.
+    """
+    if start == "mml":
+        theta, a, b, ability_variance = _from_mml(responses, model, mesh)
+    else:
+        theta, b = _prox(responses.values)
+        a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
+    by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values)
+    located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
+    if model == "2pl":
+        located["discrimination"] = (np.log(a), by_log_slope)
+    variances = {site: x.var() + LEAST_VARIANCE for site, (x, _) in located.items()} | {"ability": ability_variance}
+    begun = {site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()}
+    for name in hyperparameters:
+        site, _, which = name.rpartition("_")
+        x = located.get(site, (np.zeros(1),))[0]
+        if which == "mean" and site in located:
+            begun[name] = (x.mean(), math.sqrt(variances[site] / x.size))
+        elif which == "precision" and site in located:
+            begun[name] = (-math.log(variances[site]), math.sqrt(2 / x.size))
+        else:
+            begun[name] = (0.0, 0.1)
+    if model == "2pl":
+        _, sd = begun.pop("difficulty")
+        begun["intercept"] = (a * (pivots - b), a * sd)
+    sites = {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
+    return Start(sites, jnp.asarray(pivots, jnp.float32) if model == "2pl" else None)
+
+
+def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    fit = fit_mml(
+        responses,
+        "rasch" if model == "1pl" else "2pl",
+        extremes="keep",
+        slope_prior=SLOPE_PRIOR,
+        tolerance=0.01,
+        max_iterations=MOST_ITERATIONS,
+        standard_errors=False,
+        mesh=mesh,
+    )
+    slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
+    a = np.maximum(slope, LEAST_SLOPE)
+    # an item whose slope is moved keeps its probability of a right answer at the mean ability
+    return fit.ability, a, np.clip(-intercept / a, -10, 10), fit.details["population_sd"][0] ** 2
+
+
+def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of percent correct, expanded by PROX (Wright and Stone 1979, chapter 2).
+
+    The logit of an item's percent correct understates its difficulty the more, the wider abilities spread, and
+    the other way round. PROX expands item logits by sqrt((1 + V/2.89)/(1 - UV/8.35)) and subject logits by
+    sqrt((1 + U/2.89)/(1 - UV/8.35)), where U and V are the variances of item and subject logits.
+    """
+    right, observed = counts(values, axis=1)
+    theta = np.log((right + 0.5) / (observed - right + 0.5))
+    theta -= theta.mean()
+    right, observed = counts(values, axis=0)
+    b = np.log((observed - right + 0.5) / (right + 0.5))
+    u, v = b.var() / 2.89, theta.var() / 2.89
+    shrink = max(1 - u * v, 0.1)  # past this the approximation has broken down: expand no further
+    return theta * np.sqrt((1 + u) / shrink), b * np.sqrt((1 + v) / shrink)
+
+
+def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Fisher information of the observed responses about each θ (J,), and each b and each log a (I,); the pivots (I,).
+
+    That about log a is for a given logit at the pivot, of which it is independent in the guide of the 2PL.
+    """
+    num_subjects, num_items = values.shape
+    chunks = Chunks(values)
+    slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
+    edge = jnp.zeros(slope.size)
+    items = ItemParameters(jnp.asarray(slope[:, None], jnp.float32), jnp.asarray(intercept, jnp.float32), edge, edge)
+    posterior = Posterior(jnp.asarray(theta[:, None], jnp.float32), jnp.zeros((num_subjects, 1, 1)))
+    _, by_item, _ = chunks.by_item(_item_sums, items, posterior)
+    _, by_subject = chunks.by_subject(_subject_sums, items, posterior)
+    by_slope, crossed, by_intercept = (
+        np.asarray(by_item[:num_items, k, n], float) for k, n in ((0, 0), (0, 1), (1, 1))
+    )
+    pivots = crossed / np.maximum(by_intercept, LEAST_INFORMATION)
+    # a step of log a, the logit at t held, moves slope and intercept by a and -a t
+    by_log_slope = a**2 * (by_slope - 2 * pivots * crossed + pivots**2 * by_intercept)
+    return np.asarray(by_subject[:, 0, 0], float), a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
+
+
+@jax.jit
+def _item_sums(items, posterior, blocks):
+    return item_sums(items, posterior, blocks, asymptotes=False)
+
+
+@jax.jit
+def _subject_sums(items, posterior, blocks):
+    return subject_sums(items, posterior, blocks, asymptotes=False)

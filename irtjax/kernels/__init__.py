@@ -1,0 +1,1 @@
+"""Pure functions of item parameters, abilities and responses, to be jitted and vmapped."""

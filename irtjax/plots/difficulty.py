@@ -1,0 +1,81 @@
+"""Pictures of difficulties and abilities: their densities, and the items at the ends."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde
+
+from irtjax.plots.style import COLOURS, line_styles, plain
+
+
+def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits") -> Figure:
+    """Kernel densities of several samples on one axis, with a mark for each value below."""
+    figure = Figure(figsize=(7, 3.6))
+    axis = figure.subplots()
+    low = min(values.min() for values in samples.values())
+    high = max(values.max() for values in samples.values())
+    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 400)
+    tops = []
+    for (name, values), colour in zip(samples.items(), COLOURS, strict=False):
+        heights = gaussian_kde(values)(grid) if np.ptp(values) > 0 else np.zeros_like(grid)
+        tops.append(heights.max())
+        axis.plot(grid, heights, color=colour, label=f"{name} (n = {values.size:,})")
+        axis.fill_between(grid, heights, color=colour, alpha=0.15)
+    for row, ((_, values), colour) in enumerate(zip(samples.items(), COLOURS, strict=False)):
+        marks = np.full(values.size, -(row + 1) * 0.05 * max(tops))
+        axis.plot(values, marks, "|", color=colour, markersize=6, alpha=min(1.0, 60 / values.size + 0.05))
+    axis.set(title=title, xlabel=xlabel, ylabel="density", ylim=(-(len(samples) + 1) * 0.05 * max(tops), None))
+    axis.set_yticks([tick for tick in axis.get_yticks() if tick >= 0])
+    axis.legend(frameon=False)
+    return plain(figure)
+
+
+def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
+    """Kernel density of the difficulties of each class that has two of them or more.
+
+    Args:
+        difficulty: (N,) in logits.
+        labels: (N,) gold labels.
+        classes: names of the labels 0 to C - 1.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(8, 3.8))
+    axis = figure.subplots()
+    grid = np.linspace(difficulty.min(), difficulty.max(), 400)
+    for label, (name, style) in enumerate(zip(classes, line_styles(len(classes)), strict=True)):
+        values = difficulty[labels == label]
+        if values.size > 1 and np.ptp(values) > 0:
+            axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{name} (n = {values.size:,})")
+    axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return plain(figure)
+
+
+def contact_sheet(
+    images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
+) -> Figure:
+    """The easiest and the hardest image of each class, with their difficulties.
+
+    Args:
+        images: (N, H, W, channels) integers; each image is stretched to its own range of brightness.
+        labels: (N,) gold labels.
+        classes: names of the labels 0 to C - 1.
+        difficulty: (N,) in logits.
+        title: of the figure.
+    """
+    present = np.unique(labels)
+    figure = Figure(figsize=(1.05 * len(present), 3.3))
+    axes = figure.subplots(2, len(present), squeeze=False)
+    for column, label in enumerate(present):
+        members = np.flatnonzero(labels == label)
+        ranked = members[np.argsort(difficulty[members], kind="stable")]
+        for axis, item in ((axes[0, column], ranked[0]), (axes[1, column], ranked[-1])):
+            axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
+            axis.set(xticks=[], yticks=[])
+            axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
+        axes[0, column].set_title(classes[label], fontsize=12 if max(map(len, classes)) < 8 else 9)
+    axes[0, 0].set_ylabel("easiest")
+    axes[1, 0].set_ylabel("hardest")
+    figure.suptitle(title, y=1.02)
+    return figure

@@ -1,0 +1,163 @@
+"""Pictures of a scale and of how it was built; `style.save_figure` writes them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.plots.style import COLOURS, plain
+from irtjax.scale.curves import EmpiricalCurves
+from irtjax.scale.dimensionality import ParallelAnalysis
+from irtjax.scale.information import GRID
+
+MOST_CURVES = 60
+MOST_EIGENVALUES = 15
+PER_ROW = 6
+BIN = 0.25  # logits
+MOST_NAMES = 60
+LONGEST_NAME = 20
+BLUE, ORANGE, GREEN = COLOURS[:3]
+
+
+def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
+    """Eigenvalues of the tetrachoric correlations, and those of noise."""
+    figure = Figure(figsize=(6, 3.6))
+    axis = figure.subplots()
+    number = min(len(eigenvalues.observed), MOST_EIGENVALUES)
+    at = np.arange(1, number + 1)
+    axis.plot(at, eigenvalues.observed[:number], "o-", color=BLUE, label="responses")
+    axis.plot(
+        at, eigenvalues.noise[:number], "s--", color=ORANGE, markersize=4, label="independent items, 95% quantile"
+    )
+    axis.set(title=_literal(title), xlabel="number", ylabel="eigenvalue", ylim=(0, None))
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.legend(frameon=False)
+    return plain(figure)
+
+
+def item_curves(
+    names: Sequence[str], items: ItemParameters, empirical: EmpiricalCurves, reasons: Sequence[str], title: str
+) -> Figure:
+    """Item characteristic curves with the empirical curve and its band, an axis an item, removed items last.
+
+    Args:
+        names: (I,) ids.
+        items: all I items on the scale's metric.
+        empirical: their empirical curves.
+        reasons: (I,) why an item was removed, "" for those that were not.
+        title: of the figure.
+    """
+    removed = np.array([bool(reason) for reason in reasons])
+    order = np.concatenate([np.flatnonzero(~removed), np.flatnonzero(removed)])
+    if len(order) > MOST_CURVES:  # the removed ones are those that one looks for
+        spare = max(MOST_CURVES - int(removed.sum()), MOST_CURVES // 2)
+        order = np.concatenate([np.flatnonzero(~removed)[:spare], np.flatnonzero(removed)])[:MOST_CURVES]
+    rows = -(-len(order) // PER_ROW)
+    height = 1.85 * rows + 0.9  # inches
+    figure = Figure(figsize=(2.0 * PER_ROW, height))
+    axes = figure.subplots(rows, PER_ROW, sharex=True, sharey=True, squeeze=False).ravel()
+    grid = GRID[np.abs(GRID) <= 3]
+    p, _ = probabilities(items, grid[:, None])
+    inside = np.abs(empirical.theta) <= 3
+    for axis, item in zip(axes, order, strict=False):
+        colour = ORANGE if removed[item] else BLUE
+        band = empirical.low[inside, item], empirical.high[inside, item]
+        axis.fill_between(empirical.theta[inside], *band, color="0.8", linewidth=0)
+        axis.plot(empirical.theta[inside], empirical.share[inside, item], color="0.3", linewidth=1)
+        axis.plot(grid, p[:, item], color=colour, linewidth=1.6)
+        axis.set_title(_short(names[item]) + (f"\n{reasons[item]}" if removed[item] else ""), fontsize=8, color=colour)
+    for axis in axes[len(order) :]:
+        axis.set_visible(False)
+    axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
+    figure.supxlabel("ability", fontsize=10)
+    figure.supylabel("probability of a right answer", fontsize=10)
+    some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
+    figure.suptitle(_literal(f"{title}{some}; model in colour, responses in grey with a 95% band"), fontsize=11)
+    plain(figure).subplots_adjust(top=1 - 0.8 / height, bottom=0.6 / height, left=0.06, right=0.99, hspace=0.55)
+    return figure
+
+
+def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
+    """Test information and standard error of ability, of the scale and of its short form.
+
+    Args:
+        full: from `irtjax.scale.information.information_table`.
+        short: likewise of the short form.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(10, 3.8))
+    for axis, column, label in zip(
+        figure.subplots(1, 2), ("test", "standard_error"), ("information", "standard error of ability"), strict=True
+    ):
+        for what, table, colour, style in (("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")):
+            name = f"{what}, {table.shape[1] - 3} items"
+            axis.plot(table["theta"], table[column], style, color=colour, label=name)
+        axis.set(xlabel="ability", ylabel=label, xlim=(-4, 4), ylim=(0, None))
+        if column == "standard_error":
+            axis.set_ylim(0, 2)
+        axis.legend(frameon=False)
+    figure.suptitle(_literal(title))
+    return plain(figure)
+
+
+def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.DataFrame, title: str) -> Figure:
+    """Ability of each subject against the number right, with the mean that the number right alone would say.
+
+    Args:
+        score: (J,) numbers of right answers.
+        ability: (J,) estimates.
+        expected: from `irtjax.scale.information.score_table`.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(6, 4))
+    axis = figure.subplots()
+    jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(score))
+    axis.plot(score + jitter, ability, ".", color=BLUE, alpha=0.35, markersize=5, markeredgewidth=0, label="subjects")
+    axis.plot(expected["score"], expected["ability"], color=ORANGE, label="mean given the number right")
+    low, high = (expected["ability"] + sign * expected["ability_se"] for sign in (-1, 1))
+    axis.fill_between(expected["score"], low, high, color=ORANGE, alpha=0.15, linewidth=0)
+    axis.set(title=_literal(title), xlabel="number right", ylabel="ability")
+    axis.legend(frameon=False)
+    return plain(figure)
+
+
+def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str], title: str) -> Figure:
+    """Abilities of subjects and difficulties of items on one scale (Wright and Stone 1979)."""
+    low, high = min(ability.min(), difficulty.min(), -3), max(ability.max(), difficulty.max(), 3)
+    bins = np.arange(np.floor(low), high + BIN, BIN)
+    level = np.digitize(difficulty, bins) - 1
+    order = np.argsort(difficulty, kind="stable")
+    place = np.zeros(len(difficulty))
+    for row in np.unique(level):
+        members = [item for item in order if level[item] == row]
+        place[members] = np.arange(len(members))
+    named = len(names) <= MOST_NAMES
+    columns = place.max() + 1
+    shown = [_short(name, LONGEST_NAME) for name in names]
+    width = (0.3 + 0.055 * max(map(len, shown))) * columns if named else 3.5  # inches
+    figure = Figure(figsize=(2.6 + width, 1.0 + 0.2 * len(bins)))
+    people, items = figure.subplots(1, 2, sharey=True, width_ratios=(2, max(width, 2)))
+    people.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)
+    people.invert_xaxis()
+    people.set(xlabel="number", ylabel="ability and difficulty (logits)", title="subjects")
+    if named:  # in rows, where names do not overlap
+        for x, row, name in zip(place, level, shown, strict=True):
+            items.text(x, bins[row] + BIN / 2, name, fontsize=7, va="center", color=ORANGE)
+        items.set(title="items", xlim=(-0.05, columns), xticks=[])
+    else:
+        items.hist(difficulty, bins=bins, orientation="horizontal", color=ORANGE, alpha=0.8)
+        items.set(title="items", xlabel="number")
+    figure.suptitle(_literal(title))
+    return plain(figure)
+
+
+def _short(name: str, most: int = 22) -> str:
+    return _literal(name if len(name) <= most else f"{name[: most - 1]}…")
+
+
+def _literal(text: str) -> str:
+    """Dollar signs in names are no mathematics."""
+    return text.replace("$", r"\$")

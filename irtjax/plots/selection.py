@@ -1,0 +1,122 @@
+"""Pictures of filtering and curricula."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy.stats import entropy
+
+from irtjax.plots.style import line_styles, plain
+from irtjax.selection.summary import interval
+
+ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
+ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
+# strategies by percent correct all but hide those by difficulty: leave gaps in their lines
+FILTER_STYLES = {"random": "--", "PCUB": ":", "PCLB": ":"}
+
+
+def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+    """Test accuracy against the share of data kept, a line and a 95% band a strategy.
+
+    Args:
+        table: columns strategy, share, seed, test_accuracy.
+        strategies: in the order of the legend.
+    """
+    figure = Figure(figsize=(8, 4.2))
+    axis = figure.subplots()
+    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
+        groups = table[table.strategy == strategy].groupby("share").test_accuracy
+        _band(axis, groups, strategy, style["color"], FILTER_STYLES.get(strategy, "-"))
+    axis.set(
+        xscale="log",
+        xlabel="training data kept",
+        ylabel="test accuracy",
+        title="Which examples to train on? Accuracy against data kept",
+    )
+    _share_ticks(axis, table.share)
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, -0.02), min(high, 1.02))  # intervals of a few seeds know no bounds
+    several = table.seed.nunique() > 1
+    title = "mean of seeds,\n95% interval" if several else "one seed"
+    axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return plain(figure)
+
+
+def class_balance(table: pd.DataFrame) -> Figure:
+    """Evenness of the classes among the examples kept against the share kept, a line a strategy.
+
+    Evenness is the entropy of the classes over log C: 1 where there are as many of each, 0 where there is only one.
+
+    Args:
+        table: columns strategy, share, class, share_of_kept.
+    """
+    figure = Figure(figsize=(8, 3.8))
+    axis = figure.subplots()
+    strategies = table.strategy.unique()
+    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
+        wide = table[table.strategy == strategy].pivot(index="share", columns="class", values="share_of_kept")
+        evenness = entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1])
+        if strategy in FILTER_STYLES:
+            style |= {"linestyle": FILTER_STYLES[strategy]}
+        axis.plot(wide.index, evenness, **style, label=strategy, marker="o", markersize=4)
+    axis.set(xscale="log", xlabel="training data kept", ylabel="evenness of classes", ylim=(-0.03, 1.03))
+    axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
+    _share_ticks(axis, table.share)
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return plain(figure)
+
+
+def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+    """Test accuracy and share of data against epoch, a line a strategy; triangles mark best validation epochs.
+
+    Accuracies are drawn on a logit axis, which shows both the climb from chance and the last percent.
+
+    Args:
+        table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
+        strategies: in the order of the legend.
+    """
+    figure = Figure(figsize=(12, 4))
+    accuracy_axis, share_axis = figure.subplots(1, 2)
+    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
+        colour = style["color"]
+        rows = table[table.strategy == strategy]
+        # a mean over the seeds that are left would jump where a seed stops: each keeps its last value
+        last = table.epoch.max()
+        for axis, column in ((accuracy_axis, "test_accuracy"), (share_axis, "share")):
+            wide = rows.pivot(index="epoch", columns="seed", values=column)
+            stops = wide.apply(lambda seed: seed.last_valid_index())
+            wide = wide.reindex(range(int(last) + 1)).ffill().loc[: int(stops.max())]
+            wide.index += 1  # as the tables count
+            if axis is accuracy_axis:
+                wide = wide.clip(*ACCURACY_LIMITS)
+            axis.plot(wide.index, wide.mean(axis=1), color=colour, label=strategy)
+            axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
+        best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
+        accuracy_axis.plot(best.epoch + 1, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
+    accuracy_axis.set(
+        xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0.5, None)
+    )
+    low, high = accuracy_axis.get_ylim()  # setting ticks would widen them
+    accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
+    accuracy_axis.minorticks_off()
+    accuracy_axis.set_ylim(low, high)
+    share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0.5, None))
+    share_axis.legend(frameon=False, title="mean and range\nof seeds", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for axis in figure.axes:
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")
+    return plain(figure)
+
+
+def _band(axis, groups, label, colour, style):
+    mean, half = groups.mean(), groups.apply(interval).fillna(0)
+    axis.plot(mean.index, mean, style, color=colour, label=label, marker="o", markersize=4)
+    axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+
+
+def _share_ticks(axis, shares: pd.Series) -> None:
+    ticks = np.sort(shares.unique())
+    axis.set_xticks(ticks, [f"{100 * share:g}%" for share in ticks], minor=False)
+    axis.minorticks_off()

@@ -1,0 +1,220 @@
+"""Response files: CSV matrix, long CSV, py-irt JSON lines, Parquet and NPZ, told by ending and content."""
+
+import csv
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.storage.files import whole_file
+
+LONG_COLUMNS = ("subject_id", "item_id", "response")
+
+
+def read_responses(path: str | Path) -> ResponseMatrix:
+    """Reads graded responses.
+
+    * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
+    * `.csv`, long: columns subject_id, item_id and response, a row a response, in any order; others are ignored.
+    * `.jsonl`, `.jsonlines`: py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`.
+    * `.parquet`: a matrix, its first column the subject ids, or the long columns.
+    * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
+
+    Subjects and items come in the order in which they first appear.
+
+    Raises:
+        InputError: names the file and, where one value is at fault, its row and column.
+    """
+    path = Path(path)
+    readers = {
+        ".csv": _read_csv,
+        ".jsonl": _read_json_lines,
+        ".jsonlines": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".npz": _read_npz,
+    }
+    if path.suffix not in readers:
+        raise InputError(f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(readers)}")
+    try:
+        return readers[path.suffix](path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except csv.Error as error:
+        raise InputError(f"{path}: not a CSV file ({error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def write_responses(responses: ResponseMatrix, path: str | Path) -> None:
+    """Writes a response matrix in the format told by the ending (`.csv` or `.npz`, see `read_responses`)."""
+    path = Path(path)
+    writers = {".csv": _write_csv, ".npz": _write_npz}
+    if path.suffix not in writers:
+        raise InputError(f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(writers)}")
+    with whole_file(path) as partial:
+        writers[path.suffix](responses, partial)
+
+
+# A cell as written by us, by people and by pandas (whose columns turn to floats where a cell is empty).
+_CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING}
+
+
+def _read_csv(path: Path) -> ResponseMatrix:
+    subject_ids, rows = [], []
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        header = next(reader, [""])
+        item_ids = header[1:]
+        if set(LONG_COLUMNS) <= set(header):
+            return _read_long(reader, header)
+        if not item_ids and (";" in header[0] or "\t" in header[0]):
+            raise InputError("the header has no comma: separate the cells by commas")
+        for row in reader:
+            if not row:
+                continue
+            subject, cells = row[0], row[1:]
+            if len(cells) != len(item_ids):
+                raise InputError(
+                    f"line {reader.line_num} (subject {subject!r}) has {len(cells)} responses, "
+                    f"the header names {len(item_ids)} items"
+                )
+            codes = [_CELLS.get(cell) for cell in cells]
+            if None in codes:
+                codes = [_CELLS.get(cell.strip()) for cell in cells]
+            if None in codes:
+                column = codes.index(None)
+                raise InputError(
+                    f"line {reader.line_num} (subject {subject!r}), column {column + 2} (item {item_ids[column]!r}): "
+                    f"{cells[column]!r} is not a response; use 0, 1 or an empty cell for missing"
+                )
+            subject_ids.append(subject)
+            rows.append(np.array(codes, dtype=np.int8))
+    values = np.stack(rows) if rows else np.zeros((0, len(item_ids)), np.int8)
+    return ResponseMatrix(values=values, subject_ids=np.array(subject_ids, str), item_ids=np.array(item_ids, str))
+
+
+def _read_long(reader, header: list[str]) -> ResponseMatrix:
+    at = [header.index(name) for name in LONG_COLUMNS]
+
+    def triples():
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputError(f"line {reader.line_num} has {len(row)} cells, the header {len(header)}")
+            subject, item, cell = (row[column] for column in at)
+            code = _CELLS.get(cell.strip())
+            if code is None:
+                raise InputError(
+                    f"line {reader.line_num}, column {at[2] + 1} (subject {subject!r}, item {item!r}): "
+                    f"{cell!r} is not a response; use 0, 1 or an empty cell for missing"
+                )
+            yield f"line {reader.line_num}", subject, item, code
+
+    return _gather(triples())
+
+
+def _read_json_lines(path: Path) -> ResponseMatrix:
+    def triples():
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    record = json.loads(line)
+                    subject, responses = str(record["subject_id"]), dict(record["responses"])
+                except (ValueError, KeyError, TypeError) as error:
+                    raise InputError(
+                        f'line {number}: expected {{"subject_id": ..., "responses": {{item: 0 or 1}}}} ({error!r})'
+                    ) from error
+                for item, value in responses.items():
+                    code = MISSING if value is None else value
+                    if isinstance(code, str) or code not in (0, 1, MISSING):
+                        raise InputError(
+                            f"line {number} (subject {subject!r}), item {item!r}: {value!r} is not a response; "
+                            "use 0, 1 or null for missing"
+                        )
+                    yield f"line {number}", subject, item, int(code)
+
+    return _gather(triples())
+
+
+def _gather(triples: Iterable[tuple[str, str, str, int]]) -> ResponseMatrix:
+    """A matrix of (place, subject, item, code); what nobody answered is missing, what is answered twice refused."""
+    subjects: dict[str, int] = {}
+    items: dict[str, int] = {}
+    codes: dict[tuple[int, int], int] = {}
+    for place, subject, item, code in triples:
+        cell = subjects.setdefault(subject, len(subjects)), items.setdefault(item, len(items))
+        if cell in codes:
+            raise InputError(f"{place}: subject {subject!r} answers item {item!r} a second time")
+        codes[cell] = code
+    values = np.full((len(subjects), len(items)), MISSING, np.int8)
+    if codes:
+        values[tuple(np.array(list(codes)).T)] = list(codes.values())
+    return ResponseMatrix(values, np.array(list(subjects), str), np.array(list(items), str))
+
+
+def _read_parquet(path: Path) -> ResponseMatrix:
+    try:
+        table = pd.read_parquet(path)
+    except ValueError as error:  # pyarrow's own errors are ValueErrors
+        raise InputError(f"not a Parquet file ({error})") from error
+    if set(LONG_COLUMNS) <= set(table.columns):
+        coded = _codes(table[["response"]], table.subject_id.astype(str).to_numpy())[:, 0]
+        rows = zip(table.subject_id.astype(str), table.item_id.astype(str), coded, strict=True)
+        return _gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
+    if table.columns.size and isinstance(table.index, pd.RangeIndex):
+        table = table.set_index(table.columns[0])
+    subject_ids = table.index.astype(str).to_numpy()
+    return ResponseMatrix(_codes(table, subject_ids), subject_ids, table.columns.astype(str).to_numpy())
+
+
+def _codes(table: pd.DataFrame, subject_ids: np.ndarray) -> np.ndarray:
+    """Int8 codes of a table of numbers, missing where they are null."""
+    numbers = table.apply(pd.to_numeric, errors="coerce")
+    wrong = ~(numbers.isin([0, 1]) | table.isna()).to_numpy()
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"row {row + 1} (subject {str(subject_ids[row])!r}), column {str(table.columns[column])!r}: "
+            f"{table.iat[row, column]} is not a response; use 0, 1 or null for missing"
+        )
+    return numbers.fillna(MISSING).to_numpy().astype(np.int8)
+
+
+def _write_csv(responses: ResponseMatrix, path: Path) -> None:
+    # Cells are one of three short byte strings, so whole rows are built at once: a loop over the cells of a
+    # crowd's answers would take longer than training it.
+    text = np.array([b"0", b"1", b""], dtype="S1")  # index -1 is the last: missing
+    with path.open("w", newline="", encoding="utf-8") as file:
+        write = csv.writer(file, lineterminator="\n").writerow
+        write(["subject_id", *responses.item_ids])
+        for subject, row in zip(responses.subject_ids, responses.values, strict=True):
+            write([subject, *text[row].astype(str)])
+
+
+def _read_npz(path: Path) -> ResponseMatrix:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return ResponseMatrix(arrays["responses"], arrays["subject_ids"], arrays["item_ids"])
+    except KeyError as error:
+        raise InputError(f"{error.args[0]}; expected responses, subject_ids and item_ids") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"not an NPZ file of plain arrays ({error})") from error
+
+
+def _write_npz(responses: ResponseMatrix, path: Path) -> None:
+    np.savez_compressed(
+        path, responses=responses.values, subject_ids=responses.subject_ids, item_ids=responses.item_ids
+    )

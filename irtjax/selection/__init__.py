@@ -1,0 +1,1 @@
+"""Which examples a network trains on, and when: filtering and curricula by item difficulty."""

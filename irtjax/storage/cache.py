@@ -1,0 +1,55 @@
+"""Arrays kept between runs, in the user's cache folder; losing them costs time and nothing else."""
+
+import contextlib
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.storage.files import whole_file
+
+Arrays = dict[str, np.ndarray]
+
+
+def cache_directory() -> Path:
+    """`$IRTJAX_CACHE`, or `~/.cache/irtjax`."""
+    return Path(os.environ.get("IRTJAX_CACHE") or Path("~/.cache/irtjax").expanduser())
+
+
+def cached(name: str, key: Iterable[object], make: Callable[[], Arrays]) -> Arrays:
+    """The arrays of the cache file for `name` and `key`, made and kept there where it is missing or damaged.
+
+    Args:
+        name: the start of the file's name, for people.
+        key: everything that the arrays depend on; compared by `repr`.
+        make: makes the arrays; none of them may hold objects.
+    """
+    try:
+        path = cache_directory() / f"{name}-{_digest(key)}.npz"
+    except RuntimeError:  # a user without a home
+        return make()
+    arrays = _read(path)
+    if arrays is None:
+        arrays = make()
+        with contextlib.suppress(InputError, OSError):  # a full or read-only disk
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as partial:
+                np.savez(partial, allow_pickle=False, **arrays)
+    return arrays
+
+
+def _digest(key: Iterable[object]) -> str:
+    return hashlib.sha256(repr(tuple(key)).encode()).hexdigest()[:24]
+
+
+def _read(path: Path) -> Arrays | None:
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files} or None
+    except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return None

@@ -1,0 +1,136 @@
+"""A task's examples as arrays on the device: whole for training, on shelves of equal length for answering."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.tasks.task import Split, Task, TextFormat
+from irtjax.tasks.text import bucket_of
+from irtjax.training.sparse_embeddings import split as split_embeddings
+
+ANSWER_BLOCK = 128  # examples answered at once: more would not fit a processor's cache, fewer would not fill it
+
+ALIGNMENT = 64  # bytes; XLA copies what lies otherwise, once for each device
+
+
+class Answerable(NamedTuple):
+    """A split in the order in which it is answered: examples cut to one length together, in blocks.
+
+    Attributes:
+        shelves: inputs (num_blocks, ANSWER_BLOCK, ...), an entry a length, which is the shape of all images but one of
+            several for text; the last block of a shelf is filled up with copies.
+        place: (N,) int32 where, in all shelves one after the other, an example lies.
+        labels: (N,) gold labels.
+    """
+
+    shelves: tuple[Any, ...]
+    place: jax.Array
+    labels: jax.Array
+
+
+class Data(NamedTuple):
+    """A task on the device, once for all networks.
+
+    Attributes:
+        inputs: of the training examples, as in `Split.inputs`; what minibatches are drawn from.
+        bucket: (N,) uint8 which of the task's lengths holds a training example; None for images.
+        embeddings: (V, D) word vectors; None for images.
+        train, validation, test: the splits, to be answered.
+        monitor: what early stopping looks at; None for the validation split.
+    """
+
+    inputs: Any
+    bucket: jax.Array | None
+    embeddings: jax.Array | None
+    train: Answerable
+    validation: Answerable
+    test: Answerable
+    monitor: Answerable | None = None
+
+
+def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
+    """Puts a task on the default device, or on every device of a mesh, inputs in the dtype they have.
+
+    The devices that the cores of a processor are share one copy.
+    """
+    text = task.format if isinstance(task.format, TextFormat) else None
+    data = Data(
+        inputs=task.train.inputs,
+        bucket=None if text is None else bucket_of(task.train.inputs, text.buckets),
+        embeddings=None if text is None else text.embeddings,
+        train=answerable(task.train, text),
+        validation=answerable(task.validation, text),
+        test=answerable(task.test, text),
+        monitor=None if monitor is None else answerable(monitor, text),
+    )
+    if jax.default_backend() == "cpu":
+        data = jax.tree.map(_aligned, data)
+    return jax.device_put(data, None if mesh is None else jax.NamedSharding(mesh, jax.P()))
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that begins at a multiple of `ALIGNMENT` bytes, which CPU devices read where it lies."""
+    array = np.asarray(array)
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def answerable(split: Split, text: TextFormat | None = None) -> Answerable:
+    """A split on its shelves, still on the host."""
+    num_examples = len(split.labels)
+    bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(split.inputs, text.buckets)
+    shelves, place, start = [], np.empty(num_examples, np.int32), 0
+    for level in np.unique(bucket):
+        members = np.flatnonzero(bucket == level)
+        filled = np.resize(members, -(-members.size // ANSWER_BLOCK) * ANSWER_BLOCK)
+        place[members] = start + np.arange(members.size)
+        start += filled.size
+        cut = (None,) if text is None else text.buckets[level]
+        shelves.append(_map_inputs(lambda array, length, at=filled: _block(array, at, length), split.inputs, cut))
+    return Answerable(tuple(shelves), place, split.labels)
+
+
+def _block(array: np.ndarray, at: np.ndarray, length: int | None) -> np.ndarray:
+    rows = array[at] if length is None else array[at, :length]
+    return rows.reshape(-1, ANSWER_BLOCK, *rows.shape[1:])
+
+
+def _map_inputs(function, inputs, cut):
+    """`function(array, length)` of an array of images, or of each sentence with its length."""
+    if isinstance(inputs, tuple):
+        return tuple(map(function, inputs, cut))
+    return function(inputs, *cut)
+
+
+def take(inputs: Any, chosen: jax.Array, cut: tuple[int, ...] | None) -> Any:
+    """Rows `chosen` (B,) of the inputs, sentences cut to the lengths `cut`; reads no more than it returns."""
+    return _map_inputs(functools.partial(_take, chosen), inputs, (None,) if cut is None else cut)
+
+
+def _take(chosen: jax.Array, array: jax.Array, length: int | None) -> jax.Array:
+    if length is None:
+        return array[chosen]
+    # a gather of short rows: array[:, :length][chosen] would copy the whole array first
+    return jax.vmap(lambda row: jax.lax.dynamic_slice(array, (row, 0), (1, length))[0])(chosen)
+
+
+def classify(network, parameters: Any, embeddings: jax.Array | None, split: Answerable) -> jax.Array:
+    """Most probable class of each example of a split: (N,) int32, in blocks of bounded memory."""
+    parameters, embeddings = split_embeddings(parameters, embeddings)
+
+    def answer(block):
+        return network.logits(parameters, embeddings, block, None).argmax(-1).astype(jnp.int32)
+
+    answers = [jax.lax.map(answer, shelf).reshape(-1) for shelf in split.shelves]
+    return jnp.concatenate(answers)[split.place]
+
+
+def accuracy(network, parameters: Any, embeddings: jax.Array | None, split: Answerable) -> jax.Array:
+    """Share of a split's examples whose most probable class is the gold label."""
+    return (classify(network, parameters, embeddings, split) == split.labels).mean()

@@ -1,0 +1,230 @@
+"""Training networks side by side: minibatches from a prefix of an order, early stopping, best parameters.
+
+Everything here carries a leading axis of G networks. Networks are vmapped inside the loop over steps, not around it, so
+that what a step reads can have one shape for all of them: text is cut to the longest sentence that any of them drew.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from irtjax.networks import Network, Parameters
+from irtjax.networks.hashing import permute
+from irtjax.training.data import Data, accuracy, take
+from irtjax.training.sparse_embeddings import NO_WORD, Owned, pad_rows, renumber, rows_of, start_moments, update
+
+WINDOW = 64  # minibatches that are drawn together; of text, sorted by length
+
+
+@dataclasses.dataclass(frozen=True)
+class Trainer:
+    """How to train; hashable, so that it can be a static argument of jit.
+
+    Attributes:
+        network: what is trained.
+        optimizer: an optax transformation at learning rate 1; each network scales its updates by its own rate.
+        batch_size: examples a step.
+        patience: epochs without a better validation accuracy after which training stops.
+        max_epochs: where it stops in any case.
+        buckets: for text, `TextFormat.buckets`; else empty.
+        own_embeddings: for text, whether each network trains the word vectors, from the task's on, for itself.
+        augment: (key, inputs) -> inputs, at random, of a minibatch of images; None for none.
+    """
+
+    network: Network
+    optimizer: optax.GradientTransformation
+    batch_size: int
+    patience: int
+    max_epochs: int
+    buckets: tuple[tuple[int, ...], ...] = ()
+    own_embeddings: bool = False
+    augment: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+
+
+class Plan(NamedTuple):
+    """What a network is trained on, and how it differs from others; every leaf with a leading axis of G networks.
+
+    Attributes:
+        key: of its initial weights, minibatches and dropout.
+        order: (N,) int32 indices of training examples; the first `size` are its training set.
+        size: scalar int32.
+        labels: (N,) integer labels it is shown, corrupted ones included.
+        learning_rate: scalar.
+        width: scalar int32, hidden units that are not masked.
+    """
+
+    key: jax.Array
+    order: jax.Array
+    size: jax.Array
+    labels: jax.Array
+    learning_rate: jax.Array
+    width: jax.Array
+
+
+class Learner(NamedTuple):
+    """Networks in training; `best_*` belong to the epoch of the highest validation accuracy so far."""
+
+    key: jax.Array
+    parameters: Parameters
+    optimizer_state: Any
+    epoch: jax.Array
+    best_parameters: Parameters
+    best_epoch: jax.Array
+    best_accuracy: jax.Array
+
+
+def start(trainer: Trainer, plan: Plan, embeddings: jax.Array | None) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis; (V, D) word vectors or None."""
+    init_key, key = jax.random.split(plan.key)
+    parameters = trainer.network.init(init_key, plan.width)
+    optimizer_state = trainer.optimizer.init(parameters)
+    if trainer.own_embeddings:
+        parameters = Owned(parameters, embeddings)
+        optimizer_state = (optimizer_state, start_moments(embeddings))
+    return Learner(
+        key=key,
+        parameters=parameters,
+        optimizer_state=optimizer_state,
+        epoch=jnp.int32(0),
+        best_parameters=parameters,
+        best_epoch=jnp.int32(0),
+        best_accuracy=jnp.float32(-1),
+    )
+
+
+def is_training(trainer: Trainer, learners: Learner) -> jax.Array:
+    """Whether neither patience nor epochs have run out."""
+    return (learners.epoch - learners.best_epoch < trainer.patience) & (learners.epoch < trainer.max_epochs)
+
+
+def train_epoch(
+    trainer: Trainer,
+    learners: Learner,
+    plans: Plan,
+    data: Data,
+    num_steps: int | jax.Array,
+    live: jax.Array | None = None,
+) -> Learner:
+    """`num_steps` minibatches for each network from the first `size` examples of its order.
+
+    The prefix is permuted anew each epoch and read from its beginning: no example returns before all others have been
+    seen. Where it ends before the steps do, reading starts again from its beginning.
+
+    Minibatches of text are of examples of similar length: `WINDOW` of them are drawn at once, their examples sorted by
+    length and dealt out again, a length at a time, in an order that is mixed but the same for all networks and epochs.
+    So padding costs little even though all networks must pad to the longest. Within a window, the rule above does not
+    hold: a training set smaller than a window has each example in it several times.
+
+    Args:
+        trainer: how.
+        learners: G networks.
+        plans: theirs.
+        data: the task.
+        num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
+        live: (G,) which of them matter; None for all. The others are trained on something, at no more cost to these.
+    """
+    keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
+    batch, last = trainer.batch_size, jnp.max(num_steps)
+    live = jnp.ones(plans.size.shape, bool) if live is None else live
+
+    def gradients(parameters, at, chosen, cut):
+        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at)
+        return jax.vmap(functools.partial(_gradient, trainer, data, cut))(parameters, step_keys, plans.labels, chosen)
+
+    # gradients alone: parameters that went in and out of a branch would be copied
+    levels = [functools.partial(gradients, cut=cut) for cut in trainer.buckets or (None,)]
+
+    def window(number, carry):
+        count = jnp.minimum(WINDOW, last - number * WINDOW)  # minibatches; fewer in the last window
+        places = (number * WINDOW * batch + jnp.arange(WINDOW * batch))[None] % plans.size[:, None]
+        drawn = jnp.take_along_axis(plans.order, jax.vmap(permute)(keys[:, 0], places, plans.size), axis=1)
+        turns = jnp.arange(WINDOW)
+        if trainer.buckets:
+            beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
+            by_length = jnp.argsort(jnp.where(beyond, len(levels), data.bucket[drawn]), axis=1)
+            drawn = jnp.take_along_axis(drawn, by_length, axis=1)
+            draws = jax.random.uniform(jax.random.key(number), (WINDOW,))
+            turns = jnp.argsort(jnp.where(turns < count, draws, 2.0))
+
+        def step(at, carry):
+            chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
+            active = live & (at < num_steps)
+            if trainer.buckets:
+                level = jnp.where(active[:, None], data.bucket[chosen], 0).max().astype(jnp.int32)
+                gradient = jax.lax.switch(level, levels, carry[0], at, chosen)
+            else:
+                gradient = levels[0](carry[0], at, chosen)
+            keep = jnp.ndim(num_steps) > 0
+            descend = functools.partial(_descend, trainer, keep)
+            return jax.vmap(descend)(*carry, gradient, plans.learning_rate, active)
+
+        return jax.lax.fori_loop(number * WINDOW, number * WINDOW + count, step, carry)
+
+    carry = jax.lax.fori_loop(0, -(-last // WINDOW), window, (learners.parameters, learners.optimizer_state))
+    return learners._replace(parameters=carry[0], optimizer_state=carry[1])
+
+
+def _gradient(trainer, data, cut, parameters, key, labels, chosen):
+    """Gradient of one network's loss on the examples `chosen`; with vectors of its own, of their rows too."""
+    augment_key, dropout_key = jax.random.split(key)
+    inputs = take(data.inputs, chosen, cut)
+    if trainer.augment is not None:
+        inputs = trainer.augment(augment_key, inputs)
+
+    def loss(network, embeddings, inputs):
+        logits = trainer.network.logits(network, embeddings, inputs, dropout_key)
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels[chosen].astype(jnp.int32)).mean()
+
+    if not trainer.own_embeddings:
+        return jax.grad(loss)(parameters, data.embeddings, inputs)
+    words, inputs = renumber(inputs)
+    gradient, by_row = jax.grad(loss, (0, 1))(parameters.network, rows_of(parameters.embeddings, words), inputs)
+    return gradient, pad_rows(words, by_row, trainer.batch_size * sum(trainer.buckets[-1]) + 1)
+
+
+def _descend(trainer, can_wait, parameters, optimizer_state, gradient, learning_rate, active):
+    """One step of one network down its gradient; none, if networks can wait and this one is not active."""
+
+    def improve(network, state, gradient):
+        updates, new_state = trainer.optimizer.update(gradient, state, network)
+        new = optax.apply_updates(network, jax.tree.map(lambda update: learning_rate * update, updates))
+        return tree_where(active, (new, new_state), (network, state)) if can_wait else (new, new_state)
+
+    if not trainer.own_embeddings:
+        return improve(parameters, optimizer_state, gradient)
+    gradient, (words, rows) = gradient
+    network, state = improve(parameters.network, optimizer_state[0], gradient)
+    moments = optimizer_state[1]
+    if can_wait:  # without choosing between whole tables
+        words = jnp.where(active, words, NO_WORD)
+        moments = moments._replace(steps=jnp.where(active, moments.steps, moments.steps - 1))
+    embeddings, moments = update(parameters.embeddings, moments, words, rows, learning_rate)
+    return Owned(network, embeddings), (state, moments)
+
+
+def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
+    """Ends an epoch of each network: answers what early stopping looks at and keeps what is better than ever before."""
+    answer = functools.partial(accuracy, trainer.network)
+    split = data.validation if data.monitor is None else data.monitor
+    return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split))
+
+
+def end_epoch(learners: Learner, validation_accuracy: jax.Array) -> Learner:
+    """Counts the epoch, and keeps its parameters where no earlier epoch was as accurate."""
+    learners = learners._replace(epoch=learners.epoch + 1)
+    better = validation_accuracy > learners.best_accuracy
+    return learners._replace(
+        best_parameters=jax.vmap(tree_where)(better, learners.parameters, learners.best_parameters),
+        best_epoch=jnp.where(better, learners.epoch, learners.best_epoch),
+        best_accuracy=jnp.where(better, validation_accuracy, learners.best_accuracy),
+    )
+
+
+def tree_where(condition: jax.Array, new: Any, old: Any) -> Any:
+    """`new` if a scalar condition holds, else `old`, leaf by leaf."""
+    return jax.tree.map(functools.partial(jnp.where, condition), new, old)

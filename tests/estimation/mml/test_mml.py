@@ -1,0 +1,494 @@
+"""Marginal maximum likelihood against mirt, brute force, published tables and simulated truth."""
+
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import matrix
+from scipy.special import expit
+from scipy.stats import norm, spearmanr
+
+import irtjax
+from irtjax import FitWarning, InputError, ResponseMatrix
+from irtjax.estimation import parameterization as specification
+from irtjax.estimation.mml import fit as mml
+from irtjax.estimation.mml import fixed_nodes, observed_information
+from irtjax.estimation.mml.item_step import as_array, as_items, log_prior
+from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.kernels.quadrature import rectangular
+
+
+def simulate(model, num_subjects, num_items, seed=0, missing=0.0, mean=0.0, sd=1.0):
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(mean, sd, num_subjects)
+    a = rng.lognormal(0, 0.3, num_items) if model != "1pl" else np.full(num_items, 1.2)
+    b = rng.normal(0, 1, num_items)
+    c = rng.uniform(0.1, 0.3, num_items) if model in ("3pl", "4pl") else np.zeros(num_items)
+    d = rng.uniform(0.9, 0.98, num_items) if model == "4pl" else np.ones(num_items)
+    p = c + (d - c) * expit(a * (theta[:, None] - b))
+    values = (rng.uniform(size=p.shape) < p).astype(np.int8)
+    values[rng.uniform(size=p.shape) < missing] = -1
+    return (
+        matrix(values),
+        theta,
+        pd.DataFrame({"item_id": [f"i{i}" for i in range(num_items)], "a": a, "b": b, "c": c, "d": d}),
+    )
+
+
+@pytest.fixture(scope="module")
+def group_5(shared):
+    return irtjax.read_responses(shared / "human_responses" / "snli_emnlp2016" / "irt_file_5_coded.csv")
+
+
+def subset(responses, item_ids):
+    at = pd.Index(responses.item_ids).get_indexer(item_ids)
+    return ResponseMatrix(responses.values[:, at], responses.subject_ids, responses.item_ids[at])
+
+
+ORACLE = [
+    (name, model, file, row)
+    for name in ("5_contradiction", "5_entailment", "5_neutral")
+    for model, file, row in (
+        ("2pl", "2PL", "2PL"),
+        ("1pl", "1PLcommonslope", "1PL_common_slope"),
+        ("3pl", "3PLprior", "3PL_prior_normal"),
+    )
+]
+ORACLE += [(f"final_5_{label}", "2pl", "2PL", "2PL") for label in ("contradiction", "entailment", "neutral")]
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize(("name", "model", "file", "row"), ORACLE)
+def test_equals_mirt(shared, group_5, name, model, file, row):
+    folder = shared / "oracle"
+    items = pd.read_csv(folder / f"items_{name}_{file}.csv")
+    reference = pd.read_csv(folder / "fits.csv").set_index(["set", "model"]).loc[(name, row)]
+    fit = irtjax.fit(subset(group_5, items["item"]), model)
+    got = fit.items()
+    assert fit.converged
+    assert fit.log_likelihood == pytest.approx(reference.logLik, abs=1e-3)
+    assert fit.num_parameters == reference.n_par
+    for criterion in ("AIC", "BIC", "SABIC"):
+        assert fit.information_criteria()[criterion.lower()] == pytest.approx(reference[criterion], abs=2e-3)
+    np.testing.assert_allclose(got.discrimination, items.a, atol=1e-4)
+    np.testing.assert_allclose(got.difficulty, items.b, atol=1e-4)
+    if model == "3pl":
+        np.testing.assert_allclose(got.guessing, items.c, atol=1e-4)
+    if model == "2pl":
+        np.testing.assert_allclose(got.discrimination_se, items.se_slope, rtol=0.001)
+        np.testing.assert_allclose(got.difficulty_se, items.se_b, rtol=0.001)
+        scores = pd.read_csv(folder / f"scores_{name}_{file}.csv")
+        np.testing.assert_allclose(fit.ability[scores["row"] - 1], scores.eap, atol=1e-4)
+        np.testing.assert_allclose(fit.ability_se[scores["row"] - 1], scores.eap_se, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["5_contradiction", "5_entailment", "5_neutral"])
+def test_unpenalised_3pl_reaches_the_polished_likelihood(shared, group_5, name):
+    items = pd.read_csv(shared / "oracle" / f"items_{name}_3PL_polished.csv")
+    responses = subset(group_5, items["item"])
+    fit = irtjax.estimation.mml.fit.fit_mml(responses, "3pl", guessing_prior=None, max_iterations=6000)
+    slope, intercept, c = (items[column].to_numpy() for column in ("slope", "intercept", "c"))
+    quadrature = rectangular()
+
+    def curves(slope, intercept, c, theta):
+        return c + (1 - c) * expit(theta[:, None] * slope + intercept)
+
+    p = curves(slope, intercept, c, quadrature.nodes[:, 0])
+    joint = (responses.values == 1) @ np.log(p).T + (responses.values == 0) @ np.log1p(-p).T + quadrature.log_weights
+    polished = np.logaddexp.reduce(joint, axis=1).sum()
+    assert fit.log_likelihood >= polished - 0.1
+    got = fit.parameters
+    theta = np.linspace(-3, 3, 61)
+    difference = curves(got.slope[:, 0], got.intercept, expit(got.lower), theta) - curves(slope, intercept, c, theta)
+    assert np.median(np.abs(difference).max(axis=0)) < 5e-3
+
+
+PUBLISHED = {  # Lalor, Wu and Yu 2016, table 3: difficulty and slope, least and greatest
+    "final_5_contradiction": (-2.765, 0.704, 0.846, 2.731),
+    "final_5_entailment": (-3.253, -1.898, 0.78, 2.61),
+    "final_5_neutral": (-2.082, -0.555, 1.271, 3.598),
+    "final_4_neutral": (-2.148, 0.386, 1.133, 3.313),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_extremes(shared, name):
+    group, label = name.split("_")[1:]
+    folder = shared / "human_responses" / "snli_emnlp2016"
+    responses = irtjax.read_responses(folder / f"irt_file_{group}_coded.csv")
+    gold = pd.read_csv(folder / f"group_{group}.txt", sep=r"\s+", header=None, index_col=0)[1]
+    of_label = [item for item in responses.item_ids if gold[item] == label]
+    dropped = {
+        "final_5_contradiction": {*range(1, 31)} - {*range(1, 9), 12, 13, *range(15, 19), 21, 23, 24, 25, 27, 29},
+        "final_5_entailment": {1, 22},
+        "final_5_neutral": {3, 7},
+        "final_4_neutral": {17, 23},
+    }[name]
+    kept = [item for position, item in enumerate(of_label, start=1) if position not in dropped]
+    items = irtjax.fit(subset(responses, kept), "2pl").items()
+    got = items.difficulty.min(), items.difficulty.max(), items.discrimination.min(), items.discrimination.max()
+    np.testing.assert_allclose(got, PUBLISHED[name], atol=0.01)
+
+
+def test_a_bipolar_scale_is_warned_of(group_5):
+    with pytest.warns(FitWarning, match="33 have a negative slope"):
+        irtjax.fit(group_5, "2pl")
+
+
+def test_marginal_likelihood_equals_brute_force():
+    responses, _, _ = simulate("3pl", 400, 6, seed=1, missing=0.2)
+    fit = irtjax.estimation.mml.fit.fit_mml(responses, "3pl")
+    assert fit.parameters.slope.max() < 4, "a steeper curve would fall between the nodes"
+    theta = np.linspace(-10, 10, 4001)
+    c = expit(fit.parameters.lower)
+    p = c + (1 - c) * expit(theta[:, None] * fit.parameters.slope[:, 0] + fit.parameters.intercept)
+    likelihood = np.ones((400, theta.size))
+    for j, row in enumerate(responses.values):
+        for i, y in enumerate(row):
+            if y >= 0:
+                likelihood[j] *= p[:, i] if y else 1 - p[:, i]
+    density = norm.pdf(theta)
+    marginal = np.trapezoid(likelihood * density, theta, axis=1)
+    assert fit.log_likelihood == pytest.approx(np.log(marginal).sum(), abs=1e-4)
+    eap = np.trapezoid(likelihood * density * theta, theta, axis=1) / marginal
+    np.testing.assert_allclose(fit.ability, eap, atol=1e-4)
+
+
+def penalised_likelihood(state, values, quadrature, spec):
+    """Marginal log-likelihood and log-prior of a change of the free parameters, for automatic differentiation."""
+    index, dims = observed_information.parameter_index(spec), spec.dims
+    array = as_array(state.items)
+
+    def objective(change):
+        # an asymptote that does not exist is infinite: adding to it would make its derivative NaN
+        changed = jnp.where(index >= 0, np.where(index >= 0, array, 0.0) + change[np.maximum(index, 0)], array)
+        items, at = as_items(changed), index.max() + 1
+        mean, sd = jnp.asarray(state.mean), jnp.asarray(state.sd)
+        if not spec.fold_mean:
+            mean, at = mean + change[at : at + dims], at + dims
+        if not spec.fold_sd:
+            sd = sd * jnp.exp(change[at : at + dims])
+        p, q = probabilities(items, mean[None, :] + sd[None, :] * quadrature.nodes)
+        joint = (values == 1).astype(float) @ jnp.log(p).T + (values == 0).astype(float) @ jnp.log(q).T
+        marginal = jax.nn.logsumexp(joint + quadrature.log_weights[None, :], axis=1)
+        return marginal.sum() + log_prior(items, spec).sum()
+
+    return objective
+
+
+@pytest.mark.parametrize("model", ["rasch", "1pl", "2pl", "3pl", "4pl"])
+def test_the_gradient_vanishes_at_the_estimate(model):
+    responses, _, _ = simulate("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
+    fit = irtjax.estimation.mml.fit.fit_mml(responses, model, tolerance=1e-8)
+    spec = specification.specify(specification.item_types(model, 15))
+    with jax.enable_x64(True):
+        state = fixed_nodes.State(
+            fit.parameters, np.array(fit.details["population_mean"]), np.array(fit.details["population_sd"])
+        )
+        objective = penalised_likelihood(state, responses.values, rectangular(), spec)
+        gradient = jax.jit(jax.grad(objective))(np.zeros(observed_information.num_parameters(spec)))
+    assert np.abs(gradient).max() < 0.01 * np.sqrt(600) / 10  # far below the score's own standard deviation
+
+
+@pytest.mark.parametrize(
+    ("types", "dims", "anchors", "missing"),
+    [
+        (["2pl"], 1, 0, 0.0),
+        (["rasch"], 1, 0, 0.2),
+        (["1pl", "2pl", "4pl"], 1, 0, 0.2),
+        (["4pl"], 1, 3, 0.2),
+        (["1pl"], 1, 3, 0.2),
+        (["4pl"], 2, 0, 0.2),
+    ],
+)
+def test_observed_information_equals_automatic_differentiation(types, dims, anchors, missing):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (150, 9)).astype(np.int8)
+    values[rng.random(values.shape) < missing] = -1
+    spec = specification.specify(
+        np.repeat(types, 9 // len(types)),
+        dims=dims,
+        anchored=np.arange(9) < anchors,
+        slope_prior=specification.NormalPrior(0.0, 2.0),
+    )
+    array = as_array(specification.start_items(spec, (values == 1).sum(axis=0), (values >= 0).sum(axis=0)))
+    array += np.where(array == 0, 0, rng.normal(0, 0.3, array.shape))  # anywhere but at a maximum
+    array[spec.shared, 0] = 1.3
+    population = (np.array([0.4]), np.array([1.3])) if anchors else (np.zeros(dims), np.full(dims, 1.0))
+    state, quadrature = fixed_nodes.State(as_items(array), *population), rectangular(61 if dims == 1 else 15, dims=dims)
+    with jax.enable_x64(True):
+        answers = fixed_nodes.to_answers(values)
+        expected = fixed_nodes.expectation(state, answers, quadrature)
+        got = observed_information.of_all_parameters(state, answers, expected, quadrature, spec)
+        objective = penalised_likelihood(state, values, quadrature, spec)
+        reference = -np.asarray(jax.jit(jax.hessian(objective))(np.zeros(len(got))))
+    size = np.sqrt(np.abs(np.diag(reference)))
+    np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
+
+
+def test_rasch_and_1pl_are_one_model():
+    responses, _, _ = simulate("1pl", 500, 20)
+    rasch, common = (irtjax.fit(responses, model) for model in ("rasch", "1pl"))
+    slope = common.items().discrimination
+    np.testing.assert_allclose(slope, slope[0])
+    np.testing.assert_allclose(rasch.details["population_sd"][0], slope[0], rtol=1e-4)
+    np.testing.assert_allclose(rasch.difficulty, common.difficulty * slope[0], atol=1e-4)
+    assert rasch.log_likelihood == pytest.approx(common.log_likelihood, abs=1e-4)
+    assert rasch.num_parameters == common.num_parameters == 21
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize("model", ["1pl", "2pl", "3pl", "4pl"])
+def test_recovery_with_honest_standard_errors(model):
+    num_items = 40 if model in ("1pl", "2pl") else 20
+    responses, theta, truth = simulate(model, 2500, num_items, seed=3)
+    fit = irtjax.fit(responses, model)
+    items = fit.items()
+    for column, name in (("difficulty", "b"), ("discrimination", "a"))[: 1 if model == "1pl" else 2]:
+        z = (items[column] - truth[name]) / items[f"{column}_se"]
+        inside = (np.abs(z) < 1.96).mean()
+        assert inside >= (0.85 if column == "difficulty" else 0.8), (model, column)  # 1.96 se: binomial, 20 to 40 items
+        assert 0.6 < np.sqrt((z**2).mean()) < 1.4, (model, column)
+    z = (fit.ability - theta) / fit.ability_se
+    assert 0.92 < (np.abs(z) < 1.96).mean() < 0.98
+
+
+@pytest.mark.parametrize(
+    ("model", "num_subjects", "num_items"), [("3pl", 500, 40), ("4pl", 4000, 30), ("3pl", 20_000, 30)]
+)
+def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, num_items):
+    _, _, truth = simulate(model, 20_000, num_items, seed=4)
+    a, b, c, d = (truth[name].to_numpy() for name in "abcd")
+    difficulties, warned = [], 0
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        p = c + (d - c) * expit(a * (rng.normal(size=num_subjects)[:, None] - b))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = irtjax.fit(matrix((rng.random(p.shape) < p).astype(np.int8)), model, extremes="keep")
+        warned += any("hardly support asymptotes" in str(warning.message) for warning in caught)
+        difficulties.append(fit.difficulty)
+    agree = spearmanr(*difficulties).statistic >= 0.95
+    assert agree or warned == 2
+    assert (num_subjects == 20_000) == (agree and not warned), "it warns always, or never"
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize("model", ["3pl", "4pl"])
+def test_two_samples_agree_within_their_standard_errors(model):
+    responses, _, _ = simulate(model, 4000, 30, seed=4)
+    one, two = (
+        irtjax.fit(ResponseMatrix(responses.values[at::2], responses.subject_ids[at::2], responses.item_ids), model)
+        for at in (0, 1)
+    )
+    z = (one.difficulty - two.difficulty) / np.hypot(one.difficulty_se, two.difficulty_se)
+    assert np.sqrt((z**2).mean()) < 1.3
+    assert np.corrcoef(one.difficulty, two.difficulty)[0, 1] > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+def test_mixed_types():
+    responses, _, _ = simulate("3pl", 1500, 12, seed=5)
+    types = ["1pl"] * 4 + ["2pl"] * 4 + ["3pl"] * 4
+    fit = irtjax.fit(responses, types)
+    items = fit.items()
+    assert fit.model == "mixed"
+    assert fit.num_parameters == (4 + 1) + 2 * 4 + 3 * 4
+    np.testing.assert_allclose(items.discrimination[:4], items.discrimination[0])
+    assert (items.guessing[:8] == 0).all()
+    assert (items.guessing[8:] > 0).all()
+    same = irtjax.fit(responses, ["2pl"] * 12)
+    assert same.log_likelihood == pytest.approx(irtjax.fit(responses, "2pl").log_likelihood, abs=1e-9)
+    # the joint optimum: no other common slope does better
+    narrower = irtjax.likelihood_ratio_test(irtjax.fit(responses, "1pl"), fit)
+    assert narrower.statistic > 0
+
+
+def test_anchors_put_a_new_population_on_the_old_scale():
+    responses, _, truth = simulate("2pl", 3000, 30, seed=6, mean=0.8, sd=1.4)
+    anchors = truth.head(20).rename(columns={"a": "discrimination", "b": "difficulty"})[
+        ["item_id", "discrimination", "difficulty"]
+    ]
+    fit = irtjax.fit(responses, "2pl", anchors=anchors)
+    items = fit.items()
+    np.testing.assert_allclose(items.difficulty[:20], anchors.difficulty)
+    np.testing.assert_allclose(items.discrimination[:20], anchors.discrimination)
+    assert (items.difficulty_se[:20] == 0).all()
+    assert abs(fit.details["population_mean"][0] - 0.8) < 0.1
+    assert abs(fit.details["population_sd"][0] - 1.4) < 0.1
+    assert np.abs((items.difficulty - truth.b)[20:] / items.difficulty_se[20:]).max() < 3.5
+    assert fit.num_parameters == 2 * 10 + 2
+
+
+def test_missing_equals_dropped():
+    responses, _, _ = simulate("2pl", 200, 12, seed=7)
+    fit = irtjax.fit(responses, "2pl")
+    values = responses.values.copy()
+    values[:, 8:] = -1
+    with jax.enable_x64(True):
+
+        def marginal(values, keep):
+            items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
+            state = fixed_nodes.State(items, np.zeros(1), np.ones(1))
+            return fixed_nodes.expectation(state, fixed_nodes.to_answers(values), rectangular())
+
+        masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
+    np.testing.assert_allclose(masked.weights, dropped.weights, rtol=1e-12)
+    np.testing.assert_allclose(masked.log_likelihood, dropped.log_likelihood, rtol=1e-12)
+
+
+def test_permuting_subjects_and_items_permutes_the_estimates():
+    responses, _, _ = simulate("2pl", 300, 12, seed=7, missing=0.3)
+    fit = irtjax.fit(responses, "2pl")
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(300), rng.permutation(12)
+    other = irtjax.fit(
+        ResponseMatrix(responses.values[rows][:, columns], responses.subject_ids[rows], responses.item_ids[columns]),
+        "2pl",
+    )
+    np.testing.assert_allclose(other.difficulty, fit.difficulty[columns], atol=1e-4)
+    np.testing.assert_allclose(other.ability, fit.ability[rows], atol=1e-4)
+    assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=1e-6)
+
+
+def test_two_dimensions_equal_mirt(shared):
+    folder = shared / "oracle"
+    responses = pd.read_csv(folder / "sim2d_responses.csv")
+    values = responses.to_numpy(np.int8)
+    fit = irtjax.fit(
+        ResponseMatrix(values, np.arange(len(values)).astype(str), np.array(responses.columns)),
+        "2pl",
+        dims=2,
+        tolerance=1e-5,
+    )
+    reference = pd.read_csv(folder / "fits.csv").set_index(["set", "model"]).loc[("sim2d", "2PL_2F_exploratory_qp31")]
+    assert fit.log_likelihood == pytest.approx(reference.logLik, abs=0.02)
+    assert fit.num_parameters == reference.n_par
+    truth = pd.read_csv(folder / "sim2d_true_theta.csv")
+    # up to rotation, two abilities explain the true ones as well as 40 items allow
+    design = np.column_stack([np.ones(len(values)), fit.ability])
+    for column in truth.select_dtypes("number").columns[-2:]:
+        fitted = design @ np.linalg.lstsq(design, truth[column], rcond=None)[0]
+        assert np.corrcoef(fitted, truth[column])[0, 1] > 0.85
+
+
+def test_likelihood_ratio_test_by_hand():
+    responses, _, _ = simulate("2pl", 800, 10, seed=8)
+    restricted, full = irtjax.fit(responses, "1pl"), irtjax.fit(responses, "2pl")
+    result = irtjax.likelihood_ratio_test(restricted, full)
+    assert result.degrees_of_freedom == 9
+    assert result.statistic == pytest.approx(2 * (full.log_likelihood - restricted.log_likelihood))
+    with pytest.raises(InputError, match="give the restricted model first"):
+        irtjax.likelihood_ratio_test(full, restricted)
+    with pytest.raises(InputError, match="same responses"):
+        irtjax.likelihood_ratio_test(irtjax.fit(simulate("2pl", 800, 10, seed=9)[0], "1pl"), full)
+
+
+def test_extreme_items_are_refused_or_kept():
+    responses, _, _ = simulate("2pl", 300, 10, seed=10)
+    values = responses.values.copy()
+    values[:, 2], values[:, 5] = 1, 0
+    with pytest.raises(InputError, match="everyone or no one answered 'i2', 'i5' right"):
+        irtjax.fit(matrix(values), "2pl")
+    fit = irtjax.fit(matrix(values), "2pl", extremes="keep")
+    assert fit.converged
+    assert np.isfinite(fit.difficulty).all()
+    assert fit.difficulty.argmin() == 2
+    assert fit.difficulty.argmax() == 5
+    assert fit.difficulty_se[2] > 2 * np.median(fit.difficulty_se)
+    rest = np.delete(np.arange(10), [2, 5])
+    alone = irtjax.fit(matrix(values[:, rest]), "2pl")
+    np.testing.assert_allclose(fit.difficulty[rest], alone.difficulty, atol=0.02)
+
+
+def test_an_unfinished_fit_says_so():
+    responses, _, _ = simulate("2pl", 300, 10)
+    with pytest.warns(FitWarning, match="not converged after 3 iterations"):
+        fit = irtjax.fit(responses, "2pl", max_iterations=3)
+    assert not fit.converged
+
+
+def test_bad_requests_are_named():
+    responses, _, _ = simulate("2pl", 50, 5)
+    for options, message in (
+        ({"model": "5pl"}, "unknown model '5pl', expected one of rasch, 1pl, 2pl, 3pl, 4pl"),
+        ({"model": ["2pl"] * 4}, "4 item types for 5 items"),
+        ({"model": ["rasch"] + ["2pl"] * 4}, "rasch items cannot be mixed"),
+        ({"model": "2pl", "num_nodes": 1}, "num_nodes 1"),
+        ({"model": "1pl", "dims": 2}, "dims 2 needs the 2PL"),
+        ({"model": "2pl", "dims": 6}, "dims 6 for 5 items"),
+        ({"model": "2pl", "extremes": "drop"}, "unknown choice 'drop'"),
+        ({"model": "2pl", "anchors": pd.DataFrame({"item_id": ["x"], "difficulty": [0.0]})}, "no anchor item is among"),
+        ({"model": "2pl", "anchors": pd.DataFrame({"item_id": ["i0"]})}, "no column difficulty"),
+    ):
+        with pytest.raises(InputError, match=message):
+            irtjax.fit(responses, **options)
+
+
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+def test_result_files(tmp_path):
+    responses, _, _ = simulate("3pl", 200, 8)
+    irtjax.write_fit(irtjax.fit(responses, "3pl"), tmp_path)
+    items = irtjax.read_items(tmp_path / "items.csv")
+    assert list(items) == [
+        "item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se", "guessing", "guessing_se",
+        "num_responses", "percent_correct",
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "fit.json").read_text())["estimator"] == "mml"
+
+
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+def test_parameters_survive_the_file(tmp_path):
+    responses, _, _ = simulate("4pl", 300, 8)
+    fit = irtjax.fit(responses, "4pl")
+    irtjax.write_fit(fit, tmp_path)
+    read = irtjax.kernels.models.from_table(irtjax.read_items(tmp_path / "items.csv"))
+    for written, got in zip(fit.parameters, read, strict=True):
+        np.testing.assert_allclose(got, written, rtol=1e-3, atol=1e-4)
+    assert isinstance(read, ItemParameters)
+
+
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.parametrize(
+    ("model", "anchored", "at_most"), [("1pl", 0, 0.01), ("2pl", 0, 0.02), ("3pl", 0, 0.15), ("2pl", 40, 0.02)]
+)
+def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch, model, anchored, at_most):
+    responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
+    anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
+    joint = irtjax.fit(responses, model, anchors=anchors)
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(observed_information, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
+    each = irtjax.fit(responses, model, anchors=anchors)
+    assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
+    for name in joint.item_columns:
+        if name.endswith("_se"):
+            one, other = (fit.item_columns[name][anchored:] for fit in (each, joint))
+            np.testing.assert_allclose(one, other, rtol=at_most)
+            assert abs(np.median(one / other) - 1) < 0.01
+            assert (each.item_columns[name][:anchored] == 0).all()
+    z = ((each.difficulty - truth.b) / each.difficulty_se)[anchored:]
+    assert 0.88 < (np.abs(z) < 1.96).mean() < 0.99
+
+
+def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
+    responses, theta, _ = simulate("2pl", 500, 20, seed=3)
+    values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
+    values[25:, 20] = -1  # few answers, all right above an ability and wrong below
+    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    with pytest.warns(FitWarning):
+        error = irtjax.fit(matrix(values), "2pl").difficulty_se
+    assert np.isfinite(error[:20]).all()
+
+
+def test_nodes_have_the_moments_of_a_normal_population():
+    for dims, num_nodes in ((1, 61), (2, 31)):
+        nodes, log_weights = rectangular(num_nodes, dims=dims)
+        weights = np.exp(log_weights)
+        assert nodes.shape == (num_nodes**dims, dims)
+        np.testing.assert_allclose(weights.sum(), 1)
+        np.testing.assert_allclose(weights @ nodes, 0, atol=1e-12)
+        np.testing.assert_allclose((weights[:, None] * nodes).T @ nodes, np.eye(dims), atol=1e-6)

@@ -1,0 +1,205 @@
+"""Ability given known items, against SciPy's root finder and mirt."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode, percentile
+
+RNG = np.random.default_rng(0)
+DIFFICULTY = RNG.normal(0, 1.5, 60)
+
+
+def reference(responses, difficulty, population=None):
+    observed = responses >= 0
+    y, b = responses[observed], difficulty[observed]
+
+    def slope(theta):
+        prior = 0 if population is None else (theta - population.mean) / population.sd**2
+        return (y - expit(theta - b)).sum() - prior
+
+    root = brentq(slope, -60, 60, xtol=1e-12)
+    p = expit(root - b)
+    return root, ((p * (1 - p)).sum() + (0 if population is None else population.sd**-2)) ** -0.5
+
+
+@pytest.mark.parametrize("population", [None, Population(), Population(-1.0, 0.3)])
+@pytest.mark.parametrize("num_right", [1, 3, 20, 34])
+@pytest.mark.parametrize("num_missing", [0, 25])
+def test_equals_a_root_finder(population, num_right, num_missing):
+    responses = np.zeros(60, np.int8)
+    responses[:num_right] = 1
+    responses[num_right : num_right + num_missing] = -1
+    responses = np.random.default_rng(num_right).permutation(responses)
+    with jax.enable_x64(True):
+        got = jax.jit(ability_1pl)(jnp.asarray(responses), jnp.asarray(DIFFICULTY), population)
+    np.testing.assert_allclose(got, reference(responses, DIFFICULTY, population), atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [-40.0, 0.0, 40.0, np.inf, -np.inf])
+def test_converges_from_anywhere(start):
+    responses = (DIFFICULTY < 0.7).astype(np.int8)
+    with jax.enable_x64(True):
+        got = ability_1pl(jnp.asarray(responses), jnp.asarray(DIFFICULTY), start=start)
+    np.testing.assert_allclose(got.ability, reference(responses, DIFFICULTY)[0], atol=1e-6)
+
+
+def test_identical_items_have_a_closed_form():
+    responses = jnp.array([1, 1, 1, 0], jnp.int8)
+    got = ability_1pl(responses, jnp.full(4, 0.4))
+    np.testing.assert_allclose(got.ability, 0.4 + np.log(3), rtol=1e-5)  # logit of 3/4 above the difficulty
+    np.testing.assert_allclose(got.standard_error, (4 * 3 / 16) ** -0.5, rtol=1e-5)
+
+
+def test_no_finite_maximum():
+    b = jnp.asarray(DIFFICULTY, jnp.float32)
+    right, wrong, nothing = (jnp.full(60, value, jnp.int8) for value in (1, 0, -1))
+    for responses, ml in ((right, np.inf), (wrong, -np.inf)):
+        np.testing.assert_array_equal(ability_1pl(responses, b), (ml, np.inf))
+        estimate = ability_1pl(responses, b, Population())
+        np.testing.assert_allclose(estimate, reference(np.asarray(responses), DIFFICULTY, Population()), atol=1e-4)
+    assert np.isnan(ability_1pl(nothing, b).ability)
+    np.testing.assert_allclose(ability_1pl(nothing, b, Population(0.3, 2.0)), (0.3, 2.0), atol=1e-5)
+
+
+def test_vmap_equals_one_at_a_time():
+    responses = jnp.asarray(RNG.integers(-1, 2, (20, 60)).astype(np.int8))
+    b = jnp.asarray(DIFFICULTY, jnp.float32)
+    many = jax.vmap(lambda y: ability_1pl(y, b))(responses)
+    for row in range(20):
+        np.testing.assert_allclose(ability_1pl(responses[row], b).ability, many.ability[row], atol=1e-5)
+
+
+def test_shift_invariance_and_dtype():
+    responses = jnp.asarray((DIFFICULTY < 0).astype(np.int8))
+    b = jnp.asarray(DIFFICULTY, jnp.float32)
+    here, there = ability_1pl(responses, b), ability_1pl(responses, b + 5)
+    np.testing.assert_allclose(there.ability - here.ability, 5, atol=1e-4)
+    assert here.ability.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("method", ["ml", "map"])
+def test_equals_mirt_on_lsat7(shared, method):
+    items = pd.read_csv(shared / "oracle" / "items_lsat7_Rasch.csv")
+    scores = pd.read_csv(shared / "oracle" / "scores_lsat7_Rasch.csv")
+    responses = pd.read_csv(shared / "oracle" / "lsat7_responses.csv")
+    responses = responses[items["item"]].to_numpy(np.int8)
+    population = None if method == "ml" else Population(0.0, items.latent_var[0] ** 0.5)
+    with jax.enable_x64(True):
+        b = jnp.asarray(items.b.to_numpy())
+        got = jax.vmap(lambda y: ability_1pl(y, b, population))(jnp.asarray(responses[scores["row"] - 1]))
+    expected = scores[method].to_numpy(float)
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(np.asarray(got.ability)[finite], expected[finite], atol=1e-4)
+    np.testing.assert_array_equal(np.asarray(got.ability)[~finite], expected[~finite])
+    np.testing.assert_allclose(
+        np.asarray(got.standard_error)[finite], scores[f"{method}_se"].to_numpy(float)[finite], atol=1e-3
+    )
+
+
+def parameters(a, b, c=None, dtype=float):
+    a, b = np.atleast_1d(a).astype(dtype), np.atleast_1d(b).astype(dtype)
+    lower = np.full(b.shape, -np.inf) if c is None else np.log(c) - np.log1p(-np.asarray(c))
+    return ItemParameters(
+        *(jnp.asarray(leaf) for leaf in (a[:, None], -a * b, lower.astype(dtype), np.full(b.shape, np.inf, dtype)))
+    )
+
+
+@pytest.mark.parametrize("name", ["lsat7", "5_neutral", "5_contradiction"])
+@pytest.mark.parametrize("method", ["ml", "map", "eap"])
+def test_2pl_scores_equal_mirt(shared, name, method):
+    items = pd.read_csv(shared / "oracle" / f"items_{name}_2PL.csv")
+    scores = pd.read_csv(shared / "oracle" / f"scores_{name}_2PL.csv")
+    if name == "lsat7":
+        table = pd.read_csv(shared / "oracle" / "lsat7_responses.csv")
+    else:
+        table = pd.read_csv(shared / "human_responses" / "snli_emnlp2016" / "irt_file_5_coded.csv")
+    values = jnp.asarray(table[items["item"]].to_numpy(np.int8)[scores["row"] - 1])
+    with jax.enable_x64(True):
+        known = parameters(items.a.to_numpy(), items.b.to_numpy())
+        one = {
+            "ml": lambda y: ability_mode(y, known),
+            "map": lambda y: ability_mode(y, known, Population()),
+            "eap": lambda y: ability_eap(y, known),
+        }[method]
+        got = jax.jit(jax.vmap(one))(values)
+    expected, error = scores[method].to_numpy(float), scores[f"{method}_se"].to_numpy(float)
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(np.asarray(got.ability)[finite], expected[finite], atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(got.ability)[~finite], expected[~finite])
+    np.testing.assert_allclose(np.asarray(got.standard_error)[finite], error[finite], atol=1e-3)
+
+
+def test_the_general_mode_equals_the_1pl_one():
+    responses = jnp.asarray(RNG.integers(-1, 2, (10, 60)).astype(np.int8))
+    with jax.enable_x64(True):
+        known = parameters(np.ones(60), DIFFICULTY)
+        for row in responses:
+            for population in (None, Population(0.5, 0.7)):
+                np.testing.assert_allclose(
+                    ability_mode(row, known, population),
+                    ability_1pl(row, jnp.asarray(DIFFICULTY), population),
+                    atol=1e-6,
+                )
+
+
+def test_eap_on_a_long_test_is_not_snapped_to_a_node():
+    rng = np.random.default_rng(0)
+    b = rng.normal(0, 1, 20_000)
+    theta = np.array([-0.537, 0.111, 1.049])
+    responses = (rng.uniform(size=(3, b.size)) < expit(theta[:, None] - b)).astype(np.int8)
+    with jax.enable_x64(True):
+        known = parameters(np.ones(b.size), b)
+        for row in responses:
+            got = ability_eap(jnp.asarray(row), known)
+            mode = ability_mode(jnp.asarray(row), known, Population())
+            # the posterior of a long test is normal: its mean is its mode, its width the information's
+            np.testing.assert_allclose(got.ability, mode.ability, atol=1e-4)
+            np.testing.assert_allclose(got.standard_error, mode.standard_error, rtol=1e-3)
+
+
+def test_two_dimensions_against_a_grid():
+    rng = np.random.default_rng(1)
+    slope, intercept = rng.uniform(0.3, 1.5, (25, 2)), rng.normal(0, 1, 25)
+    responses = rng.integers(0, 2, 25).astype(np.int8)
+    line = np.linspace(-6, 6, 601)
+    grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    p = expit(grid @ slope.T + intercept)
+    joint = np.log(np.where(responses == 1, p, 1 - p)).sum(1) - 0.5 * (grid**2).sum(1)
+    weights = np.exp(joint - joint.max())
+    weights /= weights.sum()
+    mean = weights @ grid
+    with jax.enable_x64(True):
+        known = ItemParameters(
+            jnp.asarray(slope), jnp.asarray(intercept), jnp.full(25, -jnp.inf), jnp.full(25, jnp.inf)
+        )
+        mode = ability_mode(jnp.asarray(responses), known, Population())
+        eap = ability_eap(jnp.asarray(responses), known)
+    np.testing.assert_allclose(mode.ability, grid[joint.argmax()], atol=0.011)
+    np.testing.assert_allclose(eap.ability, mean, atol=1e-4)
+    np.testing.assert_allclose(eap.standard_error, np.sqrt(weights @ (grid - mean) ** 2), atol=1e-4)
+
+
+def test_3pl_modes_are_the_highest_of_a_grid():
+    # steep curves with guessing, on which the likelihood need not be concave (Samejima 1973)
+    rng = np.random.default_rng(2)
+    b, c = rng.normal(0, 1.5, 12), np.full(12, 0.3)
+    theta = np.linspace(-8, 8, 32_001)
+    p, q = (base + 0.7 * expit(sign * 5 * (theta[:, None] - b)) for base, sign in ((0.3, 1), (0.0, -1)))
+    responses = rng.integers(0, 2, (40, 12)).astype(np.int8)
+    with jax.enable_x64(True):
+        known = parameters(np.full(12, 5.0), b, c)
+        got = jax.vmap(lambda y: ability_mode(y, known, Population(0.0, 2.0)))(jnp.asarray(responses))
+    for row, ability in zip(responses, got.ability, strict=True):
+        value = np.log(np.where(row == 1, p, q)).sum(1) - theta**2 / 8
+        np.testing.assert_allclose(ability, theta[value.argmax()], atol=1e-3)
+
+
+def test_percentile_by_hand():
+    np.testing.assert_allclose(percentile(jnp.array([0.0, 1.0, -jnp.inf])), [50, 84.1345, 0], atol=1e-3)
+    np.testing.assert_allclose(percentile(jnp.array(3.0), Population(1.0, 2.0)), 84.1345, atol=1e-3)

@@ -1,0 +1,71 @@
+"""Filtering strategies against their definitions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from irtjax import InputError
+from irtjax.selection.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
+
+RNG = np.random.default_rng(0)
+DIFFICULTY = RNG.normal(size=50)
+PERCENT = RNG.uniform(size=50)
+
+KEPT = {  # at threshold d, from the definitions
+    "AVI": lambda b, pc, d: np.abs(b) < d,
+    "AVO": lambda b, pc, d: np.abs(b) > d,
+    "UB": lambda b, pc, d: b < d,
+    "LB": lambda b, pc, d: b > d,
+    "PCUB": lambda b, pc, d: pc < d,
+    "PCLB": lambda b, pc, d: pc > d,
+}
+
+
+@pytest.mark.parametrize("strategy", KEPT)
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
+def test_the_first_of_the_order_are_what_the_threshold_keeps(strategy, threshold):
+    kept = np.flatnonzero(KEPT[strategy](DIFFICULTY, PERCENT, threshold))
+    assert 0 < kept.size < 50
+    order = ranking(strategy, DIFFICULTY, PERCENT)
+    assert sorted(order) == list(range(50))
+    assert set(order[: kept.size]) == set(kept)
+
+
+@pytest.mark.parametrize("strategy", KEPT)
+def test_the_threshold_keeps_what_was_kept(strategy):
+    order = ranking(strategy, DIFFICULTY, PERCENT)
+    cut = threshold(strategy, DIFFICULTY, PERCENT, order[:20])
+    beyond = set(np.flatnonzero(KEPT[strategy](DIFFICULTY, PERCENT, cut)))
+    assert beyond == set(order[:19])  # the last of the 20 is at the threshold itself
+    assert np.isnan(threshold("random", DIFFICULTY, PERCENT, order[:20]))
+
+
+def test_every_strategy_has_a_definition_but_the_control():
+    assert set(STRATEGIES) == {*KEPT, "random"}
+
+
+def test_random_order_and_ties_follow_the_seed():
+    orders = [ranking("random", DIFFICULTY, PERCENT, seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(orders[0], orders[1])
+    assert (orders[0] != orders[2]).any()
+    tied = [ranking("PCLB", DIFFICULTY, np.ones(50), seed) for seed in (0, 1)]
+    assert (tied[0] != tied[1]).any()
+
+
+def test_unknown_strategy_is_named():
+    with pytest.raises(InputError, match="unknown filtering strategy 'BEST'"):
+        ranking("BEST", DIFFICULTY, PERCENT)
+
+
+def test_plans_pair_equal_seeds():
+    orders = [ranking(strategy, DIFFICULTY, PERCENT) for strategy in ("UB", "LB")]
+    labels = np.arange(50) % 3
+    one, two = (
+        plan_subset(SubsetRow(jnp.uint32(7), order, size, 0.1, 16), labels)
+        for order, size in zip(orders, (10, 20), strict=True)
+    )
+    np.testing.assert_array_equal(jax.random.key_data(one.key), jax.random.key_data(two.key))
+    np.testing.assert_array_equal(two.order, orders[1])
+    assert (one.size, two.size) == (10, 20)
+    np.testing.assert_array_equal(two.labels, labels)
