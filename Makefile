@@ -1,8 +1,9 @@
-# Two targets for newcomers, demo and test; both make .venv first. PYTHON may name another interpreter (>= 3.11).
+# make demo and make test for newcomers; both make .venv first. PYTHON may name another interpreter (>= 3.11).
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
 
-.PHONY: demo test clean
+.PHONY: demo test test-slow docs clean
 
 demo: .venv/installed
 	$(BIN)/python -m experiments.pipeline --task=digits --output_dir=runs/demo
@@ -10,7 +11,15 @@ demo: .venv/installed
 test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/mypy
+	$(PYTEST) -m 'not slow'
+
+# minutes of simulation, and processes that are started and killed
+test-slow: .venv/installed-test
+	$(PYTEST) -m slow
+
+docs: .venv/installed-docs
+	$(BIN)/mkdocs build --strict
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("irtjax needs Python 3.11 or newer, " + sys.executable + " is older: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
@@ -18,9 +27,9 @@ test: .venv/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-.venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+.venv/installed-%: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
 
 clean:
-	rm -rf .venv .jax_cache runs
+	rm -rf .venv runs site

@@ -19,7 +19,7 @@ import numpy as np
 from absl import flags
 
 from benchmarks import flops
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.members import gold_of, plan_member, rows_of
 from irtjax.tasks.task import PADDING
@@ -70,8 +70,8 @@ def main() -> None:
     """Measures and prints."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = building.load_task(chosen, settings.DATA_DIR.value)
-    trainer = building.make_trainer(chosen, task, chosen.patience)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    trainer = factory.make_trainer(chosen, task, chosen.patience)
     sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
     devices = default_mesh(max(sizes)).size
     members = choose_members(dataclasses.replace(chosen, num_models=max(2, *sizes)), task)

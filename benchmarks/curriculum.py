@@ -18,7 +18,7 @@ from absl import flags
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.common.task_items import training_items
 from irtjax.selection.curriculum import ready, tolerable, train_curriculum
 from irtjax.selection.probe import LEAST, ask, ask_all
@@ -179,13 +179,13 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
 def main() -> None:
     """Runs both."""
     chosen = settings.from_flags()
-    task = building.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
     if _ITEMS.value is None:
         difficulty = np.random.default_rng(chosen.seed).normal(size=len(task.train.labels))
     else:
         difficulty = training_items(_ITEMS.value, task).difficulty.to_numpy()
     difficulty = difficulty.astype(np.float32)
-    trainer = building.make_trainer(chosen, task, chosen.epochs)
+    trainer = factory.make_trainer(chosen, task, chosen.epochs)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
     if difficulty.size >= LEAST:

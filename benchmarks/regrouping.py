@@ -12,12 +12,12 @@ import time
 import jax
 from absl import flags
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.members import gold_of, plan_member, rows_of
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.pool import EMPTY, Job, begin, close_ranks, epoch, fill
+from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
 settings.define_flags(without=settings.AFTER_CROWD)
@@ -30,7 +30,7 @@ def train(job: Job, regroup: bool) -> tuple[int, int]:
         pool = fill(job, pool)
         slots, used = slots + pool.numbers.size, used + int((pool.numbers != EMPTY).sum())
         pool = epoch(job, pool)
-        pool = close_ranks(job, pool) if regroup else pool
+        pool = shrink(job, pool) if regroup else pool
     return slots, used
 
 
@@ -48,11 +48,11 @@ def main() -> None:
     """Trains and prints."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = building.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
     members = choose_members(chosen, task)
     mesh = default_mesh(chosen.num_models)
     job = Job(
-        building.make_trainer(chosen, task, chosen.patience),
+        factory.make_trainer(chosen, task, chosen.patience),
         plan_member,
         rows_of(members),
         gold_of(task),
@@ -61,7 +61,7 @@ def main() -> None:
         1,
         mesh,
     )
-    job = dataclasses.replace(job, slots=building.pool_slots(chosen, task, job, chosen.networks[0]))
+    job = dataclasses.replace(job, slots=factory.pool_slots(chosen, task, job, chosen.networks[0]))
     seconds = {}
     for _ in range(1 + _REPEATS.value):  # the first compiles
         for name, work in (("pool", lambda: train(job, regroup=True)), ("groups", lambda: in_groups(job))):

@@ -1,4 +1,4 @@
-r"""Does building a scale find bad items, leave good ones alone, and scale?
+r"""Does factory a scale find bad items, leave good ones alone, and scale?
 
   python -m benchmarks.scale
 

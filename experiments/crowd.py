@@ -11,7 +11,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
 
@@ -29,8 +29,8 @@ def main() -> None:
     """Trains the crowd, or what is left of it."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = building.load_task(chosen, settings.DATA_DIR.value)
-    building.check_crowd(chosen, task)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    factory.check_crowd(chosen, task)
     crowd.check_members(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 

@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
 from experiments.reports import pipeline as report
@@ -37,7 +37,7 @@ def main() -> None:
     """Trains under each strategy, or finds it done; then the report."""
     app.one_device_a_core()
     chosen = dataclasses.replace(settings.from_flags(), curriculum_seeds=_SEEDS.value)
-    task = building.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
     possible = curriculum.choices(task)
     strategies = possible if _STRATEGIES.value is None else app.choose("strategies", _STRATEGIES.value, possible)
     strategies = (curriculum.BASELINE, *(name for name in strategies if name != curriculum.BASELINE))

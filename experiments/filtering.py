@@ -13,7 +13,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import training_items
 from experiments.reports import pipeline as report
@@ -43,7 +43,7 @@ def main() -> None:
     chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
-    task = building.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
     need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = training_items(_ITEMS.value, task, _RESPONSES.value, need)
     if "percent_correct" not in items:

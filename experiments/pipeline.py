@@ -12,7 +12,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, building, settings
+from experiments.common import app, factory, settings
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
@@ -28,8 +28,8 @@ def main() -> None:
     """Runs the stages that are not there yet, then the report."""
     app.one_device_a_core()
     chosen = settings.from_flags()
-    task = building.load_task(chosen, settings.DATA_DIR.value)
-    building.check_crowd(chosen, task)
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    factory.check_crowd(chosen, task)
     _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 

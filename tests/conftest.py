@@ -14,13 +14,18 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 os.environ["IRTJAX_CACHE"] = str(REPOSITORY / ".jax_cache" / "tasks")
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
+
+# shapes in the signatures of these rooms are checked at every call
+ROOMS = ("responses", "kernels", "estimation", "crowd", "selection", "scale")
+jaxtyping.install_import_hook([f"irtjax.{room}" for room in ROOMS], "beartype.beartype")
 
 from irtjax import ResponseMatrix
 from irtjax.tasks import Split
 from irtjax.tasks.task import Task, TextFormat
-from irtjax.training.data import Data, answerable
+from irtjax.training.data import Data, evaluation_split
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"
@@ -76,8 +81,8 @@ def matrix(values: np.ndarray) -> ResponseMatrix:
 def data_of(inputs: np.ndarray, labels: np.ndarray) -> Data:
     """The same examples as training, validation and test split."""
     split = Split(np.asarray(inputs), np.asarray(labels, np.int32), np.arange(len(labels)).astype(str))
-    shelves = answerable(split)
-    return jax.device_put(Data(split.inputs, None, None, shelves, shelves, shelves))
+    evaluated = evaluation_split(split)
+    return jax.device_put(Data(split.inputs, None, None, evaluated, evaluated, evaluated))
 
 
 BUCKETS = ((2,), (5,), (9,))

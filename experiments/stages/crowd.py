@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from experiments.common.building import make_trainer, pool_slots
+from experiments.common.factory import make_trainer, pool_slots
 from experiments.common.progress import networks_bar
 from experiments.common.settings import AFTER_CROWD, Settings
 from irtjax import InputError, ResponseMatrix, networks, write_responses

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from experiments.common.building import make_trainer
+from experiments.common.factory import make_trainer
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.kernels.scoring import Population

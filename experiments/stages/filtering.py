@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.common.building import make_trainer, pool_slots
+from experiments.common.factory import make_trainer, pool_slots
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
 from irtjax.selection.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
@@ -67,11 +67,11 @@ def run(
     )
     job = dataclasses.replace(job, slots=pool_slots(settings, task, job, settings.networks[0]))
 
-    def hand_over(numbers, parameters):
+    def on_finished(numbers, parameters):
         predictions[numbers] = classify_all(job, parameters, job.data.test)
 
     with networks_bar("filtering", len(table)) as on_progress:
-        pool = train_all(job, begin(job), hand_over, lambda pool: on_progress(progress(pool)))
+        pool = train_all(job, begin(job), on_finished, lambda pool: on_progress(progress(pool)))
     table["epochs"] = pool.epochs
     table["dev_accuracy"] = pool.best_accuracies
     table["test_accuracy"] = (predictions == task.test.labels).mean(axis=1)

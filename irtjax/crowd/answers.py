@@ -82,7 +82,7 @@ def train_members(
         on_epoch: see `pool.train_all`.
     """
 
-    def hand_over(numbers: np.ndarray, parameters: Any) -> None:
+    def on_finished(numbers: np.ndarray, parameters: Any) -> None:
         for name in SPLITS:
             labels = task.split(name).labels
             graded = grade(classify_all(job, parameters, getattr(job.data, name)), labels)
@@ -92,7 +92,7 @@ def train_members(
                     row[np.asarray(seen)] = MISSING
             answers[name][places[numbers]] = graded
 
-    return train_all(job, begin(job) if pool is None else pool, hand_over, on_epoch)
+    return train_all(job, begin(job) if pool is None else pool, on_finished, on_epoch)
 
 
 def assemble(

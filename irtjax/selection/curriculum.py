@@ -183,7 +183,7 @@ def train_curriculum(
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _train(trainer, rule, probe, on_epoch, mesh, keys, *shared):
     train = functools.partial(_train_seeds, trainer, rule, probe, on_epoch)
-    return on_devices(train, mesh, "s" + "e" * len(shared))(keys, *shared)
+    return on_devices(train, mesh, (True, *[False] * len(shared)))(keys, *shared)
 
 
 def _train_seeds(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):

@@ -1,4 +1,4 @@
-"""A task's examples as arrays on the device: whole for training, on shelves of equal length for answering."""
+"""A task's examples as arrays on the device: whole for training, in buckets of equal length for evaluation."""
 
 import functools
 from typing import Any, NamedTuple
@@ -16,18 +16,18 @@ ANSWER_BLOCK = 128  # examples answered at once: more would not fit a processor'
 ALIGNMENT = 64  # bytes; XLA copies what lies otherwise, once for each device
 
 
-class Answerable(NamedTuple):
+class EvaluationSplit(NamedTuple):
     """A split in the order in which it is answered: examples cut to one length together, in blocks.
 
     Attributes:
-        shelves: inputs (num_blocks, ANSWER_BLOCK, ...), an entry a length, which is the shape of all images but one of
-            several for text; the last block of a shelf is filled up with copies.
-        place: (N,) int32 where, in all shelves one after the other, an example lies.
+        buckets: inputs (num_blocks, ANSWER_BLOCK, ...), one entry per length: one for images, several for text. The
+            last block of a bucket is filled up with copies.
+        position: (N,) int32 where, in all buckets one after the other, an example lies.
         labels: (N,) gold labels.
     """
 
-    shelves: tuple[Any, ...]
-    place: jax.Array
+    buckets: tuple[Any, ...]
+    position: jax.Array
     labels: jax.Array
 
 
@@ -45,10 +45,10 @@ class Data(NamedTuple):
     inputs: Any
     bucket: jax.Array | None
     embeddings: jax.Array | None
-    train: Answerable
-    validation: Answerable
-    test: Answerable
-    monitor: Answerable | None = None
+    train: EvaluationSplit
+    validation: EvaluationSplit
+    test: EvaluationSplit
+    monitor: EvaluationSplit | None = None
 
 
 def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
@@ -61,10 +61,10 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
         inputs=task.train.inputs,
         bucket=None if text is None else bucket_of(task.train.inputs, text.buckets),
         embeddings=None if text is None else text.embeddings,
-        train=answerable(task.train, text),
-        validation=answerable(task.validation, text),
-        test=answerable(task.test, text),
-        monitor=None if monitor is None else answerable(monitor, text),
+        train=evaluation_split(task.train, text),
+        validation=evaluation_split(task.validation, text),
+        test=evaluation_split(task.test, text),
+        monitor=None if monitor is None else evaluation_split(monitor, text),
     )
     if jax.default_backend() == "cpu":
         data = jax.tree.map(_aligned, data)
@@ -81,19 +81,19 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def answerable(split: Split, text: TextFormat | None = None) -> Answerable:
-    """A split on its shelves, still on the host."""
+def evaluation_split(split: Split, text: TextFormat | None = None) -> EvaluationSplit:
+    """A split in its buckets, still on the host."""
     num_examples = len(split.labels)
     bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(split.inputs, text.buckets)
-    shelves, place, start = [], np.empty(num_examples, np.int32), 0
+    buckets, position, start = [], np.empty(num_examples, np.int32), 0
     for level in np.unique(bucket):
         members = np.flatnonzero(bucket == level)
         filled = np.resize(members, -(-members.size // ANSWER_BLOCK) * ANSWER_BLOCK)
-        place[members] = start + np.arange(members.size)
+        position[members] = start + np.arange(members.size)
         start += filled.size
         cut = (None,) if text is None else text.buckets[level]
-        shelves.append(_map_inputs(lambda array, length, at=filled: _block(array, at, length), split.inputs, cut))
-    return Answerable(tuple(shelves), place, split.labels)
+        buckets.append(_map_inputs(lambda array, length, at=filled: _block(array, at, length), split.inputs, cut))
+    return EvaluationSplit(tuple(buckets), position, split.labels)
 
 
 def _block(array: np.ndarray, at: np.ndarray, length: int | None) -> np.ndarray:
@@ -120,17 +120,17 @@ def _take(chosen: jax.Array, array: jax.Array, length: int | None) -> jax.Array:
     return jax.vmap(lambda row: jax.lax.dynamic_slice(array, (row, 0), (1, length))[0])(chosen)
 
 
-def classify(network, parameters: Any, embeddings: jax.Array | None, split: Answerable) -> jax.Array:
+def classify(network, parameters: Any, embeddings: jax.Array | None, split: EvaluationSplit) -> jax.Array:
     """Most probable class of each example of a split: (N,) int32, in blocks of bounded memory."""
     parameters, embeddings = split_embeddings(parameters, embeddings)
 
     def answer(block):
         return network.logits(parameters, embeddings, block, None).argmax(-1).astype(jnp.int32)
 
-    answers = [jax.lax.map(answer, shelf).reshape(-1) for shelf in split.shelves]
-    return jnp.concatenate(answers)[split.place]
+    answers = [jax.lax.map(answer, inputs).reshape(-1) for inputs in split.buckets]
+    return jnp.concatenate(answers)[split.position]
 
 
-def accuracy(network, parameters: Any, embeddings: jax.Array | None, split: Answerable) -> jax.Array:
+def accuracy(network, parameters: Any, embeddings: jax.Array | None, split: EvaluationSplit) -> jax.Array:
     """Share of a split's examples whose most probable class is the gold label."""
     return (classify(network, parameters, embeddings, split) == split.labels).mean()

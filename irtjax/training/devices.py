@@ -1,6 +1,6 @@
 """Devices in a row, each with networks of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 
@@ -11,11 +11,17 @@ def default_mesh(num_networks: int) -> jax.sharding.Mesh:
     return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
 
 
-def on_devices(function: Callable, mesh: jax.sharding.Mesh, arguments: str) -> Callable:
-    """The function on each device's part of the arguments marked `s`; those marked `e` are everywhere.
+def on_devices(function: Callable, mesh: jax.sharding.Mesh, spread: Sequence[bool]) -> Callable:
+    """The function on each device, with its part of some arguments and the whole of the others.
 
-    check_vma=False: with it, gradients of parameters that start equal on all devices would be summed over the devices.
+    Args:
+        function: of arguments with a leading axis of networks, and of others.
+        mesh: devices in a row.
+        spread: for each argument, whether its leading axis is spread over the devices.
+
+    Results are spread. check_vma=False: with it, gradients of parameters that start equal on all devices would be
+    summed over the devices.
     """
-    slots, everywhere = jax.P(*mesh.axis_names), jax.P()
-    specs = tuple({"s": slots, "e": everywhere}[letter] for letter in arguments)
-    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=slots, check_vma=False)
+    by_network, everywhere = jax.P(*mesh.axis_names), jax.P()
+    specs = tuple(by_network if one else everywhere for one in spread)
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=by_network, check_vma=False)

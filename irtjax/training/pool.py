@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.training.data import Answerable, Data, classify
+from irtjax.training.data import Data, EvaluationSplit, classify
 from irtjax.training.devices import on_devices
 from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
 
@@ -111,7 +111,7 @@ def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
 
         return jax.lax.map(one, (slots, fresh, rows))
 
-    return on_devices(fill, mesh, "sssee")(slots, fresh, rows, shared, embeddings)
+    return on_devices(fill, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, embeddings)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -120,7 +120,7 @@ def _train(trainer, mesh, learners, plans, live, data, num_steps):
         new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
         return jax.vmap(tree_where)(live, new, learners)
 
-    return on_devices(train, mesh, "sssee")(learners, plans, live, data, num_steps)
+    return on_devices(train, mesh, (True, True, True, False, False))(learners, plans, live, data, num_steps)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -129,7 +129,7 @@ def _validate(trainer, mesh, learners, live, data):
         learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)
         return learners, live & is_training(trainer, learners)
 
-    return on_devices(end, mesh, "sse")(learners, live, data)
+    return on_devices(end, mesh, (True, True, False))(learners, live, data)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -137,7 +137,7 @@ def _classify(network, mesh, parameters, embeddings, split):
     def answer(parameters, embeddings, split):
         return jax.vmap(functools.partial(classify, network), (0, None, None))(parameters, embeddings, split)
 
-    return on_devices(answer, mesh, "see")(parameters, embeddings, split)
+    return on_devices(answer, mesh, (True, False, False))(parameters, embeddings, split)
 
 
 @jax.jit
@@ -157,7 +157,7 @@ def _slot(tree: Any, at: int) -> Any:
     return jax.device_get(_row(jax.tree.map(part, tree), at - start))
 
 
-def classify_all(job: Job, parameters: Any, split: Answerable) -> np.ndarray:
+def classify_all(job: Job, parameters: Any, split: EvaluationSplit) -> np.ndarray:
     """Predicted classes (J, N) of networks whose parameters have a leading axis of J, any number.
 
     Filled up to a multiple of `job.together` with copies, so that the last few need no program of their own.
@@ -242,7 +242,7 @@ def epoch(job: Job, pool: Pool) -> Pool:
     return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
 
 
-def close_ranks(job: Job, pool: Pool) -> Pool:
+def shrink(job: Job, pool: Pool) -> Pool:
     """A smaller pool for the networks left, if none waits and they fit on the next rung of the ladder."""
     live = np.flatnonzero(pool.numbers != EMPTY)
     slots = -(-pool.numbers.size // (LADDER * job.mesh.size)) * job.mesh.size
@@ -262,7 +262,7 @@ def _with_rows(leaf: jax.Array, at: np.ndarray) -> jax.Array:
 def train_all(
     job: Job,
     pool: Pool,
-    hand_over: Callable[[np.ndarray, Any], None],
+    on_finished: Callable[[np.ndarray, Any], None],
     on_epoch: Callable[[Pool], None] | None = None,
 ) -> Pool:
     """Trains all networks of a job, each to its own end.
@@ -270,7 +270,7 @@ def train_all(
     Args:
         job: what to do.
         pool: from `begin`, or from `resume`. Its arrays are used up.
-        hand_over: called with the numbers (n,) of networks that have stopped and the parameters of their best epochs,
+        on_finished: called with the numbers (n,) of networks that have stopped and the parameters of their best epochs,
             with a leading axis of n; a few at a time, so that they can answer together.
         on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that were handed
             over before are no longer in it.
@@ -279,11 +279,11 @@ def train_all(
         The pool at its end, with epochs and accuracies of all networks.
     """
     while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
-        pool = close_ranks(job, epoch(job, fill(job, pool)))
+        pool = shrink(job, epoch(job, fill(job, pool)))
         at_end = pool.waiting == job.num_networks and (pool.numbers == EMPTY).all()
         while len(pool.done) >= job.together or (at_end and pool.done):
             numbers, parameters = zip(*pool.done[: job.together], strict=True)
-            hand_over(np.array(numbers), jax.tree.map(lambda *leaves: np.stack(leaves), *parameters))
+            on_finished(np.array(numbers), jax.tree.map(lambda *leaves: np.stack(leaves), *parameters))
             pool = pool._replace(done=pool.done[job.together :])
         if on_epoch is not None:
             on_epoch(pool)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from experiments.common.building import make_trainer
+from experiments.common.factory import make_trainer
 from experiments.common.settings import Settings
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import tasks

@@ -44,12 +44,12 @@ def job_of(num_devices=2, slots=2, **changes):
 def run(job, **options):
     handed = {}
 
-    def hand_over(numbers, parameters):
+    def on_finished(numbers, parameters):
         for at, number in enumerate(numbers):
             assert number not in handed
             handed[number] = jax.tree.map(lambda leaf, at=at: leaf[at], parameters)
 
-    end = pool.train_all(job, options.pop("pool", pool.begin(job)), hand_over, **options)
+    end = pool.train_all(job, options.pop("pool", pool.begin(job)), on_finished, **options)
     return end, handed
 
 

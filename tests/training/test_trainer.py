@@ -12,7 +12,7 @@ from conftest import BUCKETS, data_of, sentences
 from irtjax.networks import Network
 from irtjax.tasks import Split, load
 from irtjax.training import trainer as training
-from irtjax.training.data import ANSWER_BLOCK, Data, accuracy, answerable, classify, take, to_device
+from irtjax.training.data import ANSWER_BLOCK, Data, accuracy, classify, evaluation_split, take, to_device
 from irtjax.training.trainer import Plan, Trainer
 
 
@@ -185,7 +185,7 @@ def test_answers_in_blocks_equal_answers_at_once(num_inputs):
     parameters = jnp.asarray(np.random.default_rng(1).normal(size=(4, 3)), jnp.float32)
     split = Split(inputs, np.zeros(num_inputs, np.int32), None)
     np.testing.assert_array_equal(
-        classify(network, parameters, None, answerable(split)), (inputs @ parameters).argmax(1)
+        classify(network, parameters, None, evaluation_split(split)), (inputs @ parameters).argmax(1)
     )
 
 
