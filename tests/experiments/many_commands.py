@@ -6,6 +6,7 @@ Reads one JSON list per line, of a module (or the path of a script) and its flag
 exit status, and what was printed. A fork before JAX starts its threads costs milliseconds; the imports cost seconds.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -15,6 +16,8 @@ import sys
 import tempfile
 
 import irtjax
+
+LATE = ("sklearn.datasets", "sklearn.metrics", "sklearn.utils.extmath", "scipy.stats")  # imported where they are used
 
 
 def run(name: str, arguments: list[str]) -> dict[str, int | str]:
@@ -39,7 +42,8 @@ def run(name: str, arguments: list[str]) -> dict[str, int | str]:
 
 if __name__ == "__main__":
     sys.path[0] = os.getcwd()  # as with python -m
-    for module in pkgutil.walk_packages(irtjax.__path__, "irtjax."):
-        importlib.import_module(module.name)
+    for module in (*LATE, *(module.name for module in pkgutil.walk_packages(irtjax.__path__, "irtjax."))):
+        importlib.import_module(module)
+    gc.freeze()  # else each fork would walk through all of these modules when it ends
     for line in sys.stdin:
         print(json.dumps(run(*json.loads(line))), flush=True)
