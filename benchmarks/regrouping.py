@@ -20,7 +20,7 @@ from irtjax.training.devices import default_mesh
 from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def train(job: Job, regroup: bool) -> tuple[int, int]:

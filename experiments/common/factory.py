@@ -1,5 +1,8 @@
 """From settings to what stages work with: the task, the trainer, the size of the pool."""
 
+import contextlib
+from collections.abc import Iterator
+
 import jax
 import optax
 from tqdm import tqdm
@@ -7,34 +10,52 @@ from tqdm import tqdm
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
+from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
 from irtjax.training import slots as pool_size
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.pool import Job
 from irtjax.training.trainer import Trainer
 
-# One object: another would be a different static argument, and compiled for again. The rate is each network's own.
+# One object for all: another would be a different static argument, and compile again. Networks have their own rates.
 ADAM = optax.adam(1.0)
-SLOTS = {("digits", "mlp"): 32}  # where measuring would take longer than the crowd
+SLOTS = {("digits", "mlp"): 32}  # known, where measuring would take longer than training the crowd
 
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     """The task with its data.
 
     Raises:
-        InputError: they are not there, or too few for the settings.
+        InputError: the data are not there, or too few for the settings.
     """
     names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
-    if "seed" not in tasks.UNUSED[settings.task]:
+    if "seed" not in tasks.TASKS[settings.task].unused:
         options["seed"] = settings.seed
-    with reading_bar() as on_progress:
+    with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
     check_network(settings, task)
     return task
+
+
+@contextlib.contextmanager
+def _saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
+    """Adds the command that prepares the task's data set where there is no readable copy of it."""
+    command = f"python -m experiments.prepare --task={settings.task}"
+    try:
+        yield
+    except prepared.NotPreparedError as error:
+        if settings.dataset:
+            raise
+        folder = "" if data_dir is None else f" --data_dir={data_dir}"
+        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
+    except prepared.OtherFormatError as error:
+        if settings.dataset:
+            raise
+        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
 
 
 def check_network(settings: Settings, task: tasks.Task) -> None:
@@ -59,7 +80,7 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         InputError: names the flag.
     """
     num_examples = len(task.train.labels)
-    most = num_examples - settings.out_of_bag  # a member that saw everything would have no answer left
+    most = num_examples - settings.out_of_bag  # a member trained on all examples would have no answer left
     if settings.min_subset > most:
         raise InputError(
             f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples"
@@ -69,7 +90,7 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
 
 
 def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
-    """The trainer that all stages share, but for their patience and, in a mixed crowd, the network."""
+    """The trainer of a stage: stages differ in patience and, in a mixed crowd, in the network."""
     text = isinstance(task.format, TextFormat)
     return Trainer(
         network=networks.build(network or settings.networks[0], task, settings.width),
@@ -84,7 +105,7 @@ def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: s
 
 
 def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
-    """`--slots`, or what is fastest here: known, or measured once for this network and task, and remembered."""
+    """Networks that train at once on a device: `--slots`, or the fastest number, known or measured once and kept."""
     known = settings.slots or SLOTS.get((task.name, network))
     if known:
         return known

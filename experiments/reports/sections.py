@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.settings import Settings
+from experiments.common.task_defaults import TASK_DEFAULTS
 from experiments.common.task_items import CrowdCost
 from experiments.reports import markdown
 from experiments.stages.curriculum import BASELINE
@@ -16,10 +17,6 @@ from irtjax.selection.summary import interval
 from irtjax.tasks import Task, describe
 from irtjax.tasks.text import lengths
 
-# Training examples used until the best validation epoch, and test accuracy: change of DDaCLAE against the fully
-# supervised baseline in percent (Lalor and Yu 2020; Lalor 2020, chapter 6). Another network, crowd and, for cifar10 and
-# snli, other data than those at hand.
-PUBLISHED = {"mnist": (-9.37, -0.17), "cifar10": (-53.71, 0.66), "sst2": (-88.68, 0.45), "snli": (33.51, -1.08)}
 NUM_TEXTS = 10
 ANSWER_COST = 1 / 3  # of training on an example: a forward pass, without the backward one, which takes about two
 
@@ -130,7 +127,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
-    published = PUBLISHED.get(settings.task)
+    published = TASK_DEFAULTS[settings.task].published
     rows = []
     for row in summary[summary.strategy != BASELINE].itertuples():
         changes = (

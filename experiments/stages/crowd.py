@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from experiments.common.factory import make_trainer, pool_slots
 from experiments.common.progress import networks_bar
-from experiments.common.settings import AFTER_CROWD, Settings
+from experiments.common.settings import Settings, of_stage
 from irtjax import InputError, ResponseMatrix, networks, write_responses
 from irtjax.crowd.answers import Crowd, assemble, blank_answers, flush, train_members
 from irtjax.crowd.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
@@ -113,7 +113,7 @@ def other_settings(settings: Settings) -> list[str]:
     except (OSError, ValueError, TypeError):
         return []  # a table from elsewhere
     ours = dataclasses.asdict(settings)
-    names = [name for name in before if name in ours and name not in (*DRAWN, *AFTER_CROWD)]
+    names = [name for name in before if name == "task" or name in of_stage("crowd") - DRAWN]
     return [f"--{name}={before[name]} (now {ours[name]})" for name in names if before[name] != ours[name]]
 
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from binaries import assert_bad_flags, assert_one_line, run
 from matplotlib.image import imread
-from test_pipeline import assert_bad_flags, assert_one_line, run
 
 from experiments.common.settings import Settings
 from experiments.common.task_items import CrowdCost, crowd_cost, crowd_population
