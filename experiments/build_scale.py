@@ -23,21 +23,21 @@ from absl import flags
 import irtjax
 from experiments.common import app
 from experiments.common.progress import steps
-from experiments.reports import scale as scale_report
-from experiments.reports import scale_sections
-from experiments.reports.scale_sections import ShortForms, Told
+from experiments.reports.scale.agreement import agreement_table
+from experiments.reports.scale.findings import GroupFindings, ShortForms
+from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, write
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.responses.matrix import completed
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
-from irtjax.scale.procedure import Built, Options, build, usable_items
+from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import writable_directory
 
 ALL = "all"
 EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids
 
-RESULTS = (*scale_report.FILES, *scale_sections.FILES)
+RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
@@ -107,28 +107,30 @@ def main() -> None:
             usable_items(part, wanted[name])  # of all groups before the first is built
     _check_output(list(parts))
     directory = writable_directory(_OUTPUT_DIR.value)
-    told = []
+    found = []
     for name, part in parts.items():
         with steps(name) as on_step, _naming(name):
-            built = build(part, wanted[name], on_step)
-        told.append(_tell(name, built, fresh, subjects))
-    scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+            result = build_scale(part, wanted[name], on_step)
+        found.append(_findings(name, result, fresh, subjects))
+    write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
 
 
-def _tell(name: str, built: Built, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None) -> Told:
-    """What there is to tell of a scale beside itself."""
-    confirmed, compared = None, {}
-    if built.scale is not None:
-        fit = built.scale.fit
+def _findings(
+    name: str, result: ScaleResult, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None
+) -> GroupFindings:
+    """A scale, with its confirmation and a comparison of subjects where they were asked for."""
+    confirmation, comparisons = None, {}
+    if result.scale is not None:
+        fit = result.scale.fit
         if fresh is not None:
             try:
-                confirmed = confirm(fresh, fit.items())
-            except InputError as error:  # no reason to lose what was built
+                confirmation = confirm(fresh, fit.items())
+            except InputError as error:  # no reason to lose the scale
                 warnings.warn(f"{_FRESH.value}, items of group '{name}': {error}", FitWarning, stacklevel=2)
         if subjects is not None:
             values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
-            compared = compare(values, fit.responses.subject_ids, subjects)
-    return Told(name, built, confirmed, compared)
+            comparisons = compare(values, fit.responses.subject_ids, subjects)
+    return GroupFindings(name, result, confirmation, comparisons)
 
 
 def _naming(group: str) -> AbstractContextManager[None]:
@@ -158,9 +160,9 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
 def _check_output(names: list[str]) -> None:
     """Refuses groups whose folders would be one, and results in place of an input."""
     directory = Path(_OUTPUT_DIR.value).resolve()
-    taken = dict.fromkeys((*scale_report.FILES, ""))
+    taken = dict.fromkeys((*RUN_FILES, ""))
     for name in names if len(names) > 1 else []:
-        folder = scale_report.folder_name(name).lower()
+        folder = folder_name(name).lower()
         if folder in taken or len(folder.encode()) > 200:
             why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
             raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
@@ -252,7 +254,7 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
     if gold.isna().any():
         raise InputError(f"{_ITEMS.value}: item '{gold.index[gold.isna()][0]}' has no {_GOLD_COLUMN.value}")
     with app.naming(_ANSWERS.value):
-        return scale_report.agreement_table(answers, gold.astype(str))
+        return agreement_table(answers, gold.astype(str))
 
 
 def _flags() -> dict[str, object]:

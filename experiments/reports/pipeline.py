@@ -3,18 +3,15 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.common.run_directory import RECORD
 from experiments.common.settings import Settings
-from experiments.reports import markdown, sections
+from experiments.reports import document, markdown, sections
 from experiments.stages.difficulty import load_items
 from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
-from irtjax.storage.files import whole_file
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS, TextFormat
 
@@ -27,16 +24,8 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
     if settings.mislabelled > 0:
         parts.append(_mislabelled(settings, directory))
     parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
-    parts.append(how_it_was_made(dataclasses.asdict(settings), directory))
-    save(parts, directory)
-
-
-def save(parts: list[str], directory: Path) -> None:
-    """Writes `report.md` and says where it is; the pictures are there already."""
-    with whole_file(directory / "report.md") as path:
-        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
-    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
-    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
+    parts.append(document.how_it_was_made(dataclasses.asdict(settings), directory))
+    document.save(parts, directory)
 
 
 def _overview(settings: Settings, task: Task, directory: Path) -> str:
@@ -159,20 +148,3 @@ flipped before a crowd of its own was built. Difficulty ranks them above the oth
 {detection["flipped_among_as_many_hardest"]:,} are flipped ones.
 
 ![Difficulty of right and flipped labels](mislabelled.png)"""
-
-
-def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
-    """Flags, durations of the stages, and versions."""
-    folders = [directory / name for name in ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")]
-    records = {
-        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
-    }
-    versions = next(iter(records.values()))["versions"]
-    lines = "\n".join(f"    --{name}={value}" for name, value in flags.items())
-    return f"""## How it was made
-
-{lines}
-
-{markdown.table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
-
-{", ".join(f"{name} {version}" for name, version in versions.items())}."""
