@@ -28,7 +28,7 @@ def pair_dependence(
         One row per pair: `first` and `second` (positions, first < second); `ld_x2`, with the sign of the observed minus
         the expected correlation; `residual_correlation`, the root of X² / n with that sign; and `p_value`.
     """
-    p, q = probabilities(items, quadrature.nodes)
+    p, q = map(np.asarray, probabilities(items, quadrature.nodes))
     weights = np.exp(quadrature.log_weights)[:, None]
     observed = pair_tables(values)
     n = observed.sum((2, 3))
@@ -74,7 +74,7 @@ def triplet_dependence(values: Int[np.ndarray, "J I"], items: ItemParameters, qu
     Returns:
         One row per triplet: positions `first` < `second` < `third`, `residual`, `p_value` (two-sided, normal).
     """
-    p, _ = probabilities(items, quadrature.nodes)
+    p = np.asarray(probabilities(items, quadrature.nodes)[0])
     weights = np.exp(quadrature.log_weights)
     right, seen = (values == 1).astype(np.float32), (values != MISSING).astype(np.float32)
     parts = []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.types import AnyArray, Float
+from irtjax.types import Float
 
 MAX_STEPS = 5000
 MAX_TRIALS = 11  # of step lengths, each half of the one before
@@ -58,7 +58,7 @@ OBLIQUE = Turns(  # diag(T'T) = 1, L = A (T')⁻¹
 
 
 def minimize(
-    unrotated: Float[AnyArray, "I D"], criterion: Criterion, turns: Turns
+    unrotated: Float[np.ndarray, "I D"], criterion: Criterion, turns: Turns
 ) -> tuple[Float[np.ndarray, "I D"], Float[np.ndarray, "D D"]]:
     """Loadings L that minimize a criterion Q(L) over the rotations of A.
 

@@ -50,7 +50,7 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
         best = float(fixed_nodes.expectation(state, answers, quadrature).log_likelihood)
 
         def enough(reached: float, gain: float) -> bool:
-            return gain < SMALLEST_GAIN or 2 * (best - reached) < SMALLEST_RATIO
+            return bool(gain < SMALLEST_GAIN or 2 * (best - reached) < SMALLEST_RATIO)
 
         restricted = np.empty(num_items)
         for item in range(num_items):

@@ -25,7 +25,7 @@ def information_table(
     Returns:
         One row per ability: `theta`, `test`, `standard_error`, and one column per item.
     """
-    each = information(items, theta[:, None])
+    each = np.asarray(information(items, theta[:, None]))
     total = each.sum(1)
     frame = pd.DataFrame({"theta": theta, "test": total, "standard_error": total**-0.5})
     return pd.concat([frame, pd.DataFrame(each, columns=[str(item) for item in item_ids])], axis=1)
@@ -58,7 +58,7 @@ def short_form(
     if not 1 <= size <= number:
         raise InputError(f"a short form of {size} items, expected 1 to {number}, what the scale has")
     if rule == "information":
-        worth = information(items, np.linspace(*ability_range, 81)[:, None]).mean(0)
+        worth = np.asarray(information(items, np.linspace(*ability_range, 81)[:, None])).mean(0)
     elif rule == "slope":
         worth = np.asarray(items.slope)[:, 0]
     else:
@@ -81,7 +81,7 @@ def score_table(items: ItemParameters) -> pd.DataFrame:
         of those with the same score.
     """
     quadrature = rectangular()
-    p, _ = probabilities(items, quadrature.nodes)
+    p = np.asarray(probabilities(items, quadrature.nodes)[0])
     theta = quadrature.nodes[:, 0]
     joint = score_distribution(p) * np.exp(quadrature.log_weights)
     share = joint.sum(1)

@@ -40,7 +40,7 @@ def item_fit(
     """
     complete = values[(values != MISSING).all(1)]
     scores, num_items = complete.sum(1), values.shape[1]
-    p, _ = probabilities(items, quadrature.nodes)
+    p = np.asarray(probabilities(items, quadrature.nodes)[0])
     weights = np.exp(quadrature.log_weights)
     rest = rest_score_distributions(p)
     right = np.einsum("isq,q,qi->is", rest, weights, p, optimize=True)[:, :-1]  # scores 1 … I - 1, the item right

@@ -106,22 +106,22 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
     statistic = num_subjects * moments.distance(observed)
     statistic_0 = num_subjects * _independent(observed.one).distance(observed)
     degrees_0 = num_items * (num_items - 1) // 2
-    scale = degrees * (num_subjects - 1)
     return OverallFit(
         m2=statistic,
         degrees_of_freedom=degrees,
         p_value=float(chi2.sf(statistic, degrees)),
-        rmsea=_root(statistic - degrees, scale),
-        rmsea_low=_root(_noncentrality(statistic, degrees, 0.95), scale),
-        rmsea_high=_root(_noncentrality(statistic, degrees, 0.05), scale),
+        rmsea=_rmsea(statistic - degrees, degrees, num_subjects),
+        rmsea_low=_rmsea(_noncentrality(statistic, degrees, 0.95), degrees, num_subjects),
+        rmsea_high=_rmsea(_noncentrality(statistic, degrees, 0.05), degrees, num_subjects),
         srmsr=_srmsr(observed, moments.expected),
         tli=(statistic_0 / degrees_0 - statistic / degrees) / (statistic_0 / degrees_0 - 1),
         cfi=1 - max(statistic - degrees, 0.0) / max(statistic_0 - degrees_0, statistic - degrees, 1e-300),
     )
 
 
-def _root(excess: float, scale: float) -> float:
-    return float(np.sqrt(max(excess, 0.0) / scale))
+def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
+    """RMSEA of a statistic that exceeds its degrees of freedom, or of a noncentrality."""
+    return float(np.sqrt(max(excess, 0.0) / (degrees * (num_subjects - 1))))
 
 
 def _noncentrality(statistic: float, degrees: int, probability: float) -> float:
@@ -165,7 +165,7 @@ class _Moments:
     """
 
     def __init__(self, items: ItemParameters, quadrature: Quadrature, design: np.ndarray) -> None:
-        self.p, q = probabilities(items, quadrature.nodes)
+        self.p, q = map(np.asarray, probabilities(items, quadrature.nodes))
         self.weights = np.exp(quadrature.log_weights)
         self.variance = self.p * q
         self.num_items = self.p.shape[1]
@@ -174,7 +174,7 @@ class _Moments:
         self.expected = _Margins(weighted.sum(0), (weighted.T @ self.p) * off)
         self.both = (self.weights[:, None] * self.variance).T @ self.variance * off
         self.design = design
-        slopes = self.weights[:, None, None] * derivatives(items, quadrature.nodes)
+        slopes = self.weights[:, None, None] * np.asarray(derivatives(items, quadrature.nodes))
         self.by_one = slopes.sum(0)  # (I, K)
         self.by_two = np.einsum("qik,qj->ikj", slopes, self.p, optimize=True) * off[:, None, :]
         flat = self.expected.flat()

@@ -6,7 +6,7 @@ import numpy as np
 
 from irtjax.kernels.models import ItemParameters
 from irtjax.scale.gradient_projection import OBLIQUE, ORTHOGONAL, Criterion, Turns, minimize
-from irtjax.types import AnyArray, Float
+from irtjax.types import Float
 
 METRIC = 1.702  # a logistic slope over the normal ogive slope of the same curve
 SMALL = 0.3  # the target has zeros for loadings below it
@@ -38,7 +38,7 @@ def communalities(items: ItemParameters) -> Float[np.ndarray, " I"]:
     return (loadings(items) ** 2).sum(1)
 
 
-def varimax(unrotated: Float[AnyArray, "I D"]) -> Rotated:
+def varimax(unrotated: Float[np.ndarray, "I D"]) -> Rotated:
     """Orthogonal rotation that maximizes the variance of the squared loadings of each factor (Kaiser 1958)."""
     centring = np.eye(len(unrotated)) - 1 / len(unrotated)
 
@@ -50,7 +50,7 @@ def varimax(unrotated: Float[AnyArray, "I D"]) -> Rotated:
     return _from_principal_axes(unrotated, criterion, ORTHOGONAL)
 
 
-def oblimin(unrotated: Float[AnyArray, "I D"]) -> Rotated:
+def oblimin(unrotated: Float[np.ndarray, "I D"]) -> Rotated:
     """Direct oblimin with γ = 0 (Jennrich and Sampson 1966), an oblique rotation.
 
     It minimizes Σ_i Σ_{k<l} L_ik² L_il² / 2.
@@ -64,7 +64,7 @@ def oblimin(unrotated: Float[AnyArray, "I D"]) -> Rotated:
     return _from_principal_axes(unrotated, criterion, OBLIQUE)
 
 
-def target(unrotated: Float[AnyArray, "I D"], wanted: Float[AnyArray, "I D"]) -> Rotated:
+def target(unrotated: Float[np.ndarray, "I D"], wanted: Float[np.ndarray, "I D"]) -> Rotated:
     """Oblique rotation towards a partially specified target (Browne 1972, 2001).
 
     Args:
@@ -75,12 +75,12 @@ def target(unrotated: Float[AnyArray, "I D"], wanted: Float[AnyArray, "I D"]) ->
 
     def criterion(rotated: np.ndarray) -> tuple[float, np.ndarray]:
         residual = specified * (rotated - goal)
-        return np.linalg.norm(residual) ** 2, 2 * residual
+        return float(np.linalg.norm(residual) ** 2), 2 * residual
 
     return _from_principal_axes(unrotated, criterion, OBLIQUE)
 
 
-def simple_target(first: Float[AnyArray, "I D"]) -> Float[np.ndarray, "I D"]:
+def simple_target(first: Float[np.ndarray, "I D"]) -> Float[np.ndarray, "I D"]:
     """A target for `target` from a first rotation: zero where an item loads on another factor only, else open (NaN).
 
     That is, zero where a loading is below `SMALL` and another loading of the item is not.
