@@ -1,4 +1,4 @@
-"""The report of a pipeline run: pictures and `report.md`, made from the files of the stages."""
+"""The report of a pipeline run: pictures and `report.md`, made from the files of its stages."""
 
 import dataclasses
 import json
@@ -39,8 +39,8 @@ def _overview(settings: Settings, task: Task, directory: Path) -> str:
 
 {len(members)} networks ({architectures}, {widths} hidden units) were trained on subsets of
 {members.subset_size.min():,} to {members.subset_size.max():,} training examples with up to
-{100 * members.corruption_rate.max():.0f}% corrupted labels, and answered all items ({sizes}). Their test accuracies
-(minimum, quartiles, maximum): {spread}."""
+{100 * members.corruption_rate.max():.0f}% corrupted labels. Then they answered all items ({sizes}). Minimum, quartiles
+and maximum of their test accuracies: {spread}."""
 
 
 def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
@@ -69,8 +69,8 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
     ]
     return f"""## Difficulty
 
-A network of ability θ answers an item of difficulty b right with probability σ(θ - b): at equal values half the time,
-one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
+A network of ability θ answers an item of difficulty b correctly with probability σ(θ - b): 50% if θ = b, 73% if θ is
+one logit above b, 88% if it is two logits above. The mean ability of the crowd is 0.
 
 ![Abilities and difficulties](densities.png)
 
@@ -78,9 +78,9 @@ one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
 
 {markdown.table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
 
-The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
-{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
-({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
+The pictures use the {settings.priors} priors. Difficulties under the two kinds of priors have a Spearman correlation of
+{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** the difficulties from two disjoint
+halves of the crowd ({reliability["subjects_per_half"]} networks each) have a Spearman correlation of
 **{reliability["split_half_spearman"]:.3f}**."""
 
 
@@ -143,8 +143,8 @@ def _mislabelled(settings: Settings, directory: Path) -> str:
     return f"""## Mislabelled examples
 
 {100 * settings.mislabelled:g}% of the training labels ({detection["num_flipped"]:,} of {detection["num_items"]:,}) were
-flipped before a crowd of its own was built. Difficulty ranks them above the others with
-**AUC {detection["auc"]:.4f}**; of the {detection["num_flipped"]:,} hardest items
-{detection["flipped_among_as_many_hardest"]:,} are flipped ones.
+flipped, and a second crowd was trained on the result. Difficulty ranks flipped items above the others with
+**AUC {detection["auc"]:.4f}**: of the {detection["num_flipped"]:,} hardest items,
+{detection["flipped_among_as_many_hardest"]:,} have a flipped label.
 
 ![Difficulty of right and flipped labels](mislabelled.png)"""
