@@ -59,18 +59,22 @@ def main() -> None:
     directory = writable_directory(_OUTPUT_DIR.value)
     population = Population(_MEAN.value, _SD.value)
     scores = score(responses.values, items, _METHOD.value, population)
-    one = scores.ability.ndim == 1
-    names = ["ability"] if one else [f"ability_{k + 1}" for k in range(scores.ability.shape[1])]
+    result = table_of(scores, responses, population)
+    write_csv(result, directory / "subjects.csv")
+    print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def table_of(scores: Ability, responses: irtjax.ResponseMatrix, population: Population) -> pd.DataFrame:
+    """The rows of subjects.csv: one per subject."""
+    several = scores.ability.ndim > 1
+    abilities, errors = np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T)
     columns = {}
-    for name, ability, error in zip(
-        names, np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True
-    ):
-        columns |= {
-            name: ability,
-            f"{name}_se": error,
-            name.replace("ability", "percentile"): percentiles(ability, name, population),
-        }
-    result = pd.DataFrame(
+    for number, (ability, error) in enumerate(zip(abilities, errors, strict=True), start=1):
+        dimension = f"_{number}" if several else ""
+        columns[f"ability{dimension}"] = ability
+        columns[f"ability{dimension}_se"] = error
+        columns[f"percentile{dimension}"] = percentiles(ability, f"ability{dimension}", population)
+    return pd.DataFrame(
         {
             "subject_id": responses.subject_ids,
             **columns,
@@ -78,8 +82,6 @@ def main() -> None:
             "percent_correct": percent_correct(responses.values, axis=1),
         }
     )
-    write_csv(result, directory / "subjects.csv")
-    print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
 
 
 def percentiles(ability: np.ndarray, column: str, population: Population) -> np.ndarray:
