@@ -17,8 +17,7 @@ from absl import flags
 from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
-from experiments.reports import pipeline as report
-from experiments.reports import sections
+from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax.kernels.scoring import STANDARD
 from irtjax.tasks.task import TextFormat
@@ -61,8 +60,8 @@ def main() -> None:
     ]
     if isinstance(task.format, TextFormat):
         parts.append(sections.discrepancies(task, items))
-    parts.append(report.how_it_was_made(used | {"items": _ITEMS.value}, directory))
-    report.save(parts, directory)
+    parts.append(document.how_it_was_made(used | {"items": _ITEMS.value}, directory))
+    document.save(parts, directory)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from absl import flags
 from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import training_items
-from experiments.reports import pipeline as report
-from experiments.reports import sections
+from experiments.reports import document, sections
 from experiments.stages import filtering
 from irtjax import InputError
 from irtjax.selection.filtering import STRATEGIES
@@ -62,9 +61,9 @@ def main() -> None:
         sections.difficulties(directory, task, items),
         sections.filtering(directory),
         sections.class_balance(directory),
-        report.how_it_was_made(used | {"items": _ITEMS.value}, directory),
+        document.how_it_was_made(used | {"items": _ITEMS.value}, directory),
     ]
-    report.save(parts, directory)
+    document.save(parts, directory)
 
 
 def _shares() -> list[float]:
