@@ -17,7 +17,7 @@ from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
 # as in the tests of the pool: programs are compiled once for both
-RECIPE = Recipe(width=32, learning_rate=2e-2, patience=2, max_epochs=12, steps_per_epoch=20)
+RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
 MEMBERS = irtjax.crowd.sample_members(6, 1197, 0, RECIPE, CrowdDesign(min_subset=20, min_width=8))
 
 

@@ -24,7 +24,7 @@ from irtjax.training.pool import EMPTY
 from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
-RECIPE = Recipe(width=32, learning_rate=2e-2, patience=2, max_epochs=12, steps_per_epoch=20)
+RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
 MEMBERS = sample_members(11, 1197, 0, RECIPE, CrowdDesign(min_subset=20, max_corruption=0.6, min_width=8))
 
 
