@@ -18,15 +18,16 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         if file.src_uri.endswith(".ipynb"):
             notebook = json.loads(Path(file.abs_src_path).read_text())
             name = file.src_uri.rsplit("/", 1)[-1]
-            note = f"*A notebook: [{name}]({name}). What follows are its outputs as it was last run.*"
-            page = "\n\n".join([*_cells(notebook), note])
+            note = f'*A notebook, with its outputs as it was last run: <a href="{name}" download>{name}</a>.*'
+            first, *others = _cells(notebook)
+            page = "\n\n".join([first, note, *others])
             files.append(File.generated(config, file.src_uri.removesuffix(".ipynb") + ".md", content=page))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to notebooks lead to their pages; in the repository they lead to the notebooks themselves."""
-    return re.sub(r"\]\(([\w/.]*/)?(\w+)\.ipynb\)(?!\. What follows)", r"](\1\2.md)", markdown)
+    return re.sub(r"\]\(([\w/.]*/)?(\w+)\.ipynb\)", r"](\1\2.md)", markdown)
 
 
 def _cells(notebook: dict[str, Any]) -> list[str]:
