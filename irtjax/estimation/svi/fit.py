@@ -13,10 +13,11 @@ import numpy as np
 import optax
 from jax.sharding import NamedSharding
 from numpyro.infer import SVI, Trace_ELBO
+from numpyro.infer.svi import SVIState
 
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
-from irtjax.estimation.svi.guide import Start, guide, item_moments, relative
+from irtjax.estimation.svi.guide import Normal, Start, guide, item_moments, relative
 from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters, response_model
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
@@ -136,34 +137,42 @@ def fit_svi(
         None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
     )
 
-    init, advance, elbo_of = _programs(settings)
+    init, advance = _programs(settings)
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
     step_size, converged, steps = next(step_sizes), False, 0
     trace, resting, moved, at_rest = [], [], math.inf, 0
-    last = {site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.sites.items()}
+    last = {  # NumPy arrays here and below: each operation on those of JAX would be a program to compile
+        site: place(
+            Normal(np.full(x.loc.shape, np.nan, np.float32), np.ones(x.scale.shape, np.float32)),
+            mesh,
+            PLACES.get(site, EVERYWHERE),
+        )
+        for site, x in began_at.sites.items()
+    }
     while steps < max_steps and not converged:
-        state, mean, movement = advance(state, step_size, began_at, values, last)
+        state, chunk = advance(state, step_size, began_at, values, last)
         steps += CHUNK
-        trace.append(float(elbo_of(state, began_at, values)))
+        trace.append(float(chunk.elbo))
         if on_chunk is not None:
             on_chunk(steps, trace[-1])
+        movement = np.asarray(chunk.movement)
         at_rest = at_rest + 1 if movement > STILL_FALLING * moved else 0
-        last, moved, resting = mean, movement, [*resting, mean][-2:]
+        last, moved, resting = chunk.mean, movement, [*resting, chunk.mean][-2:]
         if at_rest == 2:
             step_size, at_rest, moved = next(step_sizes, None), 0, math.inf
             converged = step_size is None
     if converged:
         while len(resting) < AVERAGED_CHUNKS and steps < max_steps:
-            state, mean, _ = advance(state, STEP_SIZES[-1], began_at, values, last)
-            resting.append(mean)
+            state, chunk = advance(state, STEP_SIZES[-1], began_at, values, last)
+            resting.append(chunk.mean)
             steps += CHUNK
             if on_chunk is not None:
                 on_chunk(steps, trace[-1])
-        last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *resting)
-        trace.append(float(elbo_of(state, began_at, values)))
+        last = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *resting)
+        trace.append(float(chunk.elbo))
     posterior = {
-        site: jax.tree.map(lambda x: np.asarray(x, np.float64), relative(begun, *last[site]))
+        site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, last[site]))))
         for site, begun in began_at.sites.items()
         if site in PLACES
     }
@@ -171,57 +180,75 @@ def fit_svi(
     return _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began)
 
 
+class Chunk(NamedTuple):
+    """What a chunk of steps comes to.
+
+    Attributes:
+        mean: of the guide's shift and stretch over the chunk, by site.
+        movement: how far that mean is from the mean of the chunk before, see `_movement`.
+        elbo: of the state after the chunk, in nats.
+    """
+
+    mean: dict[str, Normal]
+    movement: jax.Array
+    elbo: jax.Array
+
+
 @functools.cache
-def _programs(settings: Settings):
-    """Jitted `init`, `advance` and `elbo`; made once for each settings, so that a second fit compiles nothing."""
+def _programs(settings: Settings) -> tuple[Callable, Callable]:
+    """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
     bound = settings._asdict()
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=STEP_SIZES[0])
     svi = SVI(
-        lambda start, responses: response_model(responses, **bound),
-        functools.partial(guide, **bound),
+        lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
+        lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
         optimizer,
         AntitheticELBO(),
     )
 
-    def means(params, start):
-        return {site: (params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
+    def means(state: SVIState, start: Start) -> dict[str, Normal]:
+        params = svi.get_params(state)
+        return {site: Normal(params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
 
-    def advance(state, step_size, start, responses, last):
-        """A chunk of steps: the state, the mean of the guide's parameters, and how far it is from the last one."""
+    def advance(
+        state: SVIState, step_size: float, start: Start, responses: jax.Array, last: dict[str, Normal]
+    ) -> tuple[SVIState, Chunk]:
+        """A chunk of steps.
+
+        One step more is made and dropped again: its loss, of the random draws that the next step would take, is the
+        ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile.
+        """
         count, (params, adam) = state.optim_state
         adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
         state = state._replace(optim_state=(count, (params, adam)))
 
-        def step(carry, _):
-            state, total = carry
-            state, _ = svi.update(state, start, responses)  # the loss is not used, and so not computed
-            return (state, jax.tree.map(jnp.add, total, means(svi.get_params(state), start))), None
+        def step(carry, number):
+            state, total = carry[0]
+            new, loss = svi.update(state, start, responses, number == CHUNK)
+            return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0], loss), None
 
-        nothing = jax.tree.map(jnp.zeros_like, means(svi.get_params(state), start))
-        (state, total), _ = jax.lax.scan(step, (state, nothing), length=CHUNK)
+        begun = state, jax.tree.map(jnp.zeros_like, means(state, start))
+        (_, (state, total), loss), _ = jax.lax.scan(step, (begun, begun, 0.0), jnp.arange(CHUNK + 1))
         mean = jax.tree.map(lambda x: x / CHUNK, total)
-        return state, mean, _movement(mean, last)
+        return state, Chunk(mean, _movement(mean, last), -loss)
 
-    def elbo(state, start, responses):
-        return -svi.evaluate(state, start, responses)
+    def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
+        return svi.init(key, start, responses, False)
 
-    def init(key, start, responses):
-        return svi.init(key, start, responses)
+    if settings.mesh is None:
+        return jax.jit(init), jax.jit(advance, donate_argnums=0)
 
-    if settings.mesh is not None:
+    def init_spread(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
+        def placement(path, _):
+            # the moments of Adam carry the names of their parameters too
+            found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
+            axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
+            return NamedSharding(settings.mesh, axes)
 
-        def init_spread(key, start, responses):
-            def placement(path, _):
-                # the moments of Adam carry the names of their parameters too
-                found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
-                axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
-                return NamedSharding(settings.mesh, axes)
+        where = jax.tree_util.tree_map_with_path(placement, jax.eval_shape(init, key, start, responses))
+        return jax.jit(init, out_shardings=where)(key, start, responses)
 
-            where = jax.tree_util.tree_map_with_path(placement, jax.eval_shape(init, key, start, responses))
-            return jax.jit(init, out_shardings=where)(key, start, responses)
-
-        return init_spread, jax.jit(advance, donate_argnums=0), jax.jit(elbo)
-    return jax.jit(init), jax.jit(advance, donate_argnums=0), jax.jit(elbo)
+    return init_spread, jax.jit(advance, donate_argnums=0)
 
 
 def _movement(mean, last) -> jax.Array:
@@ -234,19 +261,23 @@ def _movement(mean, last) -> jax.Array:
     return jnp.stack(changes).max()
 
 
+_log_likelihood_1pl = jax.jit(log_likelihood_1pl, static_argnums=3)
+_log_likelihood_2pl = jax.jit(log_likelihood_2pl, static_argnums=4)
+
+
 def _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began) -> Fit:
     ability = posterior["ability"]
     num_items, origin = responses.num_items, ability.loc.mean()
     if settings.model == "1pl":
         difficulty = posterior["difficulty"]
-        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, difficulty.loc)]
-        log_likelihood = log_likelihood_1pl(*point, values, settings.mesh)
+        point = [np.asarray(x, np.float32) for x in (ability.loc, difficulty.loc)]
+        log_likelihood = _log_likelihood_1pl(*point, values, settings.mesh)
         unit, slope, columns = 1.0, np.ones(num_items), {}
         num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
     else:
         slopes, difficulty = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
-        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, slopes.loc, difficulty.loc)]
-        log_likelihood = log_likelihood_2pl(*point, values, settings.mesh)
+        point = [np.asarray(x, np.float32) for x in (ability.loc, slopes.loc, difficulty.loc)]
+        log_likelihood = _log_likelihood_2pl(*point, values, settings.mesh)
         unit = math.sqrt((ability.loc - origin).var() + (ability.scale**2).mean())
         slope = unit * slopes.loc
         columns = {"discrimination": slope, "discrimination_se": unit * slopes.scale}

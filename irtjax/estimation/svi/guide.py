@@ -76,16 +76,16 @@ def _posterior(site, start, sign, transforms, index=None):
     begun = start.sites[site]
     shift = numpyro.param(f"{site}_shift", jnp.zeros_like(begun.loc))
     stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(begun.scale), constraint=dist.constraints.positive)
-    loc, scale = relative(begun, shift, stretch)
+    loc, scale = relative(begun, Normal(shift, stretch))
     if index is not None:
         loc, scale = loc[index], scale[index]
     noise = dist.Normal(jnp.zeros_like(loc), 1.0)
     return dist.TransformedDistribution(noise, [AffineTransform(loc, sign * scale), *transforms])
 
 
-def relative(start: Normal, shift: jax.Array, stretch: jax.Array) -> Normal:
-    """The posterior of a site from the guide's parameters."""
-    return Normal(start.loc + start.scale * shift, start.scale * stretch)
+def relative(start: Normal, change: Normal) -> Normal:
+    """The posterior of a site from the guide's parameters, its shift and stretch."""
+    return Normal(start.loc + start.scale * change.loc, start.scale * change.scale)
 
 
 def item_moments(intercept: Normal, log_slope: Normal, pivots: np.ndarray) -> tuple[Normal, Normal]:
