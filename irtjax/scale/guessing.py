@@ -16,7 +16,6 @@ from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.matrix import ResponseMatrix, counts
 from irtjax.scale.multiple_tests import holm
 
-NUM_NODES = 61
 SMALLEST_GAIN = 3e-4  # nats in three EM steps
 SMALLEST_RATIO = 1.0  # p > 0.15: below, the statistic is known to be small, and that is enough
 TOLERANCE = 1e-5
@@ -42,7 +41,7 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
     """
     num_items = responses.num_items
     full = specify(["3pl"] * num_items, guessing_prior=None)
-    quadrature = rectangular(NUM_NODES)
+    quadrature = rectangular()
     start = start_items(full, *counts(responses.values, axis=0))
     with jax.enable_x64(True):
         state, answers, _, _ = fixed_nodes.solve(

@@ -15,14 +15,18 @@ import numpy as np
 from irtjax.estimation.mml.item_step import as_array, scoring_step, solve
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import Float
 
-LEAST_SD, MOST_SD = 0.05, 2.0  # the slopes of Rasch items would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
 MOST_CHANGE = 1.0  # of a mean in one step
-TINY = 1e-6  # items of which the responses determine nothing leave a prior where it is
+TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
 def reestimate(
-    items: ItemParameters, gradient: jax.Array, information: jax.Array, specification: Specification
+    items: ItemParameters,
+    gradient: Float[jax.Array, "I K"],
+    information: Float[jax.Array, "I K K"],
+    specification: Specification,
 ) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
@@ -69,7 +73,7 @@ def summary(specification: Specification) -> dict[str, Any]:
     free, mean, precision = (
         np.array(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
     )
-    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its part of it
+    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
     columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
     priors = {}

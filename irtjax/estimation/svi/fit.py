@@ -1,64 +1,28 @@
 """Stochastic variational inference: the fit of a NumPyro model of responses, from responses to estimates."""
 
-import functools
 import math
-import re
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.sharding import NamedSharding
-from numpyro.infer import SVI, Trace_ELBO
-from numpyro.infer.svi import SVIState
 
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
-from irtjax.estimation.svi.guide import Normal, Start, guide, item_moments, relative
-from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters, response_model
+from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
+from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
+from irtjax.estimation.svi.programs import PLACES, STEPS, Settings, programs
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
+from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 
-CHUNK = 25  # steps between looks at the movement
 STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
 STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
 AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
-PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
-
-
-class AntitheticELBO(Trace_ELBO):
-    """The ELBO of two draws that are mirror images: the guide's locations plus and minus the same noise.
-
-    In the mean of the two all terms that are odd in the noise cancel, and with them the largest part of the noise of
-    the gradients of locations.
-    """
-
-    def loss_with_mutable_state(self, rng_key, param_map, model, guide, *args, **kwargs):
-        """Mean of the two losses; a loop, because a program with both would take twice as long to compile."""
-
-        def loss(sign):
-            mirrored = functools.partial(guide, sign=sign)
-            return super(AntitheticELBO, self).loss_with_mutable_state(
-                rng_key, param_map, model, mirrored, *args, **kwargs
-            )["loss"]
-
-        return {"loss": jax.lax.map(loss, jnp.array([1.0, -1.0])).mean(), "mutable_state": None}
-
-
-class Settings(NamedTuple):
-    """What the programs of a fit depend on."""
-
-    model: str
-    priors: PriorFunction
-    batch_subjects: int | None
-    batch_items: int | None
-    mesh: jax.sharding.Mesh | None
 
 
 def fit_svi(
@@ -129,7 +93,7 @@ def fit_svi(
         raise InputError(f"a mesh of {dict(mesh.shape)} needs multiples of subjects and items, and no batches")
     require_estimable(responses)
     began = time.perf_counter()
-    settings = Settings(model, PRIORS.get(priors, priors), batch_subjects, batch_items, mesh)
+    settings = Settings(model, PRIORS[priors] if isinstance(priors, str) else priors, batch_subjects, batch_items, mesh)
     began_at = starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
     values = place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
     began_at = Start(
@@ -137,11 +101,14 @@ def fit_svi(
         None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
     )
 
-    init, advance = _programs(settings)
+    init, advance = programs(settings)
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
-    step_size, converged, steps = next(step_sizes), False, 0
-    trace, resting, moved, at_rest = [], [], math.inf, 0
+    step_size: float | None = next(step_sizes)
+    converged, steps, at_rest = False, 0, 0
+    trace: list[float] = []
+    resting: list[dict[str, Normal]] = []
+    moved: float | np.ndarray = math.inf
     last = {  # NumPy arrays here and below: each operation on those of JAX would be a program to compile
         site: place(
             Normal(np.full(x.loc.shape, np.nan, np.float32), np.ones(x.scale.shape, np.float32)),
@@ -152,7 +119,7 @@ def fit_svi(
     }
     while steps < max_steps and not converged:
         state, chunk = advance(state, step_size, began_at, values, last)
-        steps += CHUNK
+        steps += STEPS
         trace.append(float(chunk.elbo))
         if on_chunk is not None:
             on_chunk(steps, trace[-1])
@@ -166,7 +133,7 @@ def fit_svi(
         while len(resting) < AVERAGED_CHUNKS and steps < max_steps:
             state, chunk = advance(state, STEP_SIZES[-1], began_at, values, last)
             resting.append(chunk.mean)
-            steps += CHUNK
+            steps += STEPS
             if on_chunk is not None:
                 on_chunk(steps, trace[-1])
         last = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *resting)
@@ -177,112 +144,62 @@ def fit_svi(
         if site in PLACES
     }
     pivots = None if began_at.pivots is None else np.asarray(began_at.pivots, np.float64)
-    return _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began)
-
-
-class Chunk(NamedTuple):
-    """What a chunk of steps comes to.
-
-    Attributes:
-        mean: of the guide's shift and stretch over the chunk, by site.
-        movement: how far that mean is from the mean of the chunk before, see `_movement`.
-        elbo: of the state after the chunk, in nats.
-    """
-
-    mean: dict[str, Normal]
-    movement: jax.Array
-    elbo: jax.Array
-
-
-@functools.cache
-def _programs(settings: Settings) -> tuple[Callable, Callable]:
-    """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
-    bound = settings._asdict()
-    optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=STEP_SIZES[0])
-    svi = SVI(
-        lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
-        lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
-        optimizer,
-        AntitheticELBO(),
+    details = {
+        "priors": priors if isinstance(priors, str) else getattr(priors, "__name__", "of the caller"),
+        "start": start,
+        "elbo": trace[-1],
+        "elbo_trace": trace,
+        "seed": seed,
+    }
+    return _result(
+        responses,
+        settings,
+        posterior,
+        pivots,
+        values,
+        iterations=steps,
+        converged=converged,
+        began=began,
+        details=details,
     )
-
-    def means(state: SVIState, start: Start) -> dict[str, Normal]:
-        params = svi.get_params(state)
-        return {site: Normal(params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
-
-    def advance(
-        state: SVIState, step_size: float, start: Start, responses: jax.Array, last: dict[str, Normal]
-    ) -> tuple[SVIState, Chunk]:
-        """A chunk of steps.
-
-        One step more is made and dropped again: its loss, of the random draws that the next step would take, is the
-        ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile.
-        """
-        count, (params, adam) = state.optim_state
-        adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
-        state = state._replace(optim_state=(count, (params, adam)))
-
-        def step(carry, number):
-            state, total = carry[0]
-            new, loss = svi.update(state, start, responses, number == CHUNK)
-            return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0], loss), None
-
-        begun = state, jax.tree.map(jnp.zeros_like, means(state, start))
-        (_, (state, total), loss), _ = jax.lax.scan(step, (begun, begun, 0.0), jnp.arange(CHUNK + 1))
-        mean = jax.tree.map(lambda x: x / CHUNK, total)
-        return state, Chunk(mean, _movement(mean, last), -loss)
-
-    def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
-        return svi.init(key, start, responses, False)
-
-    if settings.mesh is None:
-        return jax.jit(init), jax.jit(advance, donate_argnums=0)
-
-    def init_spread(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
-        def placement(path, _):
-            # the moments of Adam carry the names of their parameters too
-            found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
-            axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
-            return NamedSharding(settings.mesh, axes)
-
-        where = jax.tree_util.tree_map_with_path(placement, jax.eval_shape(init, key, start, responses))
-        return jax.jit(init, out_shardings=where)(key, start, responses)
-
-    return init_spread, jax.jit(advance, donate_argnums=0)
-
-
-def _movement(mean, last) -> jax.Array:
-    """Largest root mean square change of a site's locations, or of the logarithms of its scales."""
-    changes = [
-        jnp.sqrt(jnp.mean(difference**2))
-        for site in mean
-        for difference in (mean[site][0] - last[site][0], jnp.log(mean[site][1] / last[site][1]))
-    ]
-    return jnp.stack(changes).max()
 
 
 _log_likelihood_1pl = jax.jit(log_likelihood_1pl, static_argnums=3)
 _log_likelihood_2pl = jax.jit(log_likelihood_2pl, static_argnums=4)
 
 
-def _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began) -> Fit:
-    ability = posterior["ability"]
-    num_items, origin = responses.num_items, ability.loc.mean()
+def _result(
+    responses: ResponseMatrix,
+    settings: Settings,
+    posterior: dict[str, Normal],
+    pivots: np.ndarray | None,
+    values: jax.Array,
+    *,
+    iterations: int,
+    converged: bool,
+    began: float,
+    details: dict[str, Any],
+) -> Fit:
+    ability, ability_sd = map(np.asarray, posterior["ability"])
+    num_items, origin = responses.num_items, ability.mean()
     if settings.model == "1pl":
-        difficulty = posterior["difficulty"]
-        point = [np.asarray(x, np.float32) for x in (ability.loc, difficulty.loc)]
+        difficulty, difficulty_sd = map(np.asarray, posterior["difficulty"])
+        point = [np.asarray(x, np.float32) for x in (ability, difficulty)]
         log_likelihood = _log_likelihood_1pl(*point, values, settings.mesh)
-        unit, slope, columns = 1.0, np.ones(num_items), {}
+        unit, slope = 1.0, np.ones(num_items)
+        columns: dict[str, np.ndarray] = {}
         num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
     else:
-        slopes, difficulty = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
-        point = [np.asarray(x, np.float32) for x in (ability.loc, slopes.loc, difficulty.loc)]
+        assert pivots is not None
+        of_slopes, of_difficulties = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
+        (slope, slope_sd), (difficulty, difficulty_sd) = (map(np.asarray, x) for x in (of_slopes, of_difficulties))
+        point = [np.asarray(x, np.float32) for x in (ability, slope, difficulty)]
         log_likelihood = _log_likelihood_2pl(*point, values, settings.mesh)
-        unit = math.sqrt((ability.loc - origin).var() + (ability.scale**2).mean())
-        slope = unit * slopes.loc
-        columns = {"discrimination": slope, "discrimination_se": unit * slopes.scale}
+        unit = math.sqrt((ability - origin).var() + (ability_sd**2).mean())
+        slope = unit * slope
+        columns = {"discrimination": slope, "discrimination_se": unit * slope_sd}
         num_parameters = responses.num_subjects + 2 * num_items - 2
-    b = (difficulty.loc - origin) / unit
+    b = (difficulty - origin) / unit
     return Fit(
         responses=responses,
         model=settings.model,
@@ -293,19 +210,13 @@ def _result(responses, settings, posterior, pivots, priors, start, seed, steps, 
             lower=np.full(num_items, -np.inf),
             upper=np.full(num_items, np.inf),
         ),
-        item_columns={"difficulty": b, "difficulty_se": difficulty.scale / unit, **columns},
-        ability=(ability.loc - origin) / unit,
-        ability_se=ability.scale / unit,
+        item_columns={"difficulty": b, "difficulty_se": difficulty_sd / unit, **columns},
+        ability=(ability - origin) / unit,
+        ability_se=ability_sd / unit,
         log_likelihood=float(log_likelihood),
         num_parameters=num_parameters,
-        iterations=steps,
+        iterations=iterations,
         converged=converged,
         seconds=time.perf_counter() - began,
-        details={
-            "priors": priors if isinstance(priors, str) else getattr(priors, "__name__", "of the caller"),
-            "start": start,
-            "elbo": trace[-1],
-            "elbo_trace": trace,
-            "seed": seed,
-        },
+        details=details,
     )

@@ -10,13 +10,14 @@ import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
 from irtjax.estimation.svi.model import PriorFunction, hyperparameters
+from irtjax.types import AnyArray, Float, Int
 
 
 class Normal(NamedTuple):
     """Locations and scales of independent normal distributions."""
 
-    loc: jax.Array
-    scale: jax.Array
+    loc: AnyArray
+    scale: AnyArray
 
 
 class Start(NamedTuple):
@@ -28,20 +29,20 @@ class Start(NamedTuple):
     """
 
     sites: dict[str, Normal]
-    pivots: jax.Array | None
+    pivots: AnyArray | None
 
 
 def guide(
     start: Start,
-    responses: jax.Array,
+    responses: Int[AnyArray, "J I"],
     *,
     model: str,
     priors: PriorFunction,
-    batch_subjects,
-    batch_items,
-    mesh,
-    sign=1.0,
-):
+    batch_subjects: int | None,
+    batch_items: int | None,
+    mesh: jax.sharding.Mesh | None,
+    sign: float | jax.Array = 1.0,
+) -> None:
     """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
 
     In the 2PL b_i is not independent of a_i: easy and hard items fix the logit c_i = a_i (t_i - b_i) at an ability t_i
@@ -67,12 +68,19 @@ def guide(
             numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
         else:
             a = numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+            assert start.pivots is not None
             pivots = start.pivots if columns is None else start.pivots[columns]
             to_difficulty = AffineTransform(pivots, -1 / a)
             numpyro.sample("difficulty", _posterior("intercept", start, sign, [to_difficulty], columns))
 
 
-def _posterior(site, start, sign, transforms, index=None):
+def _posterior(
+    site: str,
+    start: Start,
+    sign: float | jax.Array,
+    transforms: list[dist.transforms.Transform],
+    index: jax.Array | None = None,
+) -> dist.Distribution:
     begun = start.sites[site]
     shift = numpyro.param(f"{site}_shift", jnp.zeros_like(begun.loc))
     stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(begun.scale), constraint=dist.constraints.positive)
@@ -88,7 +96,7 @@ def relative(start: Normal, change: Normal) -> Normal:
     return Normal(start.loc + start.scale * change.loc, start.scale * change.scale)
 
 
-def item_moments(intercept: Normal, log_slope: Normal, pivots: np.ndarray) -> tuple[Normal, Normal]:
+def item_moments(intercept: Normal, log_slope: Normal, pivots: Float[np.ndarray, " I"]) -> tuple[Normal, Normal]:
     """Location and standard deviation of slopes and difficulties (I,) in the guide of the 2PL.
 
     Slopes by their mean, and difficulties t - E c / E a, where the logit of mean slope and mean intercept is 0. The

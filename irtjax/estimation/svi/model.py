@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.types import AnyArray, Int
 
 MODELS = ("1pl", "2pl")
 
@@ -64,7 +65,7 @@ def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constra
 
 
 def response_model(
-    responses: jax.Array,
+    responses: Int[AnyArray, "J I"],
     *,
     model: str,
     priors: PriorFunction,

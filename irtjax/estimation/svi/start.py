@@ -8,11 +8,13 @@ import numpy as np
 import numpyro.distributions as dist
 
 from irtjax.estimation.mml.blocks import Chunks
-from irtjax.estimation.mml.expectations import Posterior, item_sums, subject_sums
+from irtjax.estimation.mml.expectations import item_sums, subject_sums
 from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
+from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.types import Scalar
 
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
@@ -47,11 +49,16 @@ def starting_point(
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
     by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values)
-    located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
+    located: dict[str, tuple[np.ndarray, np.ndarray]] = {
+        "ability": (theta, by_subject),
+        "difficulty": (b, by_difficulty),
+    }
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
     variances = {site: x.var() + LEAST_VARIANCE for site, (x, _) in located.items()} | {"ability": ability_variance}
-    begun = {site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()}
+    begun: dict[str, tuple[Scalar, Scalar]] = {
+        site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()
+    }
     for name in hyperparameters:
         site, _, which = name.rpartition("_")
         x = located.get(site, (np.zeros(1),))[0]
@@ -68,7 +75,9 @@ def starting_point(
     return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model == "2pl" else None)
 
 
-def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _from_mml(
+    responses: ResponseMatrix, model: str, mesh: jax.sharding.Mesh | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     fit = fit_mml(
         responses,
         "rasch" if model == "1pl" else "2pl",
@@ -79,7 +88,7 @@ def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, 
         standard_errors=False,
         mesh=mesh,
     )
-    slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
+    slope, intercept = np.asarray(fit.parameters.slope)[:, 0], np.asarray(fit.parameters.intercept)
     a = np.maximum(slope, LEAST_SLOPE)
     # an item whose slope is moved keeps its probability of a right answer at the mean ability
     return fit.ability, a, np.clip(-intercept / a, -10, 10), fit.details["population_sd"][0] ** 2

@@ -105,10 +105,10 @@ def test_derivatives_of_one_response(asymptotes):
 
         def derivative(order, x):
             if order == 0:
-                return expectations.log_response_orders(x, case.items, case.y)[0]
+                return expectations.log_response_derivatives(x, case.items, case.y)[0]
             return jax.jvp(lambda x: derivative(order - 1, x), (x,), (jnp.ones_like(x),))[1]
 
-        orders = expectations.log_response_orders(eta, case.items, case.y)
+        orders = expectations.log_response_derivatives(eta, case.items, case.y)
         p, q = probabilities(case.items._replace(slope=jnp.zeros((ITEMS, 1)), intercept=eta[0]), jnp.zeros((1, 1)))
         first_row = np.where(case.y[0] == 1, np.log(p[0]), np.where(case.y[0] == 0, np.log(q[0]), 0))
         np.testing.assert_allclose(orders[0][0], first_row, atol=1e-12)
