@@ -23,7 +23,7 @@ _FREE = {  # slope, intercept, lower, upper
 
 
 # Logits from 0 and 1. The likelihood has several maxima: from the 2PL estimate and here the highest known one was
-# reached on every data set tried, from c = 0.2 it was not.
+# reached on every data set tried; from c = 0.2 it was not.
 START_ASYMPTOTE = 3.0
 FEWEST = 50  # items with a parameter of their own, or its prior is not estimated from them
 
@@ -96,7 +96,7 @@ def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
 
 
 def specify(
-    types: Sequence[str],
+    types: Sequence[str] | np.ndarray,
     *,
     dims: int = 1,
     anchored: Bool[np.ndarray, " I"] | None = None,

@@ -38,7 +38,7 @@ class Fit:
         iterations: of the optimisation.
         converged: whether it ended by its own criterion.
         seconds: wall time, compilation included.
-        details: what else the estimator has to say, for `fit.json`.
+        details: further entries of `fit.json`, which depend on the estimator.
     """
 
     responses: ResponseMatrix

@@ -36,7 +36,7 @@ class ItemParameters(NamedTuple):
 
 
 def from_table(table: pd.DataFrame) -> ItemParameters:
-    """Item parameters from the columns of `items.csv`; what is missing takes the value that has no effect.
+    """Item parameters from the columns of `items.csv`; an absent column takes the value that has no effect.
 
     With D = 1: difficulty, and where they exist discrimination (else 1), guessing (else 0) and upper (else 1). With
     D > 1: discrimination_1 … discrimination_D and intercept.

@@ -51,8 +51,8 @@ def standardize(
     if specification.fold_sd:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
         if m.shape[1] > 1:
-            # of all frames of this covariance the one nearest to the last: what the likelihood does not know must not
-            # turn for ever
+            # of all frames of this covariance the one nearest to the last: the likelihood does not determine the
+            # rotation, which would else never come to rest
             left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
             turn = left @ right
             inverse, unit = turn.T @ inverse, unit @ turn
@@ -70,7 +70,8 @@ def align_to_anchors(
 ) -> tuple[ItemParameters, Posterior]:
     """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
 
-    Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
+    Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
+    slowly.
     """
     gradient, information = by_scale(posterior, sums)
     if not specification.free_slopes:  # the items would not follow a new unit
@@ -87,7 +88,7 @@ def align_to_anchors(
 
 @jax.jit
 def anchors_only(items: ItemParameters, specification: Specification) -> ItemParameters:
-    """The items with slopes of 0 but for the anchors: then the others say nothing about abilities."""
+    """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
     return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
 
 

@@ -19,7 +19,7 @@ BLOCK_RESPONSES = 2**19  # a float32 array of so many is 2 MB; a pass holds seve
 CHUNK_BYTES = 2**24  # on a CPU
 DEVICE_SHARE = 4  # a chunk fills at most this part of an accelerator's memory
 BY_BLOCK = P(ITEMS, SUBJECTS)  # of blocks (N, J, B)
-ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array that is so aligned without copying it
+ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array with this alignment without copying it
 
 
 class Chunks:
@@ -36,7 +36,7 @@ class Chunks:
     def __init__(
         self, values: Int[np.ndarray, "J I"], mesh: jax.sharding.Mesh | None = None, chunk_bytes: int | None = None
     ) -> None:
-        """Of `values` (J, I) int8, over the devices of a mesh; a chunk is of at most `chunk_bytes` if given."""
+        """Lays out `values` (J, I) int8 over the devices of a mesh, in chunks of at most `chunk_bytes` if given."""
         subjects, items = values.shape
         rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
         block = items_per_block(-(-subjects // rows), -(-items // columns), BLOCK_RESPONSES)

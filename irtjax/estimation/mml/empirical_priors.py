@@ -1,8 +1,8 @@
 """Normal priors of item parameters, their means and standard deviations estimated from the items (empirical Bayes).
 
-With few subjects and many items, the errors of the items bend the scale of ability, however many items there are: a
-slope that came out too steep by chance is believed. Among thousands of items their distribution is known, and a prior
-that is equal to it undoes that.
+With few subjects, the errors of the items bend the scale of ability, however many items there are: a slope that came
+out too steep by chance is taken at its word. The distribution of thousands of items is known well, and a prior equal to
+it undoes the bias.
 """
 
 import dataclasses
@@ -38,10 +38,10 @@ def reestimate(
         items: I items.
         gradient: (I, K) of the log-likelihood.
         information: (I, K, K) of each item; like the gradient without priors.
-        specification: says which priors are estimated (`estimated`) and where they stand.
+        specification: which priors are estimated (`estimated`), and their present values.
     """
     size = information.shape[1]
-    # where the items would go under the priors as they stand: else the two would chase each other
+    # where the items would go under the present priors: otherwise items and priors would chase each other
     array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
     free = jnp.asarray(specification.free)[:, :size]
     own = free.at[:, 0].set(free[:, 0] & ~jnp.asarray(specification.shared))

@@ -10,10 +10,11 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.mml import empirical_priors, fixed_nodes, item_errors, normal_posteriors, observed_information
+from irtjax.estimation.mml.special_items import anchored_items, check_extremes, place_anchors
 from irtjax.estimation.parameterization import Specification, item_types, specify, start_items
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
-from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import nodes_per_dimension, rectangular, spacing
 from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
 
@@ -97,13 +98,9 @@ def fit_mml(
     types = item_types(model, responses.num_items)
     right, observed = counts(responses.values, axis=0)
     extreme = (right == 0) | (right == observed)
-    anchored = np.zeros(responses.num_items, bool)
-    if anchors is not None:
-        anchored = np.isin(responses.item_ids, anchors["item_id"].astype(str))
-        if not anchored.any():
-            raise InputError("no anchor item is among the items of the responses: compare the item ids")
+    anchored = anchored_items(responses, anchors)
     extreme &= ~anchored
-    _check_extremes(responses, extreme, extremes)
+    check_extremes(responses, extreme, extremes)
     if num_nodes is not None and num_nodes < 3:
         raise InputError(f"num_nodes {num_nodes}, expected at least 3")
 
@@ -144,7 +141,7 @@ def fit_mml(
     specification = long_specification() if long else specification_for(SHORT_PRIORS, ())
     items = start_items(specification, right, observed)
     if anchors is not None:
-        items = _place_anchors(items, anchors, responses.item_ids, anchored)
+        items = place_anchors(items, anchors, responses.item_ids, anchored)
     if long:
         estimate = long_test(items)
     else:
@@ -291,29 +288,3 @@ def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int, 
     """
     p = right / observed
     return float((1 + (observed * p * (1 - p)).sum() / (num_subjects * dims)) ** -0.5)
-
-
-def _check_extremes(responses: ResponseMatrix, extreme: np.ndarray, choice: str) -> None:
-    if choice not in ("refuse", "keep"):
-        raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
-    if choice == "refuse" and extreme.any():
-        names = ", ".join(f"'{item}'" for item in responses.item_ids[extreme][:5])
-        more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
-        raise InputError(
-            f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
-            "remove them, or keep them under a prior (extremes=keep)"
-        )
-
-
-def _place_anchors(
-    items: ItemParameters, anchors: pd.DataFrame, item_ids: np.ndarray, anchored: np.ndarray
-) -> ItemParameters:
-    """Writes the anchors' parameters over the starting values."""
-    table = anchors.assign(item_id=anchors["item_id"].astype(str)).set_index("item_id").loc[item_ids[anchored]]
-    held = from_table(table)
-    if held.slope.shape[1] > 1:
-        raise InputError("anchor items need one discrimination and a difficulty")
-    placed = ItemParameters(*(np.array(leaf, float) for leaf in items))
-    for leaf, values in zip(placed, held, strict=True):
-        leaf[anchored] = values
-    return placed

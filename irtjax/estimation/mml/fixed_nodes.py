@@ -1,7 +1,7 @@
 """EM for short tests: one set of nodes for all subjects, so that both steps are matrix products.
 
-What has a row for each subject stays on the device, in one small compiled function; what there is of each item at each
-node, a few thousand numbers, is NumPy's, which need not be compiled.
+Arrays with a row per subject stay on the device, in one small compiled function. Arrays of items by nodes have a few
+thousand numbers: NumPy handles them, without compilation.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """Fisher-scoring steps for the parameters of all items, given gradients and information.
 
-NumPy arrays give NumPy arrays, at once; JAX arrays are for functions to be compiled.
+NumPy arrays give NumPy arrays, without compilation; JAX arrays are for compiled functions.
 """
 
 from collections.abc import Callable
@@ -102,10 +102,10 @@ def best_step(
     objective: Callable[[ItemParameters], AnyArray],
     specification: Specification,
 ) -> ItemParameters:
-    """Goes the step, or none, that raises each item's own objective most.
+    """Makes the step, or none, that raises each item's own objective most.
 
     Expected information can be far below the observed one in the 3PL and 4PL, and a whole step then overshoots, again
-    and again. Items that share a slope go the same step.
+    and again. Items that share a slope make the same step.
 
     Args:
         items: where the steps begin.

@@ -5,8 +5,9 @@ data, abilities included, less the posterior covariance of their score,
 
     -∂²/∂φ² Σ_j log L_j = Σ_j E_j[-∂²l_j] - E_j[s_j s_j'] + E_j[s_j] E_j[s_j]',     s_j = ∂l_j/∂φ.
 
-The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)), a number of the subject and item times one
-of the item: E_j[s_j s_j'] comes of one matrix product a node, of the residuals y - P of all pairs of items.
+The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)): the residual depends on subject and item,
+and h on the item alone. The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all
+pairs of items.
 """
 
 from typing import NamedTuple
@@ -243,11 +244,12 @@ def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.A
 def each_item_covariances(
     state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
-    """The same, for tests of more items than a matrix of all can be inverted of.
+    """As `item_covariances`, for tests with too many items to invert a matrix of all parameters.
 
     Each item's own block of the observed information is inverted, and the error of the scale added, which all items
-    share (`item_errors`). Left out are other shared errors: the posterior of an ability hangs on all other items that
-    the subject answered, and their parameters are estimates too. An item without a maximum has NaN, and others do not.
+    share (`item_errors`). Other shared errors are left out: the posterior of an ability depends
+    on all items that the subject answered, whose parameters are estimates too. An item whose likelihood has no maximum
+    gets NaN, and the others keep their errors.
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(state.items) else dims + 1

@@ -21,8 +21,8 @@ from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, EVERYWHERE, ITEMS, SUB
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 
 STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
-STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
-AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
+STILL_FALLING = 0.8  # the step size falls once movements exceed this share of the one before, twice in a row
+AVERAGED_CHUNKS = 8  # whose mean is the result
 
 
 def fit_svi(

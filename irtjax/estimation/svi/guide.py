@@ -100,8 +100,8 @@ def item_moments(intercept: Normal, log_slope: Normal, pivots: Float[np.ndarray,
     """Location and standard deviation of slopes and difficulties (I,) in the guide of the 2PL.
 
     Slopes by their mean, and difficulties t - E c / E a, where the logit of mean slope and mean intercept is 0. The
-    mean of b itself is further from t by a factor of exp(v), v the variance of log a, most of which are its tails. Its
-    variance is exact, as c and a are independent and a is log-normal:
+    mean of b itself is further from t by a factor of exp(v), with v the variance of log a; most of that comes from its
+    tails. Its variance is exact, as c and a are independent and a is log-normal:
 
         Var b = E c² E a⁻² - (E c E a⁻¹)² = exp(v - 2 E log a) (m² (exp(v) - 1) + s² exp(v))
     """

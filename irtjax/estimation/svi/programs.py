@@ -82,7 +82,7 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         return {site: Normal(params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
 
     def advance(
-        state: SVIState, step_size: float, start: Start, responses: jax.Array, last: dict[str, Normal]
+        state: SVIState, step_size: float | jax.Array, start: Start, responses: jax.Array, last: dict[str, Normal]
     ) -> tuple[SVIState, Chunk]:
         """A chunk of steps.
 

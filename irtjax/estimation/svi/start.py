@@ -19,8 +19,8 @@ from irtjax.types import Scalar
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
-LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot goes to 0
-MOST_ITERATIONS = 100  # of the fit that is no more than a start
+LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot tends to 0
+MOST_ITERATIONS = 100  # of the MML fit that provides the start
 
 
 def starting_point(
