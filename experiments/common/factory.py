@@ -11,7 +11,7 @@ from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
 from irtjax.tasks import prepared
-from irtjax.tasks.task import TextFormat, sample_training
+from irtjax.tasks.task import ImageFormat, TextFormat, sample_training
 from irtjax.training import slots as pool_size
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.pool import Job
@@ -91,16 +91,16 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
 
 def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
     """The trainer of a stage: stages differ in patience and, in a mixed crowd, in the network."""
-    text = isinstance(task.format, TextFormat)
+    kind = task.format
     return Trainer(
         network=networks.build(network or settings.networks[0], task, settings.width),
         optimizer=ADAM,
         batch_size=settings.batch_size,
         patience=patience,
         max_epochs=settings.epochs,
-        buckets=task.format.buckets if text else (),
+        buckets=kind.buckets if isinstance(kind, TextFormat) else (),
         own_embeddings=settings.train_embeddings,
-        augment=None if text or not task.format.flips else flip_and_shift,
+        augment=flip_and_shift if isinstance(kind, ImageFormat) and kind.flips else None,
     )
 
 
