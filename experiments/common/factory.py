@@ -1,25 +1,19 @@
-"""From settings to what stages work with: the task, the trainer, the size of the pool."""
+"""From settings to what stages work with: the task, the recipe, the design of the crowd."""
 
 import contextlib
 from collections.abc import Iterator
 
-import jax
-import optax
 from tqdm import tqdm
 
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
+from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
-from irtjax.tasks.task import ImageFormat, TextFormat, sample_training
-from irtjax.training import slots as pool_size
-from irtjax.training.augmentation import flip_and_shift
-from irtjax.training.pool import Job
+from irtjax.tasks.task import TextFormat, sample_training
+from irtjax.training import recipe
+from irtjax.training.recipe import Recipe
 from irtjax.training.trainer import Trainer
-
-# One object for all: another would be a different static argument, and compile again. Networks have their own rates.
-ADAM = optax.adam(1.0)
-SLOTS = {("digits", "mlp"): 32}  # known, where measuring would take longer than training the crowd
 
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
@@ -89,28 +83,31 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         )
 
 
-def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
-    """The trainer of a stage: stages differ in patience and, in a mixed crowd, in the network."""
-    kind = task.format
-    return Trainer(
-        network=networks.build(network or settings.networks[0], task, settings.width),
-        optimizer=ADAM,
+def recipe_of(settings: Settings, patience: int | None = None) -> Recipe:
+    """How all stages train networks, patience aside; the network is the first one of a mixed crowd."""
+    return Recipe(
+        network=settings.networks[0],
+        width=settings.width,
+        learning_rate=settings.learning_rate,
         batch_size=settings.batch_size,
-        patience=patience,
         max_epochs=settings.epochs,
-        buckets=kind.buckets if isinstance(kind, TextFormat) else (),
-        own_embeddings=settings.train_embeddings,
-        augment=flip_and_shift if isinstance(kind, ImageFormat) and kind.flips else None,
+        patience=settings.patience if patience is None else patience,
+        steps_per_epoch=settings.steps_per_epoch,
+        train_embeddings=settings.train_embeddings,
     )
 
 
-def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
-    """Networks that train at once on a device: `--slots`, or the fastest number, known or measured once and kept."""
-    known = settings.slots or SLOTS.get((task.name, network))
-    if known:
-        return known
-    trainer = job.trainer
-    words = None if job.data.embeddings is None else job.data.embeddings.shape
-    shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
-    key = (network, settings.width, shapes, task.num_classes, words, trainer.batch_size, trainer.buckets)
-    return pool_size.remembered(job, (*key, trainer.own_embeddings, trainer.augment is not None, job.num_networks))
+def design_of(settings: Settings) -> CrowdDesign:
+    """How the members of the crowd differ."""
+    return CrowdDesign(
+        min_subset=settings.min_subset,
+        max_corruption=settings.max_corruption,
+        min_width=settings.min_width or None,
+        learning_rate_factor=settings.learning_rate_factor,
+        networks=settings.networks,
+    )
+
+
+def make_trainer(settings: Settings, task: tasks.Task, patience: int) -> Trainer:
+    """The trainer of the recipe with another patience."""
+    return recipe.make_trainer(recipe_of(settings, patience), task)

@@ -21,21 +21,21 @@ def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
 
 
 @contextlib.contextmanager
-def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress, int], None]]:
+def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress], None]]:
     """A bar of finished networks, which also shows how many are in training, and their validation accuracies.
 
-    Yields a function of a pool's progress and of the number of networks that earlier pools have finished.
+    Yields a function of the progress of a pool or a crowd.
     """
     with _bar(description, num_networks, "networks") as bar:
         bar.set_postfix_str("compiling")
         first = True
 
-        def on_progress(state: Progress, before: int = 0) -> None:
+        def on_progress(state: Progress) -> None:
             nonlocal first
             if first:
-                bar.initial = before + state.finished  # an interrupted run trained these; they took no time now
+                bar.initial = state.finished  # an interrupted run trained these; they took no time now
                 first = False
-            bar.n = before + state.finished
+            bar.n = state.finished
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
 

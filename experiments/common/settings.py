@@ -7,12 +7,13 @@ from typing import Any
 from absl import flags
 
 from experiments.common import app
-from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS
+from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of, library_settings
 from irtjax import InputError, networks, tasks
 from irtjax.estimation.svi.fit import PRIORS
 from irtjax.tasks.vectors import KINDS as VECTORS
 
 ABILITIES = ("ml", "map")
+_USUAL = library_settings("digits")
 STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
 
 
@@ -68,11 +69,11 @@ class Settings:
     )
     only: str = setting("", "numbers of the networks in --members to train, separated by commas", stages=["crowd"])
     network: str = setting(
-        "mlp",
+        _USUAL["network"],
         f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
         "curriculum use the first",
     )
-    width: int = setting(32, "hidden units (or channels) of a layer", low=1)
+    width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1)
     min_width: int = setting(
         0,
         "smallest width in the crowd, reached by masking units; 0 masks none",
@@ -80,8 +81,8 @@ class Settings:
         high="width",
         stages=["crowd"],
     )
-    batch_size: int = setting(32, "examples in a gradient step", low=1)
-    learning_rate: float = setting(5e-3, "learning rate of Adam", positive=True)
+    batch_size: int = setting(_USUAL["batch_size"], "examples in a gradient step", low=1)
+    learning_rate: float = setting(_USUAL["learning_rate"], "learning rate of Adam", positive=True)
     learning_rate_factor: float = setting(
         1.0,
         "learning rates in the crowd are log-uniform from rate / factor to rate × factor",
@@ -89,22 +90,26 @@ class Settings:
         high=1000,
         stages=["crowd"],
     )
-    epochs: int = setting(40, "largest number of epochs of a training", low=1)
+    epochs: int = setting(_USUAL["epochs"], "largest number of epochs of a training", low=1)
     patience: int = setting(
-        5,
+        _USUAL["patience"],
         "a training ends after this many epochs without a better validation accuracy",
         low=1,
         stages=["crowd", "filtering"],
     )
     steps_per_epoch: int = setting(
-        37,
+        _USUAL["steps_per_epoch"],
         "gradient steps between validations in crowd and filtering (a curriculum's epoch is a pass)",
         low=1,
         stages=["crowd", "filtering"],
     )
-    min_subset: int = setting(16, "smallest training subset in the crowd", low=1, stages=["crowd"])
+    min_subset: int = setting(_USUAL["min_subset"], "smallest training subset in the crowd", low=1, stages=["crowd"])
     max_corruption: float = setting(
-        0.8, "largest share of corrupted labels in the crowd, 0 to 1", low=0, high=1, stages=["crowd"]
+        _USUAL["max_corruption"],
+        "largest share of corrupted labels in the crowd, 0 to 1",
+        low=0,
+        high=1,
+        stages=["crowd"],
     )
     out_of_bag: bool = setting(
         False, "count answers of members to examples that they were trained on as missing", stages=["crowd"]
@@ -203,7 +208,7 @@ def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
     """Defines a flag for each of these settings; those that are not given leave the task's default."""
     flags.declare_key_flag("task")
     flags.declare_key_flag("data_dir")
-    defaults = {task: own.settings for task, own in TASK_DEFAULTS.items()} | NETWORK_DEFAULTS
+    defaults = {task: defaults_of(task) for task in TASK_DEFAULTS} | NETWORK_DEFAULTS
     for name, field in _FIELDS.items():
         if name in names:
             others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
@@ -223,7 +228,7 @@ def from_flags() -> Settings:
     given: dict[str, Any] = {
         name: flags.FLAGS[name].value for name in _FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
     }
-    defaults = TASK_DEFAULTS[task].settings
+    defaults = defaults_of(task)
     network = given.get("network", defaults.get("network", Settings.network)).split(",")[0]
     settings = Settings(**{"task": task, **defaults, **NETWORK_DEFAULTS.get(network, {}), **given})
     _check(settings)

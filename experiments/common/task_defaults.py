@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from irtjax.crowd.members import DESIGNS
+from irtjax.training.recipe import LEARNING_RATES, RECIPES
+
 
 class PublishedChange(NamedTuple):
     """Change of DDaCLAE against the fully supervised baseline, in percent (Lalor and Yu 2020; Lalor 2020, chapter 6).
@@ -24,7 +27,7 @@ class TaskDefaults:
     """One task.
 
     Attributes:
-        settings: values that differ from the defaults of `Settings`, which are those of `digits`.
+        settings: those of the experiments that differ from `digits`; the library has the others.
         published: what a study found on it, or None.
     """
 
@@ -32,59 +35,48 @@ class TaskDefaults:
     published: PublishedChange | None = None
 
 
-_TEXT = {
-    "num_models": 200,
-    "network": "lstm",
-    "width": 64,
-    "learning_rate": 1e-3,
-    "epochs": 15,
-    "patience": 3,
-    "steps_per_epoch": 200,
-    "min_subset": 50,
-    "filtering_seeds": 3,
-    "curriculum_seeds": 3,
-    "curriculum_patience": 3,
-}
+_FEWER_SEEDS = {"filtering_seeds": 3, "curriculum_seeds": 3, "curriculum_patience": 3}
 # The slower the networks of a task, the fewer there are.
 TASK_DEFAULTS = {
     "digits": TaskDefaults(),
-    "mnist": TaskDefaults(
-        settings={
-            "num_models": 256,
-            "batch_size": 64,
-            "learning_rate": 2e-3,
-            "epochs": 20,
-            "steps_per_epoch": 200,
-            "min_subset": 50,
-        },
-        published=PublishedChange(examples_used=-9.37, test_accuracy=-0.17),
-    ),
+    "mnist": TaskDefaults({"num_models": 256}, PublishedChange(examples_used=-9.37, test_accuracy=-0.17)),
     "cifar10": TaskDefaults(
-        settings={
-            "num_models": 64,
-            "network": "lenet",
-            "width": 8,
-            "batch_size": 64,
-            "learning_rate": 1e-3,
-            "epochs": 12,
-            "patience": 3,
-            "steps_per_epoch": 100,
-            "min_subset": 100,
-            "filtering_seeds": 2,
-            "curriculum_seeds": 2,
-            "curriculum_patience": 3,
-        },
-        published=PublishedChange(examples_used=-53.71, test_accuracy=0.66),
+        {"num_models": 64, "filtering_seeds": 2, "curriculum_seeds": 2, "curriculum_patience": 3},
+        PublishedChange(examples_used=-53.71, test_accuracy=0.66),
     ),
-    # with more than (C - 1) / C of the labels corrupted, members would learn to be wrong
     "sst2": TaskDefaults(
-        settings=_TEXT | {"max_corruption": 0.5},
-        published=PublishedChange(examples_used=-88.68, test_accuracy=0.45),
+        {"num_models": 200, **_FEWER_SEEDS}, PublishedChange(examples_used=-88.68, test_accuracy=0.45)
     ),
     "snli": TaskDefaults(
-        settings=_TEXT | {"max_corruption": 0.65, "num_models": 96, "filtering_seeds": 2, "curriculum_seeds": 2},
-        published=PublishedChange(examples_used=33.51, test_accuracy=-1.08),
+        {"num_models": 96, **_FEWER_SEEDS, "filtering_seeds": 2, "curriculum_seeds": 2},
+        PublishedChange(examples_used=33.51, test_accuracy=-1.08),
     ),
 }
-# What differs from those settings where this is the first network: at 1e-3, VGG-16 stays at chance.
-NETWORK_DEFAULTS: dict[str, dict[str, Any]] = {"vgg16": {"learning_rate": 2e-4}}
+# settings that are fields of the library's recipes
+_OF_RECIPE = {
+    "network": "network",
+    "width": "width",
+    "batch_size": "batch_size",
+    "learning_rate": "learning_rate",
+    "epochs": "max_epochs",
+    "patience": "patience",
+    "steps_per_epoch": "steps_per_epoch",
+}
+_OF_DESIGN = ("min_subset", "max_corruption")
+# What differs where this is the first network.
+NETWORK_DEFAULTS = {network: {"learning_rate": rate} for network, rate in LEARNING_RATES.items()}
+
+
+def library_settings(task: str) -> dict[str, Any]:
+    """How the library trains networks on a task and draws crowds for it, by the names of settings."""
+    recipe, design = RECIPES[task], DESIGNS[task]
+    return {name: getattr(recipe, field) for name, field in _OF_RECIPE.items()} | {
+        name: getattr(design, name) for name in _OF_DESIGN
+    }
+
+
+def defaults_of(task: str) -> dict[str, Any]:
+    """Every setting of a task that differs from the defaults of `Settings`, which are those of `digits`."""
+    usual = library_settings("digits")
+    own = {name: value for name, value in library_settings(task).items() if value != usual[name]}
+    return own | dict(TASK_DEFAULTS[task].settings)
