@@ -7,7 +7,6 @@ import pytest
 
 from irtjax.networks.hashing import mix, permute, random_bits
 
-
 MOST_PLACES = 1025
 
 
