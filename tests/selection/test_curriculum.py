@@ -46,6 +46,12 @@ TRAINER = Trainer(THRESHOLDS, STEPS, batch_size=4, patience=100, max_epochs=6)
 train = functools.partial(train_curriculum, TRAINER, KEYS)
 # the network stays as it is
 train_still = functools.partial(train, learning_rate=0.0)
+# epochs that programs of schedules have reported; one function for all of them, as another would be compiled for
+REPORTED: list[int] = []
+
+
+def report(epochs, best):
+    REPORTED.append(int(epochs.max()))
 
 
 def ladder(num_right, num_examples=SIZE):
@@ -172,14 +178,14 @@ def test_fewer_examples_than_a_minibatch():
 
 def test_a_schedule_selects_its_share_of_the_easiest():
     shares = linear_share(6, length=4, c0=0.25)
-    history = train_still(ladder(21), np.linspace(3, -3, 64), shares)
+    history = train_still(ladder(21), np.linspace(3, -3, 64), shares, on_epoch=report)
     np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
     assert np.isnan(history.ability).all()
 
 
 def test_a_schedule_below_one_minibatch_is_followed_too():
     shares = np.array([0.02, 0.02, 0.05, 0.02, 0.5, 1.0])
-    history = train_still(ladder(21), np.linspace(3, -3, 64), shares)
+    history = train_still(ladder(21), np.linspace(3, -3, 64), shares, on_epoch=report)
     np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
     np.testing.assert_array_equal(history.examples_used[0], [4, 4, 4, 4, 32, 64])  # one minibatch at the least
 
@@ -187,7 +193,9 @@ def test_a_schedule_below_one_minibatch_is_followed_too():
 def test_only_the_selected_examples_are_trained_on():
     # none is right before it was trained on; difficulty falls along the inputs, so the easiest are the last
     shares = np.array([0.25, 0.25, 0.5, 0.5, 0.5, 0.5])
-    history = train(one_parameter_each(np.zeros(64, bool)), np.linspace(3, -3, 64), shares, learning_rate=2.0)
+    history = train(
+        one_parameter_each(np.zeros(64, bool)), np.linspace(3, -3, 64), shares, learning_rate=2.0, on_epoch=report
+    )
     np.testing.assert_array_equal(history.examples_used[0], 64 * shares)
     np.testing.assert_allclose(history.test_accuracy[0], shares)
 
@@ -230,7 +238,8 @@ def test_rows_end_where_a_seed_stops_early(digits_runs):
 
 
 def test_progress_is_reported_from_within_the_program():
-    seen = []
-    train_still(ladder(21), np.zeros(64), full_share(6), on_epoch=lambda epochs, best: seen.append(int(epochs.max())))
     jax.effects_barrier()
-    assert sorted(seen) == [1, 2, 3, 4, 5, 6]
+    REPORTED.clear()
+    train_still(ladder(21), np.zeros(64), full_share(6), on_epoch=report)
+    jax.effects_barrier()
+    assert sorted(REPORTED) == [1, 2, 3, 4, 5, 6]

@@ -184,21 +184,26 @@ def test_little_data_are_asked_in_full():
     np.testing.assert_array_equal(history.ability, run(few, DIFFICULTY[:1000]).ability)
 
 
-def test_a_curriculum_without_the_probe_asks_all():
-    history = train_curriculum(TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability, learning_rate=1.0)
-    assert (history.items_asked == NUM_ITEMS).all()
-    np.testing.assert_allclose(history.ability, full_ability().ability, atol=1e-4)
-
-
 @pytest.mark.parametrize("rule", [up_to_ability, beyond_ability, Window(0.5)])
-def test_a_curriculum_with_the_probe_selects_what_all_answers_would(rule):
-    probed = train_curriculum(
-        TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], rule, learning_rate=1.0, probe_error=SHARE_ERROR
-    )
+def test_samples_select_what_all_answers_would(rule):
+    difficulty, full = jnp.asarray(DIFFICULTY), full_ability().ability
+    error = required_se(rule, difficulty, SHARE_ERROR, full)
+    found = asked(0.0, error=error)
+    assert (found.items_asked < NUM_ITEMS).all()
+    shares = jax.vmap(rule, (None, 0))(difficulty, found.ability).num_examples / NUM_ITEMS
+    share = rule(difficulty, full).num_examples / NUM_ITEMS
+    np.testing.assert_allclose(shares, np.full(NUM_SAMPLES, share), atol=4 * SHARE_ERROR)
+
+
+def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass():
+    run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
+    full = run(learning_rate=1.0)
+    probed = run(learning_rate=1.0, probe_error=SHARE_ERROR)
+    assert (full.items_asked == NUM_ITEMS).all()
+    np.testing.assert_allclose(full.ability, np.full((1, 3), full_ability().ability), atol=1e-4)
     assert (probed.items_asked < NUM_ITEMS).all()
     assert len(set(np.asarray(probed.ability[0]))) == 3  # a sample anew each epoch
-    full = rule(jnp.asarray(DIFFICULTY), full_ability().ability).num_examples / NUM_ITEMS
-    np.testing.assert_allclose(probed.share, np.full(probed.share.shape, full), atol=4 * SHARE_ERROR)
+    np.testing.assert_allclose(probed.share, full.share, atol=4 * SHARE_ERROR)
 
 
 def test_another_error_is_not_compiled_for():
