@@ -1,13 +1,13 @@
-r"""A crowd in a pool against the same networks trained one after the other: examples a second, and share of the peak.
+r"""A crowd in a pool against the same networks trained one after the other: examples per second, share of the peak.
 
   python -m benchmarks.crowd --task=sst2 --network=lstm --data_dir=DIR
   python -m benchmarks.crowd --task=mnist --network=lenet --width=16 --batch_size=64 --data_dir=DIR
 
-Prints, for crowds of 1 to 256 members, the pool that `irtjax.training.slots` chooses, how many training examples all
-members together see in a second, the ratio to the sequential loop (the same jitted program with one network at a time,
-free to use all cores), both timed in turns, and the useful operations of matrix products as a share of the machine's
-own rate.
-Expected duration on 2 CPU cores: two to five minutes a network.
+Prints, for crowds of 1 to 256 members, the size of the pool that `irtjax.training.pool_size` chooses, and how many
+training examples all members together see in a second. Beside them stand the ratio to the sequential loop (the same
+jitted program with one network at a time, free to use all cores; both are timed in turns), and the useful operations of
+matrix products as a share of the machine's own rate.
+Expected duration on 2 CPU cores: two to five minutes per network.
 """
 
 import dataclasses
@@ -21,18 +21,18 @@ from absl import flags
 from benchmarks import flops
 from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
-from irtjax.crowd.members import gold_of, plan_member, rows_of
+from irtjax.crowd.train import crowd_job
 from irtjax.tasks.task import PADDING
-from irtjax.training import slots as pool_size
+from irtjax.training import pool_size
 from irtjax.training.data import take, to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.pool import EMPTY, Job, begin, fill, train_slots
 from irtjax.training.trainer import Trainer
 
 _SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
-_STEPS = flags.DEFINE_integer("steps", 32, "gradient steps a measurement", lower_bound=1)
+_STEPS = flags.DEFINE_integer("steps", 32, "gradient steps in a measurement", lower_bound=1)
 _REPEATS = flags.DEFINE_integer("repeats", 5, "measurements, of which the median counts", lower_bound=1)
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def useful_operations(trainer: Trainer, job: Job) -> float:
@@ -52,14 +52,14 @@ def useful_operations(trainer: Trainer, job: Job) -> float:
 
 
 class Runner:
-    """A full pool that can be timed; one network at a time where the mesh has one device."""
+    """A full pool that can be timed."""
 
-    def __init__(self, job: Job):
-        self.job, pool = job, fill(job, begin(job))
+    def __init__(self, job: Job, slots: int):
+        self.job, pool = job, fill(job, begin(job, slots))
         self.live, self.plans, self.learners = pool.numbers != EMPTY, pool.plans, pool.learners
 
     def seconds(self, steps: int) -> float:
-        """Of so many steps of all networks in the pool."""
+        """How long so many steps of all networks in the pool take."""
         began = time.perf_counter()
         self.learners = train_slots(self.job, self.learners, self.plans, self.live, steps)
         jax.block_until_ready(self.learners)
@@ -71,18 +71,18 @@ def main() -> None:
     app.one_device_a_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
-    trainer = factory.make_trainer(chosen, task, chosen.patience)
+    recipe = factory.recipe_of(chosen)
     sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
     devices = default_mesh(max(sizes)).size
     members = choose_members(dataclasses.replace(chosen, num_models=max(2, *sizes)), task)
 
     def job_of(count):
         mesh = default_mesh(count)
-        rows = rows_of(members[:count])
-        return Job(trainer, plan_member, rows, gold_of(task), to_device(task, mesh), max(steps, 64), 1, mesh)
+        return crowd_job(task, members.choose(slice(count)), recipe, to_device(task, mesh), mesh)
 
-    alone = Runner(job_of(1))
+    alone = Runner(job_of(1), slots=1)
     alone.seconds(1)
+    trainer = alone.job.trainer
     operations = useful_operations(trainer, alone.job)
     device = jax.devices()[0]
     peak = flops.product_rate() * (1 if device.platform == "cpu" else devices)
@@ -90,11 +90,11 @@ def main() -> None:
         f"{chosen.task}, {chosen.networks[0]} of width {chosen.width}, batches of {trainer.batch_size}, on {devices} × "
         f"{device.device_kind}; {operations / 1e6:.1f} MFLOP of products a step, peak {peak / 1e9:.0f} GFLOP/s"
     )
-    print("members  slots a device  examples/s  × sequential  share of peak  sequential's share")
+    print("members  slots/device  examples/s  × sequential  share of peak  sequential's share")
     for size in sizes:
         job = job_of(size)
-        job = dataclasses.replace(job, slots=pool_size.measure(job)[0])
-        runner = Runner(job)
+        slots, _ = pool_size.measure(job)
+        runner = Runner(job, slots)
         runner.seconds(1)
         together, one = [], []
         for _ in range(_REPEATS.value):
@@ -103,7 +103,7 @@ def main() -> None:
         ratio = np.median(np.array(one) / np.array(together))
         rate = steps / np.median(together)
         print(
-            f"{size:7d}  {job.slots:14d}  {rate * trainer.batch_size:10,.0f}  {ratio:12.2f}  "
+            f"{size:7d}  {slots:12d}  {rate * trainer.batch_size:10,.0f}  {ratio:12.2f}  "
             f"{rate * operations / peak:13.1%}  {steps / np.median(one) * operations / peak:18.1%}",
             flush=True,
         )

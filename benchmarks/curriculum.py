@@ -32,7 +32,7 @@ _REPEATS = flags.DEFINE_integer("repeats", 3, "runs in each way; the fastest cou
 _SAMPLES = flags.DEFINE_integer(
     "samples", 10, "samples per epoch that are compared with answers to all items", lower_bound=2
 )
-settings.define_flags(without=settings.OF_CROWD | settings.OF_FILTERING | settings.OF_CURRICULUM - {"probe_error"})
+settings.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
 
 
 def plan_of(task, order, size, chosen) -> Plan:

@@ -1,4 +1,4 @@
-r"""What is it worth that a network which has stopped hands its slot to the next? A pool against groups that wait.
+r"""What is gained by giving the slot of a network that has stopped to the next one? A pool against groups that wait.
 
   python -m benchmarks.regrouping --task=digits --num_models=384 --slots=32
 
@@ -14,32 +14,33 @@ from absl import flags
 
 from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
-from irtjax.crowd.members import gold_of, plan_member, rows_of
+from irtjax.crowd.train import crowd_job
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
+from irtjax.training.pool_size import choose_slots
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
-def train(job: Job, regroup: bool) -> tuple[int, int]:
+def train(job: Job, slots: int, regroup: bool) -> tuple[int, int]:
     """Trains all networks; returns epochs of slots, and those of them in which a network was trained."""
-    pool, slots, used = begin(job), 0, 0
+    pool, total, used = begin(job, slots), 0, 0
     while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
         pool = fill(job, pool)
-        slots, used = slots + pool.numbers.size, used + int((pool.numbers != EMPTY).sum())
+        total, used = total + pool.numbers.size, used + int((pool.numbers != EMPTY).sum())
         pool = epoch(job, pool)
         pool = shrink(job, pool) if regroup else pool
-    return slots, used
+    return total, used
 
 
-def in_groups(job: Job) -> tuple[int, int]:
-    """The same, a full pool of networks at a time, none of which is replaced."""
-    size, total = job.slots * job.mesh.size, (0, 0)
+def in_groups(job: Job, slots: int) -> tuple[int, int]:
+    """The same in full pools, one after the other, in which no network is replaced."""
+    size, total = slots * job.mesh.size, (0, 0)
     for at in range(0, job.num_networks, size):
         rows = jax.tree.map(lambda column, at=at: column[at : at + size], job.rows)
-        counts = train(dataclasses.replace(job, rows=rows), regroup=False)
+        counts = train(dataclasses.replace(job, rows=rows), slots, regroup=False)
         total = total[0] + counts[0], total[1] + counts[1]
     return total
 
@@ -51,27 +52,22 @@ def main() -> None:
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     members = choose_members(chosen, task)
     mesh = default_mesh(chosen.num_models)
-    job = Job(
-        factory.make_trainer(chosen, task, chosen.patience),
-        plan_member,
-        rows_of(members),
-        gold_of(task),
-        to_device(task, mesh),
-        chosen.steps_per_epoch,
-        1,
-        mesh,
-    )
-    job = dataclasses.replace(job, slots=factory.pool_slots(chosen, task, job, chosen.networks[0]))
+    recipe = factory.recipe_of(chosen)
+    job = crowd_job(task, members, recipe, to_device(task, mesh), mesh)
+    slots = choose_slots(job, task, recipe, chosen.slots or None)
     seconds = {}
     for _ in range(1 + _REPEATS.value):  # the first compiles
-        for name, work in (("pool", lambda: train(job, regroup=True)), ("groups", lambda: in_groups(job))):
+        for name, work in (
+            ("pool", lambda: train(job, slots, regroup=True)),
+            ("groups", lambda: in_groups(job, slots)),
+        ):
             began = time.perf_counter()
-            slots, used = work()
+            total, used = work()
             seconds.setdefault(name, []).append(time.perf_counter() - began)
             if len(seconds[name]) == 1:
-                print(f"{name:6}  {slots:6d} epochs of slots, {used / slots:.1%} of them in use")
+                print(f"{name:6}  {total:6d} epochs of slots, {used / total:.1%} of them in use")
     fastest = {name: min(values[1:]) for name, values in seconds.items()}
-    print(f"the pool of {job.slots} slots a device is {fastest['groups'] / fastest['pool']:.2f} times as fast")
+    print(f"the pool of {slots} slots per device is {fastest['groups'] / fastest['pool']:.2f} times as fast")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@ r"""Trains an artificial crowd and lets it answer every example of a task.
 
   python -m experiments.crowd --task=digits --network=mlp,lenet --num_models=100 --output_dir=runs/crowd
 
-Writes `crowd/` in the run directory: `members.csv`, a row a member, and `responses_<split>.npz` and `.csv`, ready for
-`experiments.fit_irt`. The same command goes on where a killed one stopped, to the same last bit. docs/crowd.md tells
-durations and expected numbers.
+Writes `crowd/` in the run directory: `members.csv`, one row per member, and `responses_<split>.npz` and `.csv`, ready
+for `experiments.fit_irt`. The same command goes on where a killed one stopped, and ends with the same bits.
+docs/crowd.md has durations and expected numbers.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "least time from one checkpoint to the next",
     lower_bound=0,
 )
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def main() -> None:
@@ -31,7 +31,8 @@ def main() -> None:
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     factory.check_crowd(chosen, task)
-    crowd.check_members(chosen, task)
+    crowd.note_other_settings(chosen)
+    crowd.choose_members(chosen, task)  # refuses bad ones before anything is written
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
     def work(folder):

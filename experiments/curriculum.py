@@ -22,8 +22,7 @@ from absl import flags
 from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
-from experiments.reports import pipeline as report
-from experiments.reports import sections
+from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax.kernels.scoring import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
@@ -35,8 +34,8 @@ _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1)
-UNUSED = settings.OF_CROWD | settings.OF_FILTERING | {"curriculum_seeds"}  # --seeds takes its place here
-settings.define_flags(without=UNUSED)
+USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
+settings.define_flags(USED)
 
 
 def main() -> None:
@@ -49,7 +48,7 @@ def main() -> None:
     strategies = (BASELINE, *(name for name in strategies if name != BASELINE))
     items = training_items(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
-    used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
+    used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     if chosen.ability == "map":  # results depend on the population, which no flag holds
         used |= {"population_mean": population.mean, "population_sd": population.sd}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
@@ -67,8 +66,8 @@ def main() -> None:
     ]
     if isinstance(task.format, TextFormat):
         parts.append(sections.discrepancies(task, items))
-    parts.append(report.how_it_was_made(used | {"items": _ITEMS.value}, directory))
-    report.save(parts, directory)
+    parts.append(document.how_it_was_made(used | {"items": _ITEMS.value}, directory))
+    document.save(parts, directory)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import InputError, tasks
-from irtjax.crowd.members import in_every_subset
+from irtjax.crowd.plans import in_every_subset
 from irtjax.kernels.scoring import Population
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
@@ -69,11 +69,13 @@ def _check(chosen: settings.Settings, task: tasks.Task) -> None:
     Raises:
         InputError: names the flag.
     """
-    num_members, num_examples = crowd.check_members(chosen, task), len(task.train.labels)
+    crowd.note_other_settings(chosen)
+    members, num_examples = crowd.choose_members(chosen, task), len(task.train.labels)
+    num_members = len(members)
     if num_members < 4:
         raise InputError(f"--num_models={num_members}: expected at least 4, for two halves of at least two")
     if chosen.out_of_bag:
-        seen = in_every_subset(crowd.choose_members(chosen, task), num_examples)
+        seen = in_every_subset(members, num_examples)
         if seen.any():
             raise InputError(
                 f"--out_of_bag: every one of {num_members} networks would be trained on {task.train.ids[seen][0]}, and "

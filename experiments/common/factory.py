@@ -1,40 +1,55 @@
-"""From settings to what stages work with: the task, the trainer, the size of the pool."""
+"""From settings to what stages work with: the task, the recipe, the design of the crowd."""
 
-import jax
-import optax
+import contextlib
+from collections.abc import Iterator
+
 from tqdm import tqdm
 
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
+from irtjax.crowd import CrowdDesign
+from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
-from irtjax.training import slots as pool_size
-from irtjax.training.augmentation import flip_and_shift
-from irtjax.training.pool import Job
+from irtjax.training import recipe
+from irtjax.training.recipe import Recipe
 from irtjax.training.trainer import Trainer
-
-# One object: another would be a different static argument, and compiled for again. The rate is each network's own.
-ADAM = optax.adam(1.0)
-SLOTS = {("digits", "mlp"): 32}  # where measuring would take longer than the crowd
 
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     """The task with its data.
 
     Raises:
-        InputError: they are not there, or too few for the settings.
+        InputError: the data are not there, or too few for the settings.
     """
     names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
-    if "seed" not in tasks.UNUSED[settings.task]:
+    if "seed" not in tasks.TASKS[settings.task].unused:
         options["seed"] = settings.seed
-    with reading_bar() as on_progress:
+    with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
     check_network(settings, task)
     return task
+
+
+@contextlib.contextmanager
+def _saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
+    """Adds the command that prepares the task's data set where there is no readable copy of it."""
+    command = f"python -m experiments.prepare --task={settings.task}"
+    try:
+        yield
+    except prepared.NotPreparedError as error:
+        if settings.dataset:
+            raise
+        folder = "" if data_dir is None else f" --data_dir={data_dir}"
+        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
+    except prepared.OtherFormatError as error:
+        if settings.dataset:
+            raise
+        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
 
 
 def check_network(settings: Settings, task: tasks.Task) -> None:
@@ -59,7 +74,7 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         InputError: names the flag.
     """
     num_examples = len(task.train.labels)
-    most = num_examples - settings.out_of_bag  # a member that saw everything would have no answer left
+    most = num_examples - settings.out_of_bag  # a member trained on all examples would have no answer left
     if settings.min_subset > most:
         raise InputError(
             f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples"
@@ -68,28 +83,31 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         )
 
 
-def make_trainer(settings: Settings, task: tasks.Task, patience: int, network: str | None = None) -> Trainer:
-    """The trainer that all stages share, but for their patience and, in a mixed crowd, the network."""
-    text = isinstance(task.format, TextFormat)
-    return Trainer(
-        network=networks.build(network or settings.networks[0], task, settings.width),
-        optimizer=ADAM,
+def recipe_of(settings: Settings, patience: int | None = None) -> Recipe:
+    """The recipe that all stages share, but for their patience; in a mixed crowd, that of the first network."""
+    return Recipe(
+        network=settings.networks[0],
+        width=settings.width,
+        learning_rate=settings.learning_rate,
         batch_size=settings.batch_size,
-        patience=patience,
         max_epochs=settings.epochs,
-        buckets=task.format.buckets if text else (),
-        own_embeddings=settings.train_embeddings,
-        augment=None if text or not task.format.flips else flip_and_shift,
+        patience=settings.patience if patience is None else patience,
+        steps_per_epoch=settings.steps_per_epoch,
+        train_embeddings=settings.train_embeddings,
     )
 
 
-def pool_slots(settings: Settings, task: tasks.Task, job: Job, network: str) -> int:
-    """`--slots`, or what is fastest here: known, or measured once for this network and task, and remembered."""
-    known = settings.slots or SLOTS.get((task.name, network))
-    if known:
-        return known
-    trainer = job.trainer
-    words = None if job.data.embeddings is None else job.data.embeddings.shape
-    shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
-    key = (network, settings.width, shapes, task.num_classes, words, trainer.batch_size, trainer.buckets)
-    return pool_size.remembered(job, (*key, trainer.own_embeddings, trainer.augment is not None, job.num_networks))
+def design_of(settings: Settings) -> CrowdDesign:
+    """How the members of the crowd differ."""
+    return CrowdDesign(
+        min_subset=settings.min_subset,
+        max_corruption=settings.max_corruption,
+        min_width=settings.min_width or None,
+        learning_rate_factor=settings.learning_rate_factor,
+        networks=settings.networks,
+    )
+
+
+def make_trainer(settings: Settings, task: tasks.Task, patience: int) -> Trainer:
+    """The trainer of the recipe with another patience."""
+    return recipe.make_trainer(recipe_of(settings, patience), task)

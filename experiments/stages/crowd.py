@@ -1,32 +1,27 @@
 """The crowd stage: train an artificial crowd and save its graded answers."""
 
 import dataclasses
-import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from experiments.common.factory import make_trainer, pool_slots
+from experiments.common.app import naming
+from experiments.common.factory import design_of, recipe_of
 from experiments.common.progress import networks_bar
-from experiments.common.settings import AFTER_CROWD, Settings
-from irtjax import InputError, ResponseMatrix, networks, write_responses
-from irtjax.crowd.answers import Crowd, assemble, blank_answers, flush, train_members
-from irtjax.crowd.members import Members, gold_of, plan_member, read_members, rows_of, sample_members
+from experiments.common.settings import Settings, of_stage
+from irtjax import InputError, ResponseMatrix, write_responses
+from irtjax.crowd import Crowd, Members, read_members, sample_members, train_crowd
+from irtjax.crowd.train import CHECKPOINT_SECONDS, check_members, largest_subset
 from irtjax.responses.formats import read_responses
 from irtjax.responses.matrix import concatenate_items
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS, sample_training
-from irtjax.training.checkpoints import Checkpoints
-from irtjax.training.data import to_device
-from irtjax.training.devices import default_mesh
-from irtjax.training.pool import Job, Pool, progress
+from irtjax.tasks.task import SPLITS
 
-CHECKPOINT_SECONDS = 30.0
-# settings that only say what members are drawn, and how many train at once
+# settings that only say which members are drawn, and how many train at once
 DRAWN = {
     "seed",
     "num_models",
@@ -49,60 +44,27 @@ def choose_members(settings: Settings, task: Task) -> Members:
     Raises:
         InputError: the table asks for what the task or `--width` does not have, or lacks a member of `--only`.
     """
-    if settings.members:
-        return _read_members(settings, task)
-    return sample_members(
-        settings.num_models,
-        len(task.train.labels) - settings.out_of_bag,  # a member that saw everything would have no answer left
-        settings.seed,
-        min_subset=settings.min_subset,
-        max_corruption=settings.max_corruption,
-        learning_rate=settings.learning_rate,
-        learning_rate_factor=settings.learning_rate_factor,
-        width=settings.width,
-        min_width=settings.min_width or None,
-        networks=settings.networks,
-    )
-
-
-def _read_members(settings: Settings, task: Task) -> Members:
+    recipe, design = recipe_of(settings), design_of(settings)
+    if not settings.members:
+        largest = largest_subset(task, settings.out_of_bag)
+        return sample_members(settings.num_models, largest, settings.seed, recipe, design)
     members = read_members(settings.members)
-    for name, most, reason in (
-        ("subset_size", len(task.train.labels) - settings.out_of_bag, f"the training examples of {task.name}"),
-        ("width", settings.width, "--width"),
-    ):
-        values = getattr(members, name)
-        if values.max() > most:
-            row = values.argmax() + 2
-            raise InputError(
-                f"{settings.members}: row {row}: {name} {values.max()}, expected at most {most} ({reason})"
-            )
-    choices = networks.choices(task)
-    for row, network in enumerate(members.network, start=2):
-        if network not in choices:
-            raise InputError(
-                f"{settings.members}: row {row}: network {network} cannot read {task.name}, choose of "
-                f"{', '.join(choices)}"
-            )
+    with naming(settings.members):
+        check_members(members, task, recipe, settings.out_of_bag)
     if not settings.only:
         return members
     wanted = [int(number) for number in settings.only.split(",")]
     missing = sorted(set(wanted) - set(members.number))
     if missing:
         raise InputError(f"--only={settings.only}: {settings.members} has no model_{missing[0]:04d}")
-    return members[np.isin(members.number, wanted)]
+    return members.choose(np.isin(members.number, wanted))
 
 
-def check_members(settings: Settings, task: Task) -> int:
-    """How many members there will be; before anything is written, and with a note if they were made by other flags.
-
-    Raises:
-        InputError: see `choose_members`.
-    """
+def note_other_settings(settings: Settings) -> None:
+    """Prints a note if `--members` were trained with other flags."""
     others = other_settings(settings) if settings.members else []
     if others:
         tqdm.write(f"note: {settings.members} is of a crowd with {', '.join(others)}: its members become others")
-    return len(choose_members(settings, task).seed)
 
 
 def other_settings(settings: Settings) -> list[str]:
@@ -113,7 +75,7 @@ def other_settings(settings: Settings) -> list[str]:
     except (OSError, ValueError, TypeError):
         return []  # a table from elsewhere
     ours = dataclasses.asdict(settings)
-    names = [name for name in before if name in ours and name not in (*DRAWN, *AFTER_CROWD)]
+    names = [name for name in before if name == "task" or name in of_stage("crowd") - DRAWN]
     return [f"--{name}={before[name]} (now {ours[name]})" for name in names if before[name] != ours[name]]
 
 
@@ -123,81 +85,24 @@ def train(
     checkpoints: Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Crowd:
-    """Trains the crowd that the settings describe, one architecture after the other.
-
-    Args:
-        settings: of the run.
-        task: what it is trained on and answers.
-        checkpoints: a folder for the state at ends of epochs, to go on from; None keeps all in memory.
-        checkpoint_seconds: that are at least between two of them.
-    """
+    """Trains the crowd that the settings describe under a progress bar; checkpoints as in `train_crowd`."""
     members = choose_members(settings, task)
-    if checkpoints is not None:
-        checkpoints.mkdir(parents=True, exist_ok=True)
-    answers = blank_answers(task, len(members.seed), checkpoints)
-    mesh = default_mesh(len(members.seed))
-    monitor = None
-    if settings.stop_on == "train":
-        monitor = sample_training(task, min(len(task.validation.labels), len(task.train.labels)), settings.seed).train
-    data = to_device(task, mesh, monitor)
-    pools = []
-    with networks_bar("crowd", len(members.seed)) as on_progress:
-        for network in dict.fromkeys(members.network):
-            places = np.flatnonzero(members.network == network)
-            job = Job(
-                trainer=make_trainer(settings, task, settings.patience, network),
-                plan=plan_member,
-                rows=rows_of(members[places]),
-                shared=gold_of(task),
-                data=data,
-                steps_per_epoch=settings.steps_per_epoch,
-                slots=1,
-                mesh=mesh,
-            )
-            before = sum(done.size for done, _ in pools)
-
-            def report(pool, before=before):
-                on_progress(progress(pool), before)
-
-            work = functools.partial(
-                train_members, task=task, places=places, answers=answers, out_of_bag=settings.out_of_bag
-            )
-            choose = functools.partial(pool_slots, settings, task, job, network)
-            if checkpoints is None:
-                pool = work(dataclasses.replace(job, slots=choose()), on_epoch=report)
-            else:
-                with Checkpoints(checkpoints / network, checkpoint_seconds) as keeper:
-                    pool = _resumable(work, job, choose, report, answers, keeper)
-            pools.append((places, pool))
-    return assemble(task, members, answers, pools)
+    with networks_bar("crowd", len(members)) as on_progress:
+        return train_crowd(
+            task,
+            members,
+            seed=settings.seed,
+            recipe=recipe_of(settings),
+            out_of_bag=settings.out_of_bag,
+            stop_on=settings.stop_on,
+            slots=settings.slots or None,
+            checkpoints=checkpoints,
+            checkpoint_seconds=checkpoint_seconds,
+            on_progress=on_progress,
+        )
 
 
-def _resumable(
-    work: Callable[..., Pool],
-    job: Job,
-    choose: Callable[[], int],
-    report: Callable[[Pool], None],
-    answers: dict[str, np.ndarray],
-    keeper: Checkpoints,
-) -> Pool:
-    """The work, from the last checkpoint on; answers are on the disk before the checkpoint that does without them."""
-    job = keeper.choose_slots(job, choose)
-
-    def save(pool):
-        flush(answers)
-        keeper.save(pool)
-
-    def on_epoch(pool):
-        report(pool)
-        if keeper.due:
-            save(pool)
-
-    pool = work(job, pool=keeper.restore(job), on_epoch=on_epoch)
-    save(pool)  # that this architecture is done, for a kill while another is trained
-    return pool
-
-
-def run(settings: Settings, task: Task, folder: Path, **options) -> None:
+def run(settings: Settings, task: Task, folder: Path, **options: Any) -> None:
     """Writes `members.csv`, and `responses_<split>` as NPZ and, if it is not too large, CSV; options of `train`."""
     crowd = train(settings, task, **options)
     write_csv(crowd.members, folder / "members.csv")

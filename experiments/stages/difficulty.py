@@ -11,8 +11,8 @@ import irtjax
 from experiments.common.progress import fit_bar
 from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
+from irtjax.estimation.reliability import split_half
 from irtjax.estimation.svi.fit import PRIORS
-from irtjax.responses.matrix import MISSING
 
 MAX_STEPS = 4000
 
@@ -31,33 +31,17 @@ def fit(responses: ResponseMatrix, priors: str, seed: int, description: str) -> 
         )
 
 
-def halves(responses: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
-    """Subjects at even and at odd positions: two disjoint crowds, each a random sample as members are drawn alike."""
-    even, odd = (
-        ResponseMatrix(responses.values[at::2], responses.subject_ids[at::2], responses.item_ids) for at in (0, 1)
-    )
-    return even, odd
-
-
-def common_items(halves: tuple[ResponseMatrix, ResponseMatrix]) -> list[ResponseMatrix]:
-    """The items that subjects of both halves have answered: out of bag, some may have none in one of them."""
-    both = np.logical_and(*((half.values != MISSING).any(axis=0) for half in halves))
-    return [ResponseMatrix(half.values[:, both], half.subject_ids, half.item_ids[both]) for half in halves]
-
-
 def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
-    """Writes a folder of result files a kind of priors, and `reliability.json`."""
+    """Writes one folder of result files per kind of priors, and `reliability.json`."""
     fits = {}
     for priors in PRIORS:
         fits[priors] = fit(responses, priors, settings.seed, priors)
         irtjax.write_fit(fits[priors], folder / priors)
-    by_half = [
-        fit(half, settings.priors, settings.seed, f"half {number}").difficulty
-        for number, half in enumerate(common_items(halves(responses)), start=1)
-    ]
+    names = iter(("half 1", "half 2"))
+    halves = split_half(responses, lambda half: fit(half, settings.priors, settings.seed, next(names)))
     reliability = {
-        "split_half_spearman": float(spearmanr(*by_half).statistic),
-        "subjects_per_half": responses.num_subjects // 2,
+        "split_half_spearman": halves.spearman,
+        "subjects_per_half": halves.subjects_per_half,
         "priors": settings.priors,
         "vague_against_hierarchical_spearman": float(
             spearmanr(fits["vague"].difficulty, fits["hierarchical"].difficulty).statistic

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from sklearn.metrics import roc_auc_score
@@ -12,11 +13,11 @@ from irtjax.storage.files import write_csv
 from irtjax.tasks import Task, flip_labels
 
 
-def run(settings: Settings, task: Task, folder: Path, **options) -> None:
-    """Writes `mislabelled.csv`, a row a training item, hardest first, and `detection.json`.
+def run(settings: Settings, task: Task, folder: Path, **options: Any) -> None:
+    """Writes `mislabelled.csv`, one row per training item, hardest first, and `detection.json`.
 
-    Everything downstream of the flip takes the wrong labels for gold: members train on them and their answers are
-    graded against them. Options are those of `crowd.train`.
+    Everything after the flip takes the wrong labels for gold: members train on them, and their answers are graded
+    against them. The options are those of `crowd.train`.
     """
     wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)
     responses = crowd.train(settings, wrong, **options).responses["train"]

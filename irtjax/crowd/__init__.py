@@ -1,1 +1,15 @@
 """Artificial crowds: networks whose graded answers stand in for those of people."""
+
+from irtjax.crowd.answers import Crowd
+from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
+from irtjax.crowd.train import train_crowd
+
+__all__ = [
+    "Crowd",
+    "CrowdDesign",
+    "Members",
+    "default_design",
+    "read_members",
+    "sample_members",
+    "train_crowd",
+]

@@ -1,36 +1,43 @@
-"""Artificial crowds: networks of widely spread ability, whose graded answers stand in for those of people."""
+"""The graded answers of a crowd, kept in memory or in files that outlive a kill."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 
-from irtjax.crowd.members import Members, in_subset
+from irtjax.crowd.members import Members
+from irtjax.crowd.plans import in_subset
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
 from irtjax.storage.files import whole_file
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
-from irtjax.training.pool import Job, Pool, begin, classify_all, train_all
+from irtjax.types import Int
+
+Answers = dict[str, np.ndarray]  # a matrix (J, N) int8 for each split
 
 
 class Crowd(NamedTuple):
-    """A trained crowd: its members as a table, and their graded answers to every item of each split."""
+    """A trained crowd.
+
+    Attributes:
+        members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
+            best of them, and the share of the examples of each split that it answers correctly.
+        responses: their graded answers to the items of each split: train, validation and test.
+    """
 
     members: pd.DataFrame
     responses: dict[str, ResponseMatrix]
 
 
-def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> dict[str, np.ndarray]:
-    """A matrix (J, N) int8 of missing answers a split; in `folder`, files of what an interrupted run left there.
+def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> Answers:
+    """A matrix (J, N) int8 of missing answers for each split; in `folder`, files with what an interrupted run left.
 
     Raises:
-        InputError: what it left is damaged, of another shape, or in part gone.
+        InputError: what it left is damaged, of another shape, or gone in part.
     """
-    answers = {}
+    answers: Answers = {}
     # checkpoints do without the answers of members that have finished
     begun = folder is not None and any(folder.glob("*/*"))
     for name in SPLITS:
@@ -43,7 +50,7 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> d
             with whole_file(path) as partial:
                 np.lib.format.open_memmap(partial, mode="w+", dtype=np.int8, shape=shape)[:] = MISSING
         try:
-            found = np.load(path, mmap_mode="r", allow_pickle=False)  # to write, a file that is too short would grow
+            found = np.load(path, mmap_mode="r", allow_pickle=False)  # opened to write, a short file would grow
         except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{path}: answers of a crowd in training are gone or damaged: remove {folder}") from error
         if found.shape != shape:
@@ -52,59 +59,36 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> d
     return answers
 
 
-def flush(answers: dict[str, np.ndarray]) -> None:
-    """Answers that are kept in files, to the disk."""
+def flush(answers: Answers) -> None:
+    """Writes answers that are kept in files to the disk."""
     for matrix in answers.values():
         if isinstance(matrix, np.memmap):
             matrix.flush()
 
 
-def train_members(
-    job: Job,
-    task: Task,
-    places: np.ndarray,
-    answers: dict[str, np.ndarray],
-    *,
-    out_of_bag: bool = False,
-    pool: Pool | None = None,
-    on_epoch: Callable[[Pool], None] | None = None,
-) -> Pool:
-    """Trains members of one architecture; each answers every item with the parameters of its best epoch.
+def graded(
+    task: Task, split: str, classes: Int[np.ndarray, "J N"], unseen_by: Members | None = None
+) -> Int[np.ndarray, "J N"]:
+    """Predicted classes graded against the gold labels of a split: 1 right, 0 wrong, -1 missing.
 
     Args:
-        job: with `rows_of` the members, `gold_of` the task and `plan_member`.
-        task: what they answer.
-        places: (J,) rows of `answers` that are theirs.
-        answers: from `blank_answers`; filled in.
-        out_of_bag: leave a member's answers to the examples that it was trained on missing: they tell what it
-            remembers, not what it is able to.
-        pool: to go on from; None to begin.
-        on_epoch: see `pool.train_all`.
+        task: what was answered.
+        split: its name.
+        classes: predicted by J members.
+        unseen_by: the J members, to leave out their answers to examples that they were trained on: those tell what a
+            member remembers, not what it is able to do. None to grade all answers.
     """
-
-    def on_finished(numbers: np.ndarray, parameters: Any) -> None:
-        for name in SPLITS:
-            labels = task.split(name).labels
-            graded = grade(classify_all(job, parameters, getattr(job.data, name)), labels)
-            if out_of_bag and name == "train":
-                for row, number in zip(graded, numbers, strict=True):
-                    seen = in_subset(jax.tree.map(lambda column, at=number: column[at], job.rows), labels.size)
-                    row[np.asarray(seen)] = MISSING
-            answers[name][places[numbers]] = graded
-
-    return train_all(job, begin(job) if pool is None else pool, on_finished, on_epoch)
+    answers = grade(classes, task.split(split).labels)
+    if unseen_by is not None and split == "train":
+        answers[in_subset(unseen_by, answers.shape[1])] = MISSING
+    return answers
 
 
-def assemble(
-    task: Task, members: Members, answers: dict[str, np.ndarray], pools: Sequence[tuple[np.ndarray, Pool]]
-) -> Crowd:
-    """The crowd of answers and (places, pool) pairs, one an architecture; accuracies are over the answers it gave."""
+def assemble(task: Task, members: Members, answers: Answers, epochs: np.ndarray, best_epochs: np.ndarray) -> Crowd:
+    """The crowd of its members' answers and epochs (J,); accuracies are over the answers that are not missing."""
     subjects = members.subject_ids
     responses = {name: ResponseMatrix(answers[name], subjects, task.split(name).ids) for name in SPLITS}
-    epochs, best_epochs = np.zeros((2, subjects.size), np.int32)
-    for places, pool in pools:
-        epochs[places], best_epochs[places] = pool.epochs, pool.best_epochs
-    columns = members._asdict()
+    columns = members.columns
     del columns["number"]
     accuracies = {f"accuracy_{name}": percent_correct(matrix.values, axis=1) for name, matrix in responses.items()}
     table = {"subject_id": subjects, **columns, "epochs": epochs, "best_epoch": best_epochs, **accuracies}

@@ -1,12 +1,20 @@
 """Data filtering: which training examples to keep, by item difficulty (Lalor, Wu and Yu 2019, section 4)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.tasks import Task
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import Finished, Job, Pool, Progress, begin, progress, train_all
+from irtjax.training.pool_size import choose_slots
+from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.training.trainer import Plan
+from irtjax.types import AnyArray, Float, Int
 
 STRATEGIES = ("AVI", "AVO", "UB", "LB", "PCUB", "PCLB", "random")
 
@@ -82,13 +90,85 @@ class SubsetRow(NamedTuple):
         width: hidden units that are not masked.
     """
 
-    seed: jax.Array
-    order: jax.Array
-    size: jax.Array
-    learning_rate: jax.Array
-    width: jax.Array
+    seed: AnyArray
+    order: AnyArray
+    size: AnyArray
+    learning_rate: AnyArray
+    width: AnyArray
 
 
-def plan_subset(row: SubsetRow, labels: jax.Array) -> Plan:
+def plan_subset(row: SubsetRow, labels: AnyArray) -> Plan:
     """A network trained on the first `size` examples of its order, with gold labels (N,)."""
     return Plan(jax.random.key(row.seed), row.order, row.size, labels, row.learning_rate, row.width)
+
+
+class TrainedOnSubsets(NamedTuple):
+    """What became of G networks.
+
+    Attributes:
+        epochs: that each was trained for.
+        validation_accuracy: of its best epoch.
+        test_accuracy: likewise.
+    """
+
+    epochs: Int[np.ndarray, " G"]
+    validation_accuracy: Float[np.ndarray, " G"]
+    test_accuracy: Float[np.ndarray, " G"]
+
+
+def train_on_subsets(
+    task: Task,
+    recipe: Recipe,
+    orders: Int[AnyArray, "G N"],
+    sizes: Int[AnyArray, " G"],
+    seeds: Int[AnyArray, " G"],
+    *,
+    slots: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TrainedOnSubsets:
+    """Trains G networks by one recipe, each on some of the training examples, and tests them.
+
+    They train side by side, as many at once as is fastest.
+
+    Args:
+        task: what they are trained on.
+        recipe: how.
+        orders: indices of all N training examples, such as those from `ranking`.
+        sizes: network g is trained on the first `sizes[g]` examples of `orders[g]`.
+        seeds: of initial weights and minibatches. Networks of equal seeds start from equal weights, so that strategies
+            can be compared pair by pair.
+        slots: networks that train at once on a device; None for what is fastest, by a measurement that is kept in the
+            cache.
+        on_progress: called after each epoch.
+
+    Raises:
+        InputError: a recipe that the task does not allow.
+    """
+    count = len(sizes)
+    mesh = default_mesh(count)
+    job = Job(
+        trainer=make_trainer(recipe, task),
+        plan=plan_subset,
+        rows=SubsetRow(
+            seed=np.asarray(seeds, np.uint32),
+            order=np.asarray(orders, np.int32),
+            size=np.asarray(sizes, np.int32),
+            learning_rate=np.full(count, recipe.learning_rate, np.float32),
+            width=np.full(count, recipe.width, np.int32),
+        ),
+        shared=task.train.labels,
+        data=to_device(task, mesh),
+        steps_per_epoch=recipe.steps_per_epoch,
+        mesh=mesh,
+    )
+    classes = np.empty((count, len(task.test.labels)), np.int32)
+
+    def on_finished(finished: Finished) -> None:
+        classes[finished.numbers] = finished.classify(job.data.test)
+
+    def on_epoch(pool: Pool) -> None:
+        if on_progress is not None:
+            on_progress(progress(pool))
+
+    pool = train_all(job, begin(job, choose_slots(job, task, recipe, slots)), on_finished, on_epoch)
+    return TrainedOnSubsets(pool.epochs, pool.best_accuracies, (classes == task.test.labels).mean(axis=1))

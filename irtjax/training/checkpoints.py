@@ -1,6 +1,5 @@
-"""Pools on disk, by Orbax: a run that is killed goes on from the end of an epoch, to the same last bit."""
+"""Pools on disk, by Orbax: a run that is killed goes on from the end of an epoch, and ends with the same bits."""
 
-import dataclasses
 import hashlib
 import json
 import time
@@ -14,21 +13,21 @@ import orbax.checkpoint as ocp
 
 from irtjax.errors import InputError
 from irtjax.storage.files import whole_file
-from irtjax.training.pool import Job, Pool, resume, storable
+from irtjax.training.pool import Finished, Job, Pool, begin, resume, storable, train_all
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
-PAUSE = 10  # between checkpoints, at least so many times what the last one took
+PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took
 
 
 class Checkpoints:
     """The last checkpoints of one pool in a folder; a context manager.
 
-    Plans are not stored: they follow from the rows of the job. Neither are tree structures: leaves are numbered, and
-    put back into the structure that the job gives.
+    Plans are not stored, because they follow from the rows of the job. Neither are tree structures: leaves are numbered
+    and put back into the structure that follows from the job.
 
     Args:
-        folder: for the checkpoints; made where missing.
-        seconds: after which the next one is due.
+        folder: for the checkpoints; made if it is missing.
+        seconds: least time from one checkpoint to the next.
     """
 
     def __init__(self, folder: Path, seconds: float):
@@ -40,7 +39,7 @@ class Checkpoints:
     def __enter__(self) -> "Checkpoints":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._manager.close()
 
     @property
@@ -48,8 +47,8 @@ class Checkpoints:
         """Whether the last checkpoint is old enough for another."""
         return time.monotonic() - self._saved >= max(self._seconds, PAUSE * self._duration)
 
-    def choose_slots(self, job: Job, choose: Callable[[], int]) -> Job:
-        """The job with the size of pool that the checkpoints are of, chosen now if there are none yet.
+    def choose_slots(self, job: Job, choose: Callable[[], int]) -> int:
+        """The number of slots on a device that the checkpoints are of, chosen now if there are none yet.
 
         Raises:
             InputError: the checkpoints are of other networks, examples or devices, or damaged.
@@ -66,19 +65,17 @@ class Checkpoints:
                     f"{self._folder} holds a crowd in training with other members, data or number of devices: "
                     "go on with those, or remove it"
                 )
-            return dataclasses.replace(job, slots=slots)
-        job = dataclasses.replace(job, slots=choose())
+            return slots
+        slots = choose()
         with whole_file(path) as partial:
-            partial.write_text(json.dumps({"slots": job.slots, "signature": signature}) + "\n")
-        return job
+            partial.write_text(json.dumps({"slots": slots, "signature": signature}) + "\n")
+        return slots
 
     def save(self, pool: Pool) -> None:
         """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole."""
         began = time.monotonic()
         state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
-        state |= {
-            f"learner_{at:04d}": np.asarray(storable(leaf)) for at, leaf in enumerate(jax.tree.leaves(pool.learners))
-        }
+        state |= {f"learner_{at:04d}": storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))}
         if pool.done:
             numbers, parameters = zip(*pool.done, strict=True)
             state["done"] = np.array(numbers)
@@ -90,8 +87,12 @@ class Checkpoints:
         self._saved = time.monotonic()
         self._duration = self._saved - began
 
-    def restore(self, job: Job) -> Pool | None:
-        """The pool as it was last saved, on the job's devices; None where none was.
+    def restore(self, job: Job, slots: int) -> Pool | None:
+        """The pool as it was last saved, on the job's devices; None if none was saved.
+
+        Args:
+            job: what the pool works on.
+            slots: from `choose_slots`.
 
         Raises:
             InputError: it is damaged.
@@ -101,18 +102,61 @@ class Checkpoints:
             return None
         try:
             state = self._manager.restore(step, args=ocp.args.StandardRestore())
-            tables = {name: np.asarray(state[name]) for name in TABLES}
+            tables: dict[str, Any] = {name: np.asarray(state[name]) for name in TABLES}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self._damaged(error) from error
         numbers = np.asarray(state.get("done", np.zeros(0, int)))
         stacked = _leaves(state, "done_")
-        done = tuple((int(number), [leaf[at] for leaf in stacked]) for at, number in enumerate(numbers))
+        done = [(int(number), [leaf[at] for leaf in stacked]) for at, number in enumerate(numbers)]
         tables["waiting"] = int(tables["waiting"])
-        return resume(job, tables, _leaves(state, "learner_"), done)
+        return resume(job, slots, tables, _leaves(state, "learner_"), done)
 
     def _damaged(self, error: Exception) -> InputError:
         reason = " ".join(str(error).split())[:200]
         return InputError(f"{self._folder}: a damaged checkpoint ({reason}): remove {self._folder.parent}")
+
+
+def train_with_checkpoints(
+    job: Job,
+    choose_slots: Callable[[], int],
+    on_finished: Callable[[Finished], None],
+    on_epoch: Callable[[Pool], None],
+    *,
+    folder: Path,
+    seconds: float,
+    before_saving: Callable[[], None],
+) -> Pool:
+    """`train_all`, from the last checkpoint in a folder on; the end is a checkpoint, too.
+
+    Args:
+        job: what to do.
+        choose_slots: the number of slots on a device; called if there is no checkpoint.
+        on_finished: see `train_all`.
+        on_epoch: likewise.
+        folder: of the checkpoints.
+        seconds: least time from one checkpoint to the next.
+        before_saving: called before each checkpoint, for what must be on the disk by then: a checkpoint does without
+            networks that `on_finished` was called with.
+
+    Raises:
+        InputError: the checkpoints are of another job, or damaged.
+    """
+    with Checkpoints(folder, seconds) as checkpoints:
+        slots = checkpoints.choose_slots(job, choose_slots)
+
+        def save(pool: Pool) -> None:
+            before_saving()
+            checkpoints.save(pool)
+
+        def report_and_save(pool: Pool) -> None:
+            on_epoch(pool)
+            if checkpoints.due:
+                save(pool)
+
+        pool = checkpoints.restore(job, slots)
+        pool = train_all(job, begin(job, slots) if pool is None else pool, on_finished, report_and_save)
+        save(pool)  # so that a kill later, while another job is done, finds this one done
+        return pool
 
 
 def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
@@ -120,7 +164,7 @@ def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
 
 
 def _signature(job: Job) -> str:
-    """A digest of what a pool's state is the state of: members, labels, shapes of the data, devices."""
+    """A digest of what the state of a pool belongs to: members, labels, shapes of the data, devices."""
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves((job.rows, job.shared)):
         digest.update(np.ascontiguousarray(leaf).tobytes())

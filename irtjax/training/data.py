@@ -10,6 +10,7 @@ import numpy as np
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import bucket_of
 from irtjax.training.sparse_embeddings import split as split_embeddings
+from irtjax.types import AnyArray
 
 ANSWER_BLOCK = 128  # examples answered at once: more would not fit a processor's cache, fewer would not fill it
 
@@ -27,8 +28,8 @@ class EvaluationSplit(NamedTuple):
     """
 
     buckets: tuple[Any, ...]
-    position: jax.Array
-    labels: jax.Array
+    position: AnyArray
+    labels: AnyArray
 
 
 class Data(NamedTuple):
@@ -43,8 +44,8 @@ class Data(NamedTuple):
     """
 
     inputs: Any
-    bucket: jax.Array | None
-    embeddings: jax.Array | None
+    bucket: AnyArray | None
+    embeddings: AnyArray | None
     train: EvaluationSplit
     validation: EvaluationSplit
     test: EvaluationSplit

@@ -1,34 +1,36 @@
-"""Any number of networks through a pool of slots: a slot whose network has stopped takes the next that waits.
+"""Any number of networks through a pool of slots: when a network stops, its slot goes to the next one that waits.
 
-A crowd is as large as its user likes, a device is not. So a few networks train at once, an epoch of all of them at a
-time; between epochs those that have stopped give their slots to others, and towards the end, when none waits any more,
-the ones left close ranks. Memory is bounded by the number of slots, and hardly a step is wasted on a network that has
-stopped. Slots are spread evenly over the devices of a mesh; no device waits for another within an epoch.
+A crowd is as large as its user likes, but a device is not. So a few networks train at a time, one epoch of all of them
+after the other. Between epochs, networks that have stopped give their slots to others. Towards the end, when no network
+waits any more, the pool shrinks to the networks that are left. Memory is bounded by the number of slots, and few steps
+are wasted on networks that have stopped. Slots are spread evenly over the devices of a mesh; no device waits for
+another within an epoch.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.networks import Network, Parameters
 from irtjax.training.data import Data, EvaluationSplit, classify
 from irtjax.training.devices import on_devices
 from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
 
 EMPTY = -1  # in place of a network's number
-LADDER = 4  # the pool shrinks by this factor when no more than that share of it is in use
+SHRINK_FACTOR = 4  # the pool shrinks by this factor when the networks left fit into that part of it
 
 
 class Progress(NamedTuple):
-    """Where a pool stands.
+    """Where a pool, or a crowd that is trained in several pools, stands.
 
     Attributes:
         finished, training, waiting: numbers of networks.
-        accuracies: (J,) best validation accuracies so far, NaN before a network's first.
+        accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
     """
 
     finished: int
@@ -38,24 +40,26 @@ class Progress(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The state between two epochs: with what made it, all that is needed to go on.
+    """The state between two epochs: together with its job, all that is needed to go on.
 
     Attributes:
-        numbers: (slots,) which network is in a slot, or `EMPTY`.
-        plans, learners: theirs, with a leading axis of slots; None before the first are made.
-        waiting: number of the first network that has not started; those from it on wait.
-        done: (number, parameters of the best epoch) of networks that have stopped and have not been handed over yet.
+        numbers: (slots on all devices,) which network is in a slot, or `EMPTY`.
+        plans, learners: those of the networks, with a leading axis of slots; meaningless in empty slots.
+        waiting: number of the first network that has not started; it and all after it wait.
+        done: (number, parameters of the best epoch) of networks that have stopped and have not been handed on yet.
         epochs, best_epochs, best_accuracies: (J,) of all networks so far.
+        answer_batch: how many networks answer at once when they have stopped.
     """
 
     numbers: np.ndarray
-    plans: Plan | None
-    learners: Learner | None
+    plans: Plan
+    learners: Learner
     waiting: int
-    done: tuple[tuple[int, Any], ...]
+    done: tuple[tuple[int, Parameters], ...]
     epochs: np.ndarray
     best_epochs: np.ndarray
     best_accuracies: np.ndarray
+    answer_batch: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,13 +68,13 @@ class Job:
 
     Attributes:
         trainer: how networks are trained.
-        plan: (row, shared) -> Plan of one network; the same function for equal work, as programs are compiled for it.
+        plan: (row, shared) -> Plan of one network. Programs are compiled for this function: equal work should give the
+            same one.
         rows: what networks differ in; NumPy arrays with a leading axis of J.
         shared: arrays that all plans have in common.
         data: the task, on all devices of the mesh.
         steps_per_epoch: minibatches between two looks at the validation accuracy. The same number for every network,
             whatever the size of its training set, so that no network waits for another.
-        slots: networks on a device at once; see `pool_size`.
         mesh: devices in a row.
     """
 
@@ -80,7 +84,6 @@ class Job:
     shared: Any
     data: Data
     steps_per_epoch: int
-    slots: int
     mesh: jax.sharding.Mesh
 
     @property
@@ -88,34 +91,58 @@ class Job:
         """J."""
         return len(jax.tree.leaves(self.rows)[0])
 
-    @property
-    def together(self) -> int:
-        """Networks that answer together once they have stopped."""
-        return self.mesh.size * max(1, self.slots // LADDER)
-
 
 # The programs, each on every device's own slots.
 @functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _fill(trainer, make_plan, mesh, slots, fresh, rows, shared, embeddings):
+def _fill(
+    trainer: Trainer,
+    make_plan: Callable[[Any, Any], Plan],
+    mesh: jax.sharding.Mesh,
+    slots: tuple[Plan, Learner],
+    fresh: jax.Array,
+    rows: Any,
+    shared: Any,
+    embeddings: jax.Array | None,
+) -> tuple[Plan, Learner]:
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
 
     def fill(slots, fresh, rows, shared, embeddings):
-        def one(slot):
+        def fill_one(slot):
             old, fresh, row = slot
+            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, embeddings), lambda: old)
 
-            def begin():
-                plan = make_plan(row, shared)
-                return plan, start(trainer, plan, embeddings)
-
-            return begin() if old is None else jax.lax.cond(fresh, begin, lambda: old)
-
-        return jax.lax.map(one, (slots, fresh, rows))
+        return jax.lax.map(fill_one, (slots, fresh, rows))
 
     return on_devices(fill, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, embeddings)
 
 
+def _begin_one(
+    trainer: Trainer, make_plan: Callable[[Any, Any], Plan], row: Any, shared: Any, embeddings: jax.Array | None
+) -> tuple[Plan, Learner]:
+    plan = make_plan(row, shared)
+    return plan, start(trainer, plan, embeddings)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _plans(make_plan: Callable[[Any, Any], Plan], mesh: jax.sharding.Mesh, rows: Any, shared: Any) -> Plan:
+    """The plans of some networks, one after the other."""
+
+    def plan_all(rows, shared):
+        return jax.lax.map(lambda row: make_plan(row, shared), rows)
+
+    return on_devices(plan_all, mesh, (True, False))(rows, shared)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
-def _train(trainer, mesh, learners, plans, live, data, num_steps):
+def _train(
+    trainer: Trainer,
+    mesh: jax.sharding.Mesh,
+    learners: Learner,
+    plans: Plan,
+    live: jax.Array,
+    data: Data,
+    num_steps: int,
+) -> Learner:
     def train(learners, plans, live, data, num_steps):
         new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
         return jax.vmap(tree_where)(live, new, learners)
@@ -124,7 +151,9 @@ def _train(trainer, mesh, learners, plans, live, data, num_steps):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
-def _validate(trainer, mesh, learners, live, data):
+def _validate(
+    trainer: Trainer, mesh: jax.sharding.Mesh, learners: Learner, live: jax.Array, data: Data
+) -> tuple[Learner, jax.Array]:
     def end(learners, live, data):
         learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)
         return learners, live & is_training(trainer, learners)
@@ -133,7 +162,13 @@ def _validate(trainer, mesh, learners, live, data):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _classify(network, mesh, parameters, embeddings, split):
+def _classify(
+    network: Network,
+    mesh: jax.sharding.Mesh,
+    parameters: Parameters,
+    embeddings: jax.Array | None,
+    split: EvaluationSplit,
+) -> jax.Array:
     def answer(parameters, embeddings, split):
         return jax.vmap(functools.partial(classify, network), (0, None, None))(parameters, embeddings, split)
 
@@ -141,12 +176,12 @@ def _classify(network, mesh, parameters, embeddings, split):
 
 
 @jax.jit
-def _row(tree, at):
+def _row(tree: Any, at: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[at], tree)
 
 
 def _slot(tree: Any, at: int) -> Any:
-    """What a slot holds, from the device that holds it: a slice of the whole arrays would make all devices meet."""
+    """What a slot holds, read from its own device: a slice of the whole arrays would make all devices meet."""
     first = jax.tree.leaves(tree)[0]
     on_device = first.shape[0] // len(first.addressable_shards)
     start = at // on_device * on_device
@@ -157,53 +192,112 @@ def _slot(tree: Any, at: int) -> Any:
     return jax.device_get(_row(jax.tree.map(part, tree), at - start))
 
 
-def classify_all(job: Job, parameters: Any, split: EvaluationSplit) -> np.ndarray:
-    """Predicted classes (J, N) of networks whose parameters have a leading axis of J, any number.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Finished:
+    """Networks that have stopped and are about to leave the pool.
 
-    Filled up to a multiple of `job.together` with copies, so that the last few need no program of their own.
+    Attributes:
+        job: that they were trained in.
+        numbers: (n,) which they are.
+        parameters: of their best epochs, with a leading axis of n.
+        answer_batch: of their pool.
     """
-    count = len(jax.tree.leaves(parameters)[0])
-    at = np.minimum(np.arange(-(-count // job.together) * job.together), count - 1)
-    parameters = jax.tree.map(lambda leaf: leaf[at], parameters)
-    return np.asarray(_classify(job.trainer.network, job.mesh, parameters, job.data.embeddings, split))[:count]
+
+    job: Job
+    numbers: np.ndarray
+    parameters: Parameters
+    answer_batch: int
+
+    def classify(self, split: EvaluationSplit) -> np.ndarray:
+        """The classes (n, N) that they predict for the N examples of a split."""
+        # filled up with copies, so that the last few networks need no program of their own
+        at = np.minimum(np.arange(self.answer_batch), self.numbers.size - 1)
+        parameters = jax.tree.map(lambda leaf: leaf[at], self.parameters)
+        job = self.job
+        classes = _classify(job.trainer.network, job.mesh, parameters, job.data.embeddings, split)
+        return np.asarray(classes)[: self.numbers.size]
 
 
-def begin(job: Job) -> Pool:
-    """An empty pool, no larger than the networks can fill; all of them waiting."""
-    num_networks = job.num_networks
+def begin(job: Job, slots: int) -> Pool:
+    """An empty pool of so many slots on each device, or as many as the networks can fill; all networks wait."""
+    size = min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
+    plan, learner = _shapes(job)
+    plans, learners = jax.tree.map(functools.partial(_zeros, job.mesh, size), (plan, learner))
     return Pool(
-        numbers=np.full(min(job.slots, -(-num_networks // job.mesh.size)) * job.mesh.size, EMPTY),
-        plans=None,
-        learners=None,
+        numbers=np.full(size, EMPTY),
+        plans=plans._replace(size=plans.size + 1),  # no network is trained on nothing, not even one that is not live
+        learners=learners,
         waiting=0,
         done=(),
-        epochs=np.zeros(num_networks, np.int32),
-        best_epochs=np.zeros(num_networks, np.int32),
-        best_accuracies=np.full(num_networks, np.nan, np.float32),
+        epochs=np.zeros(job.num_networks, np.int32),
+        best_epochs=np.zeros(job.num_networks, np.int32),
+        best_accuracies=np.full(job.num_networks, np.nan, np.float32),
+        answer_batch=_answer_batch(job, slots),
     )
 
 
-def resume(job: Job, tables: dict[str, Any], leaves: list[np.ndarray], done: tuple[tuple[int, list], ...]) -> Pool:
-    """A pool whose learners and done parameters are given as lists of leaves, in the order of `jax.tree.leaves`."""
+def _answer_batch(job: Job, slots: int) -> int:
+    return job.mesh.size * max(1, slots // SHRINK_FACTOR)
+
+
+def _shapes(job: Job) -> tuple[Plan, Learner]:
+    """The plan and the learner of one network, as shapes and types."""
+    row = jax.tree.map(lambda column: column[0], job.rows)
+    make = functools.partial(_begin_one, job.trainer, job.plan)
+    return jax.eval_shape(make, row, job.shared, job.data.embeddings)
+
+
+def resume(
+    job: Job,
+    slots: int,
+    tables: dict[str, Any],
+    leaves: Sequence[np.ndarray],
+    done: Sequence[tuple[int, Sequence[np.ndarray]]],
+) -> Pool:
+    """A pool as it was.
+
+    Args:
+        job: what it works on.
+        slots: as given to `begin`.
+        tables: the fields `numbers`, `waiting`, `epochs`, `best_epochs` and `best_accuracies`.
+        leaves: of its learners, in the order of `jax.tree.leaves`, made NumPy arrays by `storable`.
+        done: numbers of networks that have stopped, each with the leaves of its parameters.
+    """
     rows = jax.tree.map(lambda column: column[np.maximum(tables["numbers"], 0)], job.rows)
-    marks = np.ones(tables["numbers"].size, bool)
-    plans, made = _fill(job.trainer, job.plan, job.mesh, None, marks, rows, job.shared, job.data.embeddings)
-    learners = jax.tree.map(_like, made, jax.tree.unflatten(jax.tree.structure(made), leaves))
-    structure = jax.tree.structure(made.parameters)
-    done = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in done)
-    return Pool(plans=plans, learners=learners, done=done, **tables)
+    plans = _plans(job.plan, job.mesh, rows, job.shared)
+    _, learner = _shapes(job)
+    restore = functools.partial(_restored, _over(job.mesh))
+    learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), leaves))
+    structure = jax.tree.structure(learner.parameters)
+    stopped = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in done)
+    return Pool(plans=plans, learners=learners, done=stopped, answer_batch=_answer_batch(job, slots), **tables)
 
 
-def storable(leaf: jax.Array) -> jax.Array:
-    """An array that NumPy has a type for: random keys as the integers they are made of."""
-    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+def _over(mesh: jax.sharding.Mesh) -> jax.sharding.Sharding:
+    """The leading axis spread over the devices."""
+    return jax.NamedSharding(mesh, jax.P(*mesh.axis_names))
 
 
-def _like(made: jax.Array, stored: np.ndarray) -> jax.Array:
-    """A stored array back as one of the kind and placement of `made`."""
-    if jnp.issubdtype(made.dtype, jax.dtypes.prng_key):
-        stored = jax.random.wrap_key_data(stored)
-    return jax.device_put(stored, made.sharding)
+def _zeros(mesh: jax.sharding.Mesh, size: int, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    """`size` zeros of one network's shape and type."""
+    if _is_key(leaf):
+        words = jax.eval_shape(jax.random.key_data, leaf)
+        return jax.random.wrap_key_data(jnp.zeros((size, *words.shape), words.dtype, device=_over(mesh)))
+    return jnp.zeros((size, *leaf.shape), leaf.dtype, device=_over(mesh))
+
+
+def _is_key(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def storable(leaf: jax.Array) -> np.ndarray:
+    """A NumPy array; of random keys, the integers that they are made of."""
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _restored(sharding: jax.sharding.Sharding, like: jax.Array | jax.ShapeDtypeStruct, stored: np.ndarray) -> jax.Array:
+    """What `storable` made a NumPy array of, on the devices again; `like` says whether it is of random keys."""
+    return jax.device_put(jax.random.wrap_key_data(jnp.asarray(stored)) if _is_key(like) else stored, sharding)
 
 
 def fill(job: Job, pool: Pool) -> Pool:
@@ -215,13 +309,13 @@ def fill(job: Job, pool: Pool) -> Pool:
     numbers[fresh] = np.arange(waiting, waiting + fresh.size)
     marks = np.isin(np.arange(numbers.size), fresh)
     rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
-    old = None if pool.plans is None else (pool.plans, pool.learners)
+    old = pool.plans, pool.learners
     plans, learners = _fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
     return pool._replace(numbers=numbers, plans=plans, learners=learners, waiting=waiting + fresh.size)
 
 
 def train_slots(job: Job, learners: Learner, plans: Plan, live: np.ndarray, num_steps: int) -> Learner:
-    """So many minibatches of every slot that is marked `live` (slots,); the given learners are used up."""
+    """Trains every slot that is marked `live` (slots,) for `num_steps` minibatches; the given learners are used up."""
     return _train(job.trainer, job.mesh, learners, plans, live, job.data, num_steps)
 
 
@@ -237,15 +331,15 @@ def epoch(job: Job, pool: Pool) -> Pool:
         table[name][pool.numbers[live]] = np.asarray(getattr(learners, column))[live]
     stopped = np.flatnonzero(live & ~training)
     best = learners.best_parameters
-    done = tuple((int(pool.numbers[at]), _slot(best, at)) for at in stopped)
+    done = tuple((int(pool.numbers[at]), _slot(best, int(at))) for at in stopped)
     numbers = np.where(training, pool.numbers, EMPTY)
     return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
 
 
 def shrink(job: Job, pool: Pool) -> Pool:
-    """A smaller pool for the networks left, if none waits and they fit on the next rung of the ladder."""
+    """A pool smaller by `SHRINK_FACTOR`, if no network waits and those left fit into it; else the pool as it is."""
     live = np.flatnonzero(pool.numbers != EMPTY)
-    slots = -(-pool.numbers.size // (LADDER * job.mesh.size)) * job.mesh.size
+    slots = -(-pool.numbers.size // (SHRINK_FACTOR * job.mesh.size)) * job.mesh.size
     if pool.waiting < job.num_networks or not 0 < live.size <= slots < pool.numbers.size:
         return pool
     at = np.resize(live, slots)
@@ -256,13 +350,13 @@ def shrink(job: Job, pool: Pool) -> Pool:
 
 
 def _with_rows(leaf: jax.Array, at: np.ndarray) -> jax.Array:
-    return _like(leaf, np.asarray(storable(leaf))[at])
+    return _restored(leaf.sharding, leaf, storable(leaf)[at])
 
 
 def train_all(
     job: Job,
     pool: Pool,
-    on_finished: Callable[[np.ndarray, Any], None],
+    on_finished: Callable[[Finished], None],
     on_epoch: Callable[[Pool], None] | None = None,
 ) -> Pool:
     """Trains all networks of a job, each to its own end.
@@ -270,21 +364,23 @@ def train_all(
     Args:
         job: what to do.
         pool: from `begin`, or from `resume`. Its arrays are used up.
-        on_finished: called with the numbers (n,) of networks that have stopped and the parameters of their best epochs,
-            with a leading axis of n; a few at a time, so that they can answer together.
-        on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that were handed
-            over before are no longer in it.
+        on_finished: called with networks that have stopped, in groups of at most `Pool.answer_batch`, so that they can
+            answer together.
+        on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that
+            `on_finished` was called with are no longer in it.
 
     Returns:
         The pool at its end, with epochs and accuracies of all networks.
     """
+    batch = pool.answer_batch
     while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
         pool = shrink(job, epoch(job, fill(job, pool)))
         at_end = pool.waiting == job.num_networks and (pool.numbers == EMPTY).all()
-        while len(pool.done) >= job.together or (at_end and pool.done):
-            numbers, parameters = zip(*pool.done[: job.together], strict=True)
-            on_finished(np.array(numbers), jax.tree.map(lambda *leaves: np.stack(leaves), *parameters))
-            pool = pool._replace(done=pool.done[job.together :])
+        while len(pool.done) >= batch or (at_end and pool.done):
+            numbers, parameters = zip(*pool.done[:batch], strict=True)
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
+            on_finished(Finished(job, np.array(numbers), stacked, batch))
+            pool = pool._replace(done=pool.done[batch:])
         if on_epoch is not None:
             on_epoch(pool)
     return pool

@@ -17,6 +17,7 @@ from irtjax.networks import Network, Parameters
 from irtjax.networks.hashing import permute
 from irtjax.training.data import Data, accuracy, take
 from irtjax.training.sparse_embeddings import NO_WORD, Owned, pad_rows, renumber, rows_of, start_moments, update
+from irtjax.types import AnyArray
 
 WINDOW = 64  # minibatches that are drawn together; of text, sorted by length
 
@@ -59,11 +60,11 @@ class Plan(NamedTuple):
     """
 
     key: jax.Array
-    order: jax.Array
-    size: jax.Array
-    labels: jax.Array
-    learning_rate: jax.Array
-    width: jax.Array
+    order: AnyArray
+    size: AnyArray
+    labels: AnyArray
+    learning_rate: AnyArray
+    width: AnyArray
 
 
 class Learner(NamedTuple):
@@ -83,7 +84,7 @@ def start(trainer: Trainer, plan: Plan, embeddings: jax.Array | None) -> Learner
     init_key, key = jax.random.split(plan.key)
     parameters = trainer.network.init(init_key, plan.width)
     optimizer_state = trainer.optimizer.init(parameters)
-    if trainer.own_embeddings:
+    if embeddings is not None and trainer.own_embeddings:
         parameters = Owned(parameters, embeddings)
         optimizer_state = (optimizer_state, start_moments(embeddings))
     return Learner(
@@ -126,7 +127,8 @@ def train_epoch(
         plans: theirs.
         data: the task.
         num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
-        live: (G,) which of them matter; None for all. The others are trained on something, at no more cost to these.
+        live: (G,) which of them matter; None for all. What becomes of the others means nothing, and their sentences
+            make no minibatch longer.
     """
     keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
     batch, last = trainer.batch_size, jnp.max(num_steps)
@@ -169,7 +171,15 @@ def train_epoch(
     return learners._replace(parameters=carry[0], optimizer_state=carry[1])
 
 
-def _gradient(trainer, data, cut, parameters, key, labels, chosen):
+def _gradient(
+    trainer: Trainer,
+    data: Data,
+    cut: tuple[int, ...] | None,
+    parameters: Parameters,
+    key: jax.Array,
+    labels: jax.Array,
+    chosen: jax.Array,
+) -> Any:
     """Gradient of one network's loss on the examples `chosen`; with vectors of its own, of their rows too."""
     augment_key, dropout_key = jax.random.split(key)
     inputs = take(data.inputs, chosen, cut)
@@ -187,7 +197,15 @@ def _gradient(trainer, data, cut, parameters, key, labels, chosen):
     return gradient, pad_rows(words, by_row, trainer.batch_size * sum(trainer.buckets[-1]) + 1)
 
 
-def _descend(trainer, can_wait, parameters, optimizer_state, gradient, learning_rate, active):
+def _descend(
+    trainer: Trainer,
+    can_wait: bool,
+    parameters: Parameters,
+    optimizer_state: Any,
+    gradient: Any,
+    learning_rate: jax.Array,
+    active: jax.Array,
+) -> tuple[Parameters, Any]:
     """One step of one network down its gradient; none, if networks can wait and this one is not active."""
 
     def improve(network, state, gradient):

@@ -1,89 +1,147 @@
-"""Crowds: graded answers, members retrained, and answers that are left out."""
+"""Crowds: graded answers, members retrained, training interrupted, and answers that are left out."""
 
+import dataclasses
 from pathlib import Path
 
-import jax
 import numpy as np
-import optax
 import pytest
-from conftest import mesh_of
 
-from irtjax import InputError, networks, tasks
+import irtjax.crowd
+from irtjax import InputError, tasks
+from irtjax.crowd import CrowdDesign, train_crowd
 from irtjax.crowd import answers as crowd
-from irtjax.crowd.members import gold_of, in_subset, plan_member, rows_of, sample_members
-from irtjax.training.data import to_device
-from irtjax.training.pool import Job, classify_all
-from irtjax.training.trainer import Trainer
+from irtjax.crowd.plans import in_subset
+from irtjax.training import checkpoints
+from irtjax.training.pool import Finished
+from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
-TRAINER = Trainer(networks.build("mlp", TASK, 8), optax.adam(1.0), 32, patience=2, max_epochs=15)
-MEMBERS = sample_members(6, 1197, 0, min_subset=20, max_corruption=0.8, learning_rate=2e-2, width=8, networks=["mlp"])
+# as in the tests of the pool: programs are compiled once for both
+RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
+MEMBERS = irtjax.crowd.sample_members(6, 1197, 0, RECIPE, CrowdDesign(min_subset=20, min_width=8))
 
 
-def train(members, folder=None, **options):
-    """The crowd, its pool, and the parameters of every member, by what `classify_all` was asked."""
-    mesh = mesh_of(2)
-    job = Job(TRAINER, plan_member, rows_of(members), gold_of(TASK), to_device(TASK, mesh), 20, 2, mesh)
-    answers = crowd.blank_answers(TASK, len(members.seed), folder)
-    places = np.arange(len(members.seed))
-    pool = crowd.train_members(job, TASK, places, answers, **options)
-    return crowd.assemble(TASK, members, answers, [(places, pool)]), pool
+def train(members=MEMBERS, **options):
+    return train_crowd(TASK, members, recipe=RECIPE, slots=1, **options)
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return train(MEMBERS)
+    return train()
+
+
+def assert_same(one, other):
+    for name, responses in one.responses.items():
+        np.testing.assert_array_equal(responses.values, other.responses[name].values)
+    assert one.members.equals(other.members)
 
 
 def test_answers_are_graded_against_gold_labels(monkeypatch, trained):
-    expected, pool = trained
-    classes = {}
+    classes, classify, accuracies = {}, Finished.classify, []
 
-    def spy(job, parameters, split):
-        predicted = classify_all(job, parameters, split)
+    def spy(finished, split):
+        predicted = classify(finished, split)
         classes.setdefault(predicted.shape[1], []).append(predicted)
         return predicted
 
-    monkeypatch.setattr(crowd, "classify_all", spy)
-    again, _ = train(MEMBERS)
+    monkeypatch.setattr(Finished, "classify", spy)
+    again = train(on_progress=lambda progress: accuracies.append(progress.accuracies))
     right = np.concatenate(classes[1197]) == TASK.train.labels
     assert sorted(map(tuple, again.responses["train"].values)) == sorted(map(tuple, right.astype(np.int8)))
-    for name, responses in expected.responses.items():
-        np.testing.assert_array_equal(again.responses[name].values, responses.values)
+    assert_same(again, trained)
+    for name, responses in trained.responses.items():
         np.testing.assert_array_equal(responses.item_ids, TASK.split(name).ids)
-        np.testing.assert_allclose(expected.members[f"accuracy_{name}"], responses.values.mean(1))
-    assert (expected.members.best_epoch < expected.members.epochs).any(), "all ended at their best: this sees nothing"
+        np.testing.assert_allclose(trained.members[f"accuracy_{name}"], responses.values.mean(1))
+    assert (trained.members.best_epoch < trained.members.epochs).any(), "all ended at their best: this sees nothing"
     # the answers are those of the best epoch, by the accuracy that chose it
-    np.testing.assert_allclose(expected.members.accuracy_validation, pool.best_accuracies, atol=1e-6)
+    np.testing.assert_allclose(trained.members.accuracy_validation, accuracies[-1], atol=1e-6)
+
+
+def test_a_crowd_is_drawn_from_a_seed(trained):
+    options = {"num_models": 6, "seed": 0, "design": CrowdDesign(min_subset=20, min_width=8)}
+    assert_same(train(None, **options), trained)
 
 
 def test_a_member_is_retrained_alone(trained):
-    whole, _ = trained
-    alone, _ = train(MEMBERS[4:5])
-    assert list(alone.members.subject_id) == ["model_0004"]
-    for name, responses in alone.responses.items():
-        # not to the last bit: another pool rounds otherwise
-        assert (responses.values[0] == whole.responses[name].values[4]).mean() > 0.995
+    for chosen in (MEMBERS.choose(slice(4, 5)), trained.members.iloc[4:5]):
+        alone = train(chosen)
+        assert list(alone.members.subject_id) == ["model_0004"]
+        for name, responses in alone.responses.items():
+            # not to the last bit: another pool rounds otherwise
+            assert (responses.values[0] == trained.responses[name].values[4]).mean() > 0.995
 
 
 def test_out_of_bag_leaves_out_what_a_member_was_trained_on(trained):
-    whole, _ = trained
-    left, _ = train(MEMBERS, out_of_bag=True)
+    left = train(out_of_bag=True)
+    seen = in_subset(MEMBERS, 1197)
+    np.testing.assert_array_equal(seen.sum(axis=1), MEMBERS.subset_size)
+    values, full = left.responses["train"].values, trained.responses["train"].values
+    np.testing.assert_array_equal(values, np.where(seen, -1, full))
     for number in range(6):
-        values, full = left.responses["train"].values[number], whole.responses["train"].values[number]
-        row = jax.tree.map(lambda column, at=number: column[at], rows_of(MEMBERS))
-        seen = np.asarray(in_subset(row, 1197))
-        assert seen.sum() == MEMBERS.subset_size[number]
-        assert (values[seen] == -1).all()
-        np.testing.assert_array_equal(values[~seen], full[~seen])
-        assert left.members.accuracy_train[number] == pytest.approx(full[~seen].mean())
-    np.testing.assert_array_equal(left.responses["test"].values, whole.responses["test"].values)
+        assert left.members.accuracy_train[number] == pytest.approx(full[number][~seen[number]].mean())
+    np.testing.assert_array_equal(left.responses["test"].values, trained.responses["test"].values)
 
 
-def test_answers_in_files_are_those_in_memory(tmp_path, trained):
-    whole, _ = trained
-    stored, _ = train(MEMBERS, tmp_path)
-    np.testing.assert_array_equal(stored.responses["train"].values, whole.responses["train"].values)
+def test_a_crowd_can_do_without_the_validation_split():
+    few = MEMBERS.choose(slice(4))
+    validation = TASK.validation._replace(labels=np.roll(TASK.validation.labels, 1))
+    other = dataclasses.replace(TASK, validation=validation)
+    options = {"recipe": RECIPE, "slots": 1}
+    answers, same, looked = (
+        train_crowd(task, few, stop_on=stop_on, **options).responses["train"].values
+        for task, stop_on in ((TASK, "train"), (other, "train"), (other, "validation"))
+    )
+    np.testing.assert_array_equal(answers, same)
+    assert (looked != same).any()
+
+
+MIXED = dataclasses.replace(MEMBERS, network=np.array(["mlp", "lenet"] * 3))
+SHORT = {"recipe": dataclasses.replace(RECIPE, steps_per_epoch=6), "slots": 1}
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A crowd of two architectures, and its progress after each epoch: three members wait for the second one."""
+    seen = []
+    return train_crowd(TASK, MIXED, on_progress=seen.append, **SHORT), seen
+
+
+def test_progress_is_that_of_the_whole_crowd(mixed):
+    crowd, seen = mixed
+    for progress in seen:
+        assert progress.finished + progress.training + progress.waiting == 6
+    assert [progress.waiting for progress in seen] == sorted((p.waiting for p in seen), reverse=True)
+    assert {progress.waiting for progress in seen} == {3, 0}
+    assert np.isnan(seen[0].accuracies[1::2]).all()
+    assert seen[-1].finished == 6
+    np.testing.assert_allclose(seen[-1].accuracies, crowd.members.accuracy_validation, atol=1e-6)
+
+
+class Interruption(Exception):
+    """In place of a kill."""
+
+
+# epochs before or after the last of the first architecture
+@pytest.mark.parametrize("offset", [-2, 0, 1, 3])
+def test_an_interrupted_crowd_ends_with_the_same_bits(tmp_path, monkeypatch, mixed, offset):
+    monkeypatch.setattr(checkpoints, "PAUSE", 0)  # a checkpoint after each epoch
+    whole, seen = mixed
+    last = sum(progress.waiting == 3 for progress in seen) + offset
+    assert 1 < last < len(seen)
+    options = SHORT | {"checkpoints": tmp_path, "checkpoint_seconds": 0.0}
+    before, after = [], []
+
+    def interrupt(progress):
+        before.append(progress)
+        if len(before) == last:
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        train_crowd(TASK, MIXED, on_progress=interrupt, **options)
+    assert (np.load(tmp_path / "answers_test.npy") == -1).any()
+    assert_same(train_crowd(TASK, MIXED, on_progress=after.append, **options), whole)
+    # the epoch of the interruption was not saved yet
+    assert len(before) + len(after) == len(seen) + 1
     assert (np.load(tmp_path / "answers_test.npy") == whole.responses["test"].values).all()
 
 
@@ -96,3 +154,19 @@ def test_answers_of_a_crowd_in_training_that_are_gone_or_cut_are_refused(tmp_pat
     damage(tmp_path / "answers_test.npy")
     with pytest.raises(InputError, match=rf"answers_test.npy: .* gone or damaged: remove {tmp_path}"):
         crowd.blank_answers(TASK, 3, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"subset_size": [1197]}, {"out_of_bag": True}, "model_0003: 1197 training examples, digits allows at most"),
+        ({"width": [33]}, {}, "model_0003: 33 hidden units, the recipe at most 32"),
+        ({"network": ["lstm"]}, {}, "model_0003: network lstm cannot read digits, choose of mlp, lenet, vgg16"),
+        ({}, {"stop_on": "test"}, "stop_on='test', expected one of validation, train"),
+    ],
+)
+def test_members_that_cannot_be_trained_are_named(columns, options, message):
+    member = MEMBERS.choose(slice(3, 4))
+    changed = dataclasses.replace(member, **{name: np.array(column) for name, column in columns.items()})
+    with pytest.raises(InputError, match=message):
+        train(changed, **options)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import random
 import signal
 import subprocess
@@ -11,15 +10,16 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import REPOSITORY
-from test_pipeline import assert_bad_flags, command
-from test_pipeline import run as run_module
+from binaries import assert_bad_flags, start
+from binaries import run as run_module
 
 import irtjax
 from experiments.common.settings import Settings
 from experiments.stages import crowd
-from irtjax import tasks
+from irtjax import InputError, tasks
+from irtjax.training.recipe import Recipe
 
+TASK = tasks.load("digits")
 SMALL = [
     "--task=digits",
     "--num_models=14",
@@ -31,6 +31,7 @@ SMALL = [
     "--batch_size=16",
     "--steps_per_epoch=6",
     "--checkpoint_seconds=0",
+    "--slots=1",
 ]
 
 
@@ -41,7 +42,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     directory = tmp_path_factory.mktemp("crowd") / "run"
-    result = run(*SMALL, "--slots=2", f"--output_dir={directory}")
+    result = run(*SMALL, f"--output_dir={directory}")
     assert result.returncode == 0, result.stderr
     return directory, result
 
@@ -65,39 +66,62 @@ def test_a_run_leaves_the_promised_files(finished):
     assert not list(directory.glob(".checkpoints/*"))
 
 
+@pytest.mark.slow
 def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp_path):
     complete, _ = finished
     directory = tmp_path / "run"
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    arguments = command(*SMALL, "--slots=2", f"--output_dir={directory}", module="experiments.crowd")
+    arguments = [*SMALL, f"--output_dir={directory}"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     seed = time.time_ns()
     print("seed of the moments", seed)
     moments, kills = random.Random(seed), 0
     for _ in range(3):
-        with subprocess.Popen(
-            arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
+        with start(*arguments, module="experiments.crowd", **quiet) as process:
             while process.poll() is None and not list(directory.glob(".checkpoints/crowd/*/[0-9]*")):
                 time.sleep(0.01)
             time.sleep(moments.uniform(0, 1.5))
             process.send_signal(signal.SIGKILL)
         kills += process.returncode == -signal.SIGKILL
     assert kills > 0
-    assert run(*SMALL, "--slots=2", f"--output_dir={directory}").returncode == 0
+    assert run(*SMALL, f"--output_dir={directory}").returncode == 0
     for name in ("members.csv", *(f"responses_{split}.csv" for split in ("train", "validation", "test"))):
         assert (directory / "crowd" / name).read_bytes() == (complete / "crowd" / name).read_bytes(), name
 
 
-def test_a_member_is_retrained_alone(finished, tmp_path):
-    complete, _ = finished
-    table = complete / "crowd" / "members.csv"
-    result = run(*SMALL, "--slots=2", f"--members={table}", "--only=3,11", f"--output_dir={tmp_path / 'run'}")
-    assert result.returncode == 0, result.stderr
-    alone = pd.read_csv(tmp_path / "run" / "crowd" / "members.csv").set_index("subject_id")
+def test_members_of_a_table_are_chosen_by_number(finished):
+    table = finished[0] / "crowd" / "members.csv"
+    settings = Settings(task="digits", width=4, members=str(table), only="3,11")
+    chosen = crowd.choose_members(settings, TASK)
     whole = pd.read_csv(table).set_index("subject_id").loc[["model_0003", "model_0011"]]
-    fixed = ["seed", "subset_size", "corruption_rate", "learning_rate", "width", "network"]
-    pd.testing.assert_frame_equal(alone[fixed], whole[fixed])
-    np.testing.assert_allclose(alone.accuracy_train, whole.accuracy_train, atol=0.02)
+    assert list(chosen.subject_ids) == list(whole.index)
+    for name in ("seed", "subset_size", "corruption_rate", "learning_rate", "width", "network"):
+        np.testing.assert_array_equal(getattr(chosen, name), whole[name].to_numpy(getattr(chosen, name).dtype))
+    for change, message in (
+        ({"only": "3,17"}, rf"--only=3,17: {table} has no model_0017"),
+        ({"width": 1}, rf"{table}: model_\d+: \d hidden units, the recipe at most 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            crowd.choose_members(dataclasses.replace(settings, **change), TASK)
+
+
+def test_the_stage_trains_what_the_settings_say(monkeypatch):
+    calls = []
+    monkeypatch.setattr(crowd, "train_crowd", lambda task, members, **options: calls.append((members, options)))
+    settings = Settings(
+        task="digits", num_models=3, network="lenet,mlp", width=8, min_width=4, learning_rate=0.1, batch_size=7,
+        epochs=9, patience=4, steps_per_epoch=11, stop_on="train", out_of_bag=True, seed=5, slots=6,
+    )  # fmt: skip
+    crowd.train(settings, TASK, checkpoint_seconds=2.0)
+    ((members, options),) = calls
+    assert sorted(members.network)[0] == "lenet"
+    assert set(members.width) <= set(range(4, 9))
+    del options["on_progress"]
+    assert options == {
+        "seed": 5, "out_of_bag": True, "stop_on": "train", "slots": 6, "checkpoints": None, "checkpoint_seconds": 2.0,
+        "recipe": Recipe(
+            "lenet", 8, learning_rate=0.1, batch_size=7, max_epochs=9, patience=4, steps_per_epoch=11
+        ),
+    }  # fmt: skip
 
 
 def test_members_of_other_settings_are_noticed(tmp_path):
@@ -107,17 +131,6 @@ def test_members_of_other_settings_are_noticed(tmp_path):
     assert crowd.other_settings(now) == []  # a table from elsewhere
     (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(Settings(task="digits")) | {"data": "0"}))
     assert crowd.other_settings(now) == ["--batch_size=32 (now 64)"]
-
-
-def test_a_crowd_can_do_without_the_validation_split():
-    settings = Settings(task="digits", num_models=4, width=8, epochs=8, steps_per_epoch=10, slots=2, stop_on="train")
-    task = tasks.load("digits")
-    validation = task.validation._replace(labels=np.roll(task.validation.labels, 1))
-    other = dataclasses.replace(task, validation=validation)
-    answers, same = (crowd.train(settings, data).responses["train"].values for data in (task, other))
-    np.testing.assert_array_equal(answers, same)
-    looked = crowd.train(dataclasses.replace(settings, stop_on="validation"), other).responses["train"].values
-    assert (looked != same).any()
 
 
 BAD_FLAGS = [

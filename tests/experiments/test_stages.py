@@ -13,13 +13,14 @@ from experiments.common.factory import make_trainer
 from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
 from irtjax import tasks
+from irtjax.estimation.reliability import alternate_subjects
 from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
 from irtjax.selection.summary import summarise
 from irtjax.training import trainer as training
 from irtjax.training.data import accuracy, to_device
 
 TASK = tasks.load("digits")
-DEFAULTS = Settings(task="digits", slots=32)
+DEFAULTS = Settings(task="digits", slots=4)  # fewer than usual: programs are compiled for each size of the pool
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_halves_of_the_default_crowd_agree_on_difficulty(stages):
     assert members.accuracy_test.max() > 0.95
     printed = json.loads((stages / "difficulty" / "reliability.json").read_text())["split_half_spearman"]
     responses = crowd.load_responses(stages / "crowd")
-    one, two = difficulty.halves(responses)
+    one, two = alternate_subjects(responses)
     assert set(one.subject_ids).isdisjoint(two.subject_ids)
     # percent correct says almost the same as the 1PL when all answer everything, and needs no fit
     by_percent = spearman(-one.values.mean(axis=0), -two.values.mean(axis=0))
@@ -72,8 +73,9 @@ def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     filtering.run(settings, TASK, items, tmp_path, shares=(0.02, 0.2, 1.0))
     table = pd.read_csv(tmp_path / "filtering.csv")
     assert len(table) == 21
-    trainer, data = make_trainer(settings, TASK, settings.patience), to_device(TASK)
     assert (table.epochs < settings.epochs).any()
+    trainer, data = make_trainer(settings, TASK, settings.patience), to_device(TASK)
+    start, epoch, answer = one_by_one(trainer, data)
     for row in table.iloc[::4].itertuples():
         order = ranking(row.strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), row.seed)
         assert row.examples == max(round(row.share * 1197), 1)
@@ -82,15 +84,28 @@ def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
             TASK.train.labels,
         )
         plans = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], plan)
-        learners = jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
+        learners = start(plans)
         while training.is_training(trainer, learners):
-            learners = training.train_epoch(trainer, learners, plans, data, 10)
-            learners = training.validate(trainer, learners, data)
-        best = jax.tree.map(lambda leaf: leaf[0], learners.best_parameters)
+            learners = epoch(learners, plans)
         assert row.epochs == learners.epoch
-        expected = accuracy(trainer.network, best, None, data.test)
-        assert row.test_accuracy == pytest.approx(float(expected), abs=0.0101)
+        assert row.test_accuracy == pytest.approx(float(answer(learners)), abs=0.0101)
         assert row.dev_accuracy == pytest.approx(float(learners.best_accuracy[0]), abs=0.0101)
+
+
+def one_by_one(trainer, data):
+    """Programs for one network without a pool: its start, an epoch of ten steps, the test accuracy of its best."""
+
+    def start(plans):
+        return jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
+
+    def epoch(learners, plans):
+        return training.validate(trainer, training.train_epoch(trainer, learners, plans, data, 10), data)
+
+    def answer(learners):
+        best = jax.tree.map(lambda leaf: leaf[0], learners.best_parameters)
+        return accuracy(trainer.network, best, None, data.test)
+
+    return jax.jit(start), jax.jit(epoch), jax.jit(answer)
 
 
 def test_summary_by_hand():

@@ -1,6 +1,7 @@
 """Training: which examples are seen, when it stops, and how text is cut."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +16,15 @@ from irtjax.training import trainer as training
 from irtjax.training.data import ANSWER_BLOCK, Data, accuracy, classify, evaluation_split, take, to_device
 from irtjax.training.trainer import Plan, Trainer
 
-
-def counting_trainer(batch_size=4, patience=2, max_epochs=8):
-    """A "network" whose parameters count how often each of 20 examples was seen: plain SGD, gradient -1 a sight."""
-    network = Network(
-        init=lambda key, width: jnp.zeros(20),
-        # inputs are one-hot; two equal logits, so that d loss / d parameters is the mean over the batch of ± x / 2
-        logits=lambda parameters, _, inputs, key: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
-    )
-    # the label pushes logit 0 up; sign of the gradient marks the example as seen, its size how often
-    return Trainer(network, optax.sgd(1.0), batch_size, patience, max_epochs)
+# A "network" whose parameters count how often each of 20 examples was seen: plain SGD, gradient -1 for each time.
+# Inputs are one-hot; two equal logits, so that d loss / d parameters is the mean over the batch of ± x / 2. The label
+# pushes logit 0 up; the sign of the gradient marks the example as seen, its size how often.
+COUNTING = Network(
+    init=lambda key, width: jnp.zeros(20),
+    logits=lambda parameters, _, inputs, key: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
+)
+SGD = optax.sgd(1.0)
+TRAINER = Trainer(COUNTING, SGD, batch_size=4, patience=2, max_epochs=8)
 
 
 DATA = data_of(np.eye(20, dtype=np.float32), np.zeros(20))
@@ -36,25 +36,29 @@ def plan(size, order=None, rate=1.0):
     return jax.tree.map(lambda leaf: leaf[None], plan)
 
 
-def started(trainer, plans):
-    return jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
+@functools.partial(jax.jit, static_argnums=0)
+def started(trainer, plans, embeddings=None):
+    return jax.vmap(lambda plan: training.start(trainer, plan, embeddings))(plans)
 
 
-def seen(trainer, size, num_steps, epoch=0, order=None, rate=1.0):
+train_epoch = jax.jit(training.train_epoch, static_argnums=0)
+
+
+def seen(size, num_steps, epoch=0, order=None, rate=1.0):
     plans = plan(size, order, rate)
-    learners = started(trainer, plans)._replace(epoch=jnp.array([epoch]))
-    return np.asarray(training.train_epoch(trainer, learners, plans, DATA, num_steps).parameters[0])
+    learners = started(TRAINER, plans)._replace(epoch=jnp.array([epoch]))
+    return np.asarray(train_epoch(TRAINER, learners, plans, DATA, num_steps).parameters[0])
 
 
 def test_an_epoch_sees_each_example_of_the_prefix_once():
-    trained = seen(counting_trainer(), size=12, num_steps=3)
+    trained = seen(size=12, num_steps=3)
     assert (trained[:12] > 0).all()
     assert (trained[12:] == 0).all()
     np.testing.assert_allclose(trained[:12], trained[0], rtol=1e-6)  # once each: equal steps
 
 
 def test_a_short_epoch_sees_a_random_part_without_repeats():
-    first, second = (seen(counting_trainer(), size=20, num_steps=2, epoch=epoch) for epoch in (0, 1))
+    first, second = (seen(size=20, num_steps=2, epoch=epoch) for epoch in (0, 1))
     for trained in (first, second):
         assert (trained > 0).sum() == 8
         np.testing.assert_allclose(trained[trained > 0], trained.max(), rtol=1e-6)
@@ -62,44 +66,45 @@ def test_a_short_epoch_sees_a_random_part_without_repeats():
 
 
 def test_a_long_epoch_starts_again_from_the_beginning_of_the_prefix():
-    trained = seen(counting_trainer(), size=6, num_steps=3)  # 12 places for 6 examples
+    trained = seen(size=6, num_steps=3)  # 12 places for 6 examples
     assert (trained[:6] > 0).all()
     assert (trained[6:] == 0).all()
 
 
 def test_the_prefix_is_that_of_the_order():
     order = jnp.arange(20)[::-1]
-    trained = seen(counting_trainer(), size=4, num_steps=1, order=order)
+    trained = seen(size=4, num_steps=1, order=order)
     assert set(np.flatnonzero(trained)) == {16, 17, 18, 19}
 
 
 def test_a_traced_number_of_steps_does_the_same():
-    trainer, plans = counting_trainer(), plan(12)
-    run = jax.jit(lambda steps: training.train_epoch(trainer, started(trainer, plans), plans, DATA, steps).parameters)
-    np.testing.assert_array_equal(run(jnp.int32(3))[0], seen(trainer, size=12, num_steps=3))
+    plans = plan(12)
+    learners = training.train_epoch(TRAINER, started(TRAINER, plans), plans, DATA, 3)
+    np.testing.assert_array_equal(learners.parameters[0], seen(size=12, num_steps=3))
 
 
 def test_networks_with_fewer_steps_wait():
-    trainer = counting_trainer()
     plans = jax.tree.map(lambda leaf: jnp.repeat(leaf, 3, axis=0), plan(12))
-    learners = training.train_epoch(trainer, started(trainer, plans), plans, DATA, jnp.array([0, 1, 3]))
+    learners = train_epoch(TRAINER, started(TRAINER, plans), plans, DATA, jnp.array([0, 1, 3]))
     for parameters, steps in zip(learners.parameters, (0, 1, 3), strict=True):
-        np.testing.assert_array_equal(parameters, seen(trainer, size=12, num_steps=steps))
+        np.testing.assert_array_equal(parameters, seen(size=12, num_steps=steps))
 
 
 def test_the_learning_rate_is_the_plans():
-    np.testing.assert_allclose(seen(counting_trainer(), 4, 1, rate=0.25), 0.25 * seen(counting_trainer(), 4, 1))
+    np.testing.assert_allclose(seen(4, 1, rate=0.25), 0.25 * seen(4, 1))
+
+
+end_epoch = jax.jit(training.end_epoch)
 
 
 def test_early_stopping_keeps_the_best_parameters():
-    trainer = counting_trainer(patience=2, max_epochs=8)
-    learner = started(trainer, plan(20))
+    learner = started(TRAINER, plan(20))
     history = [0.3, 0.5, 0.5, 0.4, 0.9]  # an equal accuracy is not a better one
     for epoch, right in enumerate(history, start=1):
-        if not training.is_training(trainer, learner):
+        if not training.is_training(TRAINER, learner):
             break
         learner = learner._replace(parameters=jnp.full((1, 20), float(epoch)))
-        learner = training.end_epoch(learner, jnp.float32([right]))
+        learner = end_epoch(learner, jnp.float32([right]))
     assert learner.epoch == 4
     assert learner.best_epoch == 2
     assert learner.best_accuracy == 0.5
@@ -107,8 +112,8 @@ def test_early_stopping_keeps_the_best_parameters():
 
 
 def test_training_ends_at_max_epochs():
-    trainer = counting_trainer(patience=100, max_epochs=3)
-    learner = started(trainer, plan(20))._replace(epoch=jnp.array([3]))
+    trainer = dataclasses.replace(TRAINER, patience=100, max_epochs=3)
+    learner = started(TRAINER, plan(20))._replace(epoch=jnp.array([3]))
     assert not training.is_training(trainer, learner)
 
 
@@ -131,7 +136,7 @@ def test_every_sentence_is_read_once_an_epoch_and_cut_to_a_bucket():
     order = jnp.arange(96)
     plans = Plan(jax.random.key(1), order, jnp.int32(96), jnp.zeros(96, jnp.int32), jnp.float32(1e-6), jnp.int32(1))
     plans = jax.tree.map(lambda leaf: leaf[None], plans)
-    learners = training.train_epoch(trainer, started(trainer, plans), plans, data, 24)
+    learners = train_epoch(trainer, started(trainer, plans), plans, data, 24)
     assert widths == {2, 5, 9}
     # at a tiny rate the gradient is linear: half of each word's count over the batch of 4
     counts = np.bincount(np.asarray(task.train.inputs[0]).ravel(), minlength=9)
@@ -157,7 +162,7 @@ def test_networks_that_do_not_matter_pad_nobody():
     plans = jax.tree.map(lambda *leaves: jnp.stack(leaves), short, long)
 
     def cut(live):  # the gradient at 0 is half of the length that the minibatch was cut to
-        learners = training.train_epoch(trainer, started(trainer, plans), plans, to_device(task), 1, live)
+        learners = train_epoch(trainer, started(trainer, plans), plans, to_device(task), 1, live)
         return 2 * float(learners.parameters[0])
 
     assert cut(jnp.array([True, False])) == 2
@@ -190,12 +195,12 @@ def test_answers_in_blocks_equal_answers_at_once(num_inputs):
 
 
 def test_accuracy_by_hand():
-    trainer = counting_trainer()
     # logit 0 is positive for the first ten examples: class 0 there, class 0 again on the tie of 0 and 0
     data = data_of(np.eye(20, dtype=np.float32), [0] * 10 + [1] * 10)
     parameters = jnp.concatenate([jnp.ones(10), -jnp.ones(10)])
-    assert accuracy(trainer.network, parameters, None, data.test) == 1
-    assert accuracy(trainer.network, -parameters, None, data.test) == 0
+    right = jax.jit(accuracy, static_argnums=0)
+    assert right(COUNTING, parameters, None, data.test) == 1
+    assert right(COUNTING, -parameters, None, data.test) == 0
 
 
 def test_images_are_put_on_the_device_as_they_are():
@@ -219,7 +224,7 @@ def test_only_the_words_of_the_minibatches_are_trained():
         jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
     )
     plans = jax.tree.map(lambda leaf: leaf[None], plans)
-    learners = jax.vmap(lambda plan: training.start(trainer, plan, data.embeddings))(plans)
-    after = training.train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
+    learners = started(trainer, plans, data.embeddings)
+    after = train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
     changed = (np.asarray(after) != np.eye(9)).any(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed[1:]) + 1, [2, 3, 4, 5])

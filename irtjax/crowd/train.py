@@ -1,0 +1,184 @@
+"""A whole crowd in one call: networks of widely spread ability, and their graded answers to every example of a task."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+
+from irtjax import networks
+from irtjax.crowd.answers import Answers, Crowd, assemble, blank_answers, flush, graded
+from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
+from irtjax.crowd.plans import gold_of, plan_member, rows_of
+from irtjax.errors import InputError
+from irtjax.tasks import Task
+from irtjax.tasks.task import SPLITS, Split, sample_training
+from irtjax.training.data import Data, to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.pool import Finished, Job, Pool, Progress, begin, progress, train_all
+from irtjax.training.pool_size import choose_slots
+from irtjax.training.recipe import Recipe, default_recipe, make_trainer
+
+CHECKPOINT_SECONDS = 30.0
+STOP_ON = ("validation", "train")
+
+
+def train_crowd(
+    task: Task,
+    members: Members | pd.DataFrame | str | Path | None = None,
+    *,
+    num_models: int = 100,
+    seed: int = 0,
+    recipe: Recipe | None = None,
+    design: CrowdDesign | None = None,
+    out_of_bag: bool = False,
+    stop_on: str = "validation",
+    slots: int | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Crowd:
+    """Trains a crowd of networks and lets each answer every example of the task.
+
+    Each member is trained on a random subset of the training examples, with a random share of wrong labels, so that
+    abilities are spread widely (Lalor, Wu and Yu 2019, section 3). It answers with the parameters of its best epoch.
+    Members train side by side, as many at once as is fastest, one architecture after the other.
+
+        task = irtjax.tasks.load("digits")
+        crowd = irtjax.crowd.train_crowd(task, num_models=100, seed=0)
+        fit = irtjax.fit(crowd.responses["train"], model="1pl", estimator="svi")
+
+    Args:
+        task: what members are trained on and answer, see `irtjax.tasks.load`.
+        members: a crowd to train again, in whole or in part, with the same recipe: `Members`, a table such as
+            `Crowd.members`, or a `members.csv`. None to draw new members.
+        num_models: members to draw, at least 2.
+        seed: of the draws.
+        recipe: how members are trained, see `default_recipe`, the default.
+        design: how they differ, see `default_design`, the default.
+        out_of_bag: whether members' answers to examples that they were trained on count as missing.
+        stop_on: what early stopping looks at: "validation", or "train", a sample of training examples of that size,
+            for a crowd that never sees the validation split.
+        slots: members that train at once on a device; None for what is fastest, by a measurement that is kept in the
+            cache. Results depend on it only by rounding.
+        checkpoints: a folder for the state of training. The same call goes on from what it finds there, and ends with
+            the same bits as if it had never been interrupted. None keeps everything in memory.
+        checkpoint_seconds: least time from one checkpoint to the next.
+        on_progress: called after each epoch with the progress of the whole crowd.
+
+    Raises:
+        InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
+            checkpoints that are damaged or of another crowd.
+    """
+    if stop_on not in STOP_ON:
+        raise InputError(f"stop_on={stop_on!r}, expected one of {', '.join(STOP_ON)}")
+    recipe = default_recipe(task) if recipe is None else recipe
+    if members is None:
+        design = default_design(task) if design is None else design
+        members = sample_members(num_models, largest_subset(task, out_of_bag), seed, recipe, design)
+    elif not isinstance(members, Members):
+        members = read_members(members)
+    check_members(members, task, recipe, out_of_bag)
+    folder = None if checkpoints is None else Path(checkpoints)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    answers = blank_answers(task, len(members), folder)
+    mesh = default_mesh(len(members))
+    data = to_device(task, mesh, _monitor(task, seed) if stop_on == "train" else None)
+    epochs, best_epochs = np.zeros((2, len(members)), np.int32)
+    accuracies = np.full(len(members), np.nan, np.float32)
+    finished = 0
+    for network in dict.fromkeys(members.network.tolist()):
+        rows = np.flatnonzero(members.network == network)
+        own_recipe = dataclasses.replace(recipe, network=network)
+        job = crowd_job(task, members.choose(rows), own_recipe, data, mesh)
+        choose = functools.partial(choose_slots, job, task, own_recipe, slots)
+        on_finished = functools.partial(_answer, task, members, rows, data, answers, out_of_bag)
+        on_epoch = functools.partial(_report, on_progress, accuracies, finished, rows)
+        if folder is None:
+            pool = train_all(job, begin(job, choose()), on_finished, on_epoch)
+        else:
+            from irtjax.training.checkpoints import train_with_checkpoints  # Orbax takes a second to import
+
+            pool = train_with_checkpoints(
+                job,
+                choose,
+                on_finished,
+                on_epoch,
+                folder=folder / network,
+                seconds=checkpoint_seconds,
+                before_saving=functools.partial(flush, answers),
+            )
+        epochs[rows], best_epochs[rows], accuracies[rows] = pool.epochs, pool.best_epochs, pool.best_accuracies
+        finished += rows.size
+    return assemble(task, members, answers, epochs, best_epochs)
+
+
+def largest_subset(task: Task, out_of_bag: bool) -> int:
+    """The most examples that a member can be trained on; out of bag, one must be left for it to answer."""
+    return len(task.train.labels) - out_of_bag
+
+
+def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool = False) -> None:
+    """Refuses members that cannot be trained on a task by a recipe.
+
+    Raises:
+        InputError: names the first such member.
+    """
+    choices = networks.choices(task)
+    most = largest_subset(task, out_of_bag)
+    for values, limit, what in (
+        (members.subset_size, most, f"training examples, {task.name} allows at most {most}"),
+        (members.width, recipe.width, f"hidden units, the recipe at most {recipe.width}"),
+    ):
+        if (values > limit).any():
+            row = int((values > limit).argmax())
+            raise InputError(f"{members.subject_ids[row]}: {values[row]} {what}")
+    for name, network in zip(members.subject_ids, members.network, strict=True):
+        if network not in choices:
+            raise InputError(f"{name}: network {network} cannot read {task.name}, choose of {', '.join(choices)}")
+
+
+def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh) -> Job:
+    """What a pool works on to train members of one architecture, that of the recipe."""
+    return Job(
+        trainer=make_trainer(recipe, task),
+        plan=plan_member,
+        rows=rows_of(members),
+        shared=gold_of(task),
+        data=data,
+        steps_per_epoch=recipe.steps_per_epoch,
+        mesh=mesh,
+    )
+
+
+def _monitor(task: Task, seed: int) -> Split:
+    """A sample of the training examples, as large as the validation split."""
+    count = min(len(task.validation.labels), len(task.train.labels))
+    return sample_training(task, count, seed).train
+
+
+def _answer(
+    task: Task, members: Members, rows: np.ndarray, data: Data, answers: Answers, out_of_bag: bool, finished: Finished
+) -> None:
+    """Fills in the answers of members that have finished; `rows` are those of the members of their pool."""
+    at = rows[finished.numbers]
+    for name in SPLITS:
+        classes = finished.classify(getattr(data, name))
+        answers[name][at] = graded(task, name, classes, members.choose(at) if out_of_bag else None)
+
+
+def _report(
+    on_progress: Callable[[Progress], None] | None, accuracies: np.ndarray, before: int, rows: np.ndarray, pool: Pool
+) -> None:
+    """Tells the progress of the crowd: that of the pool, after `before` members that finished in other pools."""
+    if on_progress is None:
+        return
+    state = progress(pool)
+    accuracies[rows] = state.accuracies
+    finished = before + state.finished
+    waiting = accuracies.size - finished - state.training
+    on_progress(Progress(finished, state.training, waiting, accuracies.copy()))

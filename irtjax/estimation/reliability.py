@@ -1,0 +1,68 @@
+"""How reliable are difficulties? Split-half reliability: do two disjoint halves of the subjects agree on them?"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.types import AnyArray, Float, Shaped
+
+
+class HasDifficulty(Protocol):
+    """What an estimator returns, such as `irtjax.Fit`."""
+
+    @property
+    def difficulty(self) -> AnyArray:
+        """(I,) difficulties."""
+
+
+class SplitHalf(NamedTuple):
+    """How far two halves of the subjects agree.
+
+    Attributes:
+        spearman: rank correlation of the difficulties, -1 to 1. That of half a crowd is lower than that of a whole one.
+        difficulty: (2, I) of each half, for the items that subjects of both halves have answered.
+        item_ids: (I,) of those items.
+        subjects_per_half: in the smaller half.
+    """
+
+    spearman: float
+    difficulty: Float[np.ndarray, "2 I"]
+    item_ids: Shaped[np.ndarray, " I"]
+    subjects_per_half: int
+
+
+def split_half(responses: ResponseMatrix, fit: Callable[[ResponseMatrix], HasDifficulty]) -> SplitHalf:
+    """Fits two halves of the subjects apart from each other and correlates the difficulties of the items.
+
+    The halves are the subjects at even and at odd positions: random samples where subjects come in a random order, as
+    the members of a crowd do. Items that nobody in one of the halves has answered are left out.
+
+    Args:
+        responses: of at least two subjects in each half, whatever `fit` needs.
+        fit: an estimator of responses, such as `functools.partial(irtjax.fit, model="1pl")`; called once per half.
+    """
+    halves = common_items(*alternate_subjects(responses))
+    difficulty = np.stack([np.asarray(fit(half).difficulty) for half in halves])
+    return SplitHalf(
+        spearman=float(spearmanr(*difficulty).statistic),
+        difficulty=difficulty,
+        item_ids=halves[0].item_ids,
+        subjects_per_half=responses.num_subjects // 2,
+    )
+
+
+def alternate_subjects(responses: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
+    """The subjects at even positions, and those at odd ones."""
+    even, odd = (
+        ResponseMatrix(responses.values[at::2], responses.subject_ids[at::2], responses.item_ids) for at in (0, 1)
+    )
+    return even, odd
+
+
+def common_items(one: ResponseMatrix, other: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
+    """The items that subjects of both matrices, whose items are the same, have answered."""
+    both = np.logical_and(*((half.values != MISSING).any(axis=0) for half in (one, other)))
+    return one.choose_items(both), other.choose_items(both)

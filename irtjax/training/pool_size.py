@@ -1,0 +1,102 @@
+"""How many networks should train at once on a device? Measured: it depends on caches, cores, memory and the network."""
+
+import importlib.metadata
+import os
+import time
+
+import jax
+import numpy as np
+
+from irtjax.storage.cache import cached
+from irtjax.tasks import Task
+from irtjax.training.pool import SHRINK_FACTOR, Job, begin, fill, train_slots
+from irtjax.training.recipe import Recipe
+
+PROBE_SECONDS = 0.3  # that a measurement should last
+MOST_STEPS = 4**6  # that it may take to do so
+GROWTH_FACTOR = SHRINK_FACTOR  # from one size that is tried to the next
+TOLERANCE = 0.05  # a larger pool must be faster by this share: it takes more memory, and ends with more empty slots
+MEMORY_SHARE = 0.5  # of a device's memory that the pool may fill
+KNOWN = {("digits", "mlp"): 32}  # where measuring would take longer than the crowd
+
+
+def choose_slots(job: Job, task: Task, recipe: Recipe, slots: int | None = None) -> int:
+    """The given number of slots on a device; for None, what is fastest here: known, or measured once and remembered.
+
+    Timings differ from run to run, and networks in a pool of another size are the same only to rounding. A number that
+    is kept lets the same command give the same results.
+
+    Args:
+        job: what the pool is for.
+        task: its task.
+        recipe: its recipe.
+        slots: a number to be used in any case.
+    """
+    if slots is not None:
+        return slots
+    known = KNOWN.get((task.name, recipe.network))
+    if known is not None:
+        return known
+    return int(cached("pool_size", _key(job, task, recipe), lambda: {"slots": np.array(measure(job)[0])})["slots"])
+
+
+def _key(job: Job, task: Task, recipe: Recipe) -> tuple[object, ...]:
+    """All that the fastest number depends on."""
+    trainer, device = job.trainer, job.mesh.devices.flat[0]
+    vectors = None if job.data.embeddings is None else job.data.embeddings.shape
+    shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
+    network = (recipe.network, recipe.width, shapes, task.num_classes, vectors)
+    training = (trainer.batch_size, trainer.buckets, trainer.own_embeddings, trainer.augment is not None)
+    versions = map(importlib.metadata.version, ("irtjax", "jax"))
+    return (*network, *training, job.num_networks, device.device_kind, job.mesh.size, *versions)
+
+
+def measure(job: Job) -> tuple[int, dict[int, float]]:
+    """The number of slots on a device with which most minibatches are trained on in a second.
+
+    Tries 1, 4, 16, … slots and as many as the networks can fill, until the memory would not hold them or one is slower
+    than the best by more than `TOLERANCE`.
+
+    Returns:
+        The number, and minibatches a second by number of slots.
+    """
+    rates: dict[int, float] = {}
+    slots, most = 1, -(-job.num_networks // job.mesh.size)
+    while slots <= most:
+        rates[slots], bytes_per_slot = _rate(job, slots)
+        if rates[slots] < (1 - TOLERANCE) * max(rates.values()):
+            break
+        slots = min(GROWTH_FACTOR * slots, most) if slots < most else most + 1
+        if slots * bytes_per_slot > MEMORY_SHARE * _memory(job.mesh):
+            break
+    best = max(rates.values())
+    return min(slots for slots, rate in rates.items() if rate >= (1 - TOLERANCE) * best), rates
+
+
+def _rate(job: Job, slots: int) -> tuple[float, float]:
+    """Minibatches a second of a full pool, and bytes that a device needs for each slot."""
+    before = _statistic(job.mesh, "peak_bytes_in_use")
+    pool = fill(job, begin(job, slots))
+    slots = pool.numbers.size // job.mesh.size
+    live, steps, seconds = np.ones(pool.numbers.size, bool), 1, 0.0
+    # the first call compiles
+    learners = jax.block_until_ready(train_slots(job, pool.learners, pool.plans, live, steps))
+    while seconds < PROBE_SECONDS and steps < MOST_STEPS:
+        steps *= 4
+        began = time.perf_counter()
+        learners = jax.block_until_ready(train_slots(job, learners, pool.plans, live, steps))
+        seconds = time.perf_counter() - began
+    state = sum(leaf.nbytes for leaf in jax.tree.leaves((learners, pool.plans))) / job.mesh.size
+    # as much again for intermediate results, or what the device reports, if this pool needed more than any before
+    needed = max(2 * state, _statistic(job.mesh, "peak_bytes_in_use") - before)
+    return pool.numbers.size * steps / seconds, needed / slots
+
+
+def _statistic(mesh: jax.sharding.Mesh, name: str) -> float:
+    """What a device reports of its memory, 0 where it does not."""
+    return (mesh.devices.flat[0].memory_stats() or {}).get(name, 0)
+
+
+def _memory(mesh: jax.sharding.Mesh) -> float:
+    """Bytes of a device; on CPUs all devices share the machine's."""
+    return _statistic(mesh, "bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / mesh.size

@@ -1,0 +1,91 @@
+"""How networks are trained, in terms that a user chooses: the recipe, its defaults for each task, and its trainer."""
+
+import dataclasses
+
+import optax
+
+from irtjax import networks
+from irtjax.errors import InputError
+from irtjax.tasks import Task
+from irtjax.tasks.task import TextFormat
+from irtjax.training.augmentation import flip_and_shift
+from irtjax.training.trainer import Trainer
+
+# One object: another would be a different static argument of jit, and compiled for again. At learning rate 1, because
+# each network scales its updates by a rate of its own.
+ADAM = optax.adam(1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a network is trained; the defaults are those of the task `digits`.
+
+    Attributes:
+        network: name of the architecture, one of `irtjax.networks.choices(task)`.
+        width: hidden units of a layer; of an image network with convolutions, the channels of the first.
+        learning_rate: of the optimizer.
+        batch_size: examples in a gradient step.
+        max_epochs: where training stops in any case.
+        patience: epochs without a better validation accuracy after which it stops.
+        steps_per_epoch: gradient steps in an epoch, whatever the size of the training set.
+        train_embeddings: for text, whether each network trains word vectors of its own; else all share the task's.
+        optimizer: an optax transformation at learning rate 1.
+    """
+
+    network: str = "mlp"
+    width: int = 32
+    learning_rate: float = 5e-3
+    batch_size: int = 32
+    max_epochs: int = 40
+    patience: int = 5
+    steps_per_epoch: int = 37
+    train_embeddings: bool = False
+    optimizer: optax.GradientTransformation = ADAM
+
+
+_TEXT = Recipe("lstm", width=64, learning_rate=1e-3, max_epochs=15, patience=3, steps_per_epoch=200)
+RECIPES = {
+    "digits": Recipe(),
+    "mnist": Recipe(learning_rate=2e-3, batch_size=64, max_epochs=20, steps_per_epoch=200),
+    "cifar10": Recipe("lenet", 8, 1e-3, batch_size=64, max_epochs=12, patience=3, steps_per_epoch=100),
+    "sst2": _TEXT,
+    "snli": _TEXT,
+}
+# Rates of networks that do not learn at the usual one: at 1e-3, VGG-16 stays at chance.
+LEARNING_RATES = {"vgg16": 2e-4}
+
+
+def default_recipe(task: Task, network: str | None = None) -> Recipe:
+    """The recipe for a task, which has been tried on it; for other tasks, that of `mnist` or, for text, of `sst2`.
+
+    Args:
+        task: what is trained on.
+        network: the architecture; None for the task's usual one.
+    """
+    usual = RECIPES.get(task.name, RECIPES["sst2" if isinstance(task.format, TextFormat) else "mnist"])
+    network = usual.network if network is None else network
+    rate = LEARNING_RATES.get(network, usual.learning_rate)
+    return dataclasses.replace(usual, network=network, learning_rate=rate)
+
+
+def make_trainer(recipe: Recipe, task: Task) -> Trainer:
+    """What trains networks by the recipe on the task; images that may be flipped are augmented.
+
+    Raises:
+        InputError: a network that cannot read the task, a width that is not positive, or word vectors to be trained
+            where there are no words.
+    """
+    text = task.format if isinstance(task.format, TextFormat) else None
+    if recipe.train_embeddings and text is None:
+        raise InputError(f"word vectors cannot be trained: {task.name} has no words")
+    augmented = not isinstance(task.format, TextFormat) and task.format.flips
+    return Trainer(
+        network=networks.build(recipe.network, task, recipe.width),
+        optimizer=recipe.optimizer,
+        batch_size=recipe.batch_size,
+        patience=recipe.patience,
+        max_epochs=recipe.max_epochs,
+        buckets=() if text is None else text.buckets,
+        own_embeddings=recipe.train_embeddings,
+        augment=flip_and_shift if augmented else None,
+    )
