@@ -187,10 +187,10 @@ def _train_seeds(
     ).history
 
 
-def _plans(keys: jax.Array, order: jax.Array, labels: jax.Array, learning_rate: jax.Array) -> Plan:
+def _plans(keys: jax.Array, order: jax.Array, labels: AnyArray, learning_rate: jax.Array) -> Plan:
     """One plan per seed, on the examples by ascending difficulty; each epoch sets how many of them, and from where."""
 
-    def for_all(value: jax.Array) -> jax.Array:
+    def for_all(value: AnyArray) -> jax.Array:
         return jnp.broadcast_to(value, (keys.shape[0], *jnp.shape(value)))
 
     size, width = jnp.int32(1), jnp.int32(ALL_UNITS)
