@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.factory import make_trainer
+from experiments.common.factory import recipe_of
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.kernels.scoring import Population
@@ -40,9 +40,8 @@ def run(
     table = compare_curricula(
         task,
         items.difficulty.to_numpy(),
-        make_trainer(settings, task, settings.curriculum_patience),
         strategies,
-        learning_rate=settings.learning_rate,
+        recipe=recipe_of(settings, settings.curriculum_patience),
         options=Options(settings.curriculum_length, settings.initial_share, settings.window),
         num_seeds=settings.curriculum_seeds,
         first_seed=settings.seed,

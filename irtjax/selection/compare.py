@@ -16,7 +16,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.text import lengths
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.trainer import Trainer
+from irtjax.training.recipe import Recipe, default_recipe, make_trainer
 from irtjax.types import AnyArray, Shaped
 
 PROBE_ERROR = 0.005
@@ -25,10 +25,9 @@ PROBE_ERROR = 0.005
 def compare_curricula(
     task: Task,
     difficulty: Shaped[AnyArray, " N"] | pd.Series,
-    trainer: Trainer,
     strategies: Sequence[str] = (BASELINE, "DDaCLAE"),
     *,
-    learning_rate: float,
+    recipe: Recipe | None = None,
     options: Options = Options(),  # noqa: B008 (frozen)
     num_seeds: int = 5,
     first_seed: int = 0,
@@ -41,15 +40,15 @@ def compare_curricula(
 
     `irtjax.selection.summarise` compares the results:
 
-        table = compare_curricula(task, difficulty, trainer, learning_rate=5e-3)
+        table = compare_curricula(task, difficulty)
         summarise(table)
 
     Args:
         task: its training split is what the strategies choose from.
         difficulty: (N,) of the training examples in their order, logits.
-        trainer: of a network for the task.
         strategies: names, of `strategies.choices(task)`.
-        learning_rate: of the optimizer.
+        recipe: how networks are trained, see `irtjax.training.recipe.default_recipe`, the default. Its steps per epoch
+            have no use here: an epoch is a pass over what is selected.
         options: what the strategies leave open.
         num_seeds: networks trained under each strategy, side by side.
         first_seed: of initial weights, minibatches and samples; the others are the numbers after it.
@@ -79,6 +78,8 @@ def compare_curricula(
     if not strategies:
         raise InputError("no strategies to compare")
     found = {name: find(name, task) for name in strategies}
+    recipe = default_recipe(task) if recipe is None else recipe
+    trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     mesh = default_mesh(num_seeds)
@@ -92,7 +93,7 @@ def compare_curricula(
                 data,
                 lengths(task.train) if strategy.by_length else difficulty,
                 strategy.selection(trainer.max_epochs, options),
-                learning_rate=learning_rate,
+                learning_rate=recipe.learning_rate,
                 population=population,
                 probe_error=probe_error,
                 on_epoch=on_epoch,
