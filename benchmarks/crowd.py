@@ -32,7 +32,7 @@ from irtjax.training.trainer import Trainer
 _SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
 _STEPS = flags.DEFINE_integer("steps", 32, "gradient steps in a measurement", lower_bound=1)
 _REPEATS = flags.DEFINE_integer("repeats", 5, "measurements, of which the median counts", lower_bound=1)
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def useful_operations(trainer: Trainer, job: Job) -> float:

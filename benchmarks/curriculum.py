@@ -28,7 +28,7 @@ from irtjax.training.trainer import Plan, Trainer, start, train_epoch, validate
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
 _REPEATS = flags.DEFINE_integer("repeats", 3, "runs each way, of which the fastest counts", lower_bound=1)
 _SAMPLES = flags.DEFINE_integer("samples", 10, "samples an epoch that are compared with the full pass", lower_bound=2)
-settings.define_flags(without=settings.OF_CROWD | settings.OF_FILTERING | settings.OF_CURRICULUM - {"probe_error"})
+settings.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
 
 
 def plan_of(task, order, size, chosen) -> Plan:

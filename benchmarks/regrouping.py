@@ -21,7 +21,7 @@ from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
 from irtjax.training.pool_size import choose_slots
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def train(job: Job, slots: int, regroup: bool) -> tuple[int, int]:

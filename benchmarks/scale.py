@@ -1,4 +1,4 @@
-r"""Does factory a scale find bad items, leave good ones alone, and scale?
+r"""Does building a scale find bad items and leave good ones alone, and how long does it take on a long test?
 
   python -m benchmarks.scale
 
@@ -15,7 +15,7 @@ from absl import flags
 from experiments.common import app
 from irtjax import ResponseMatrix
 from irtjax.scale.elimination import eliminate
-from irtjax.scale.procedure import build
+from irtjax.scale.procedure import build_scale
 
 _SEEDS = flags.DEFINE_integer("seeds", 20, "simulated tests", lower_bound=0)
 _ITEMS = flags.DEFINE_integer("items", 80, "items of each, 5% of them bad", lower_bound=40)
@@ -84,7 +84,7 @@ def main() -> None:
             if not step.startswith("guessing,"):
                 print(f"  {time.perf_counter() - began:6.1f} s  {step}", flush=True)
 
-        build(responses, on_step=on_step)
+        build_scale(responses, on_step=on_step)
         print(f"whole procedure, {SUBJECTS:,} × {_LONG.value}: {time.perf_counter() - began:.0f} s")
 
 

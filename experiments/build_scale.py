@@ -1,13 +1,13 @@
 r"""Builds a test scale from graded responses: which items measure one ability well, and how precisely?
 
-Dimensionality, guessing, elimination of items that do not discriminate, depend on one another or do not fit, overall
-fit, information, a short form; each decision is written down.
+Tests dimensionality and guessing, removes items that do not discriminate, depend on one another or do not fit, then
+reports overall fit, information and a short form. Each decision is written down.
 
   python -m experiments.build_scale --responses=responses.csv --output_dir=runs/scale
   python -m experiments.build_scale --responses=responses.csv --items=items.csv --group_column=gold_label \
     --output_dir=runs/scale
 
-The second builds a scale for each group of items. Ends with report.md and its pictures. docs/build_scale.md tells
+The second builds a scale for each group of items. Both end with report.md and its pictures. See docs/build_scale.md for
 durations and expected numbers.
 """
 
@@ -23,37 +23,41 @@ from absl import flags
 import irtjax
 from experiments.common import app
 from experiments.common.progress import steps
-from experiments.reports import scale as scale_report
-from experiments.reports import scale_sections
-from experiments.reports.scale_sections import ShortForms, Told
+from experiments.reports.scale.agreement import agreement_table
+from experiments.reports.scale.findings import GroupFindings, ShortForms
+from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, write
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.responses.matrix import completed
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
-from irtjax.scale.procedure import Built, Options, build, usable_items
+from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import writable_directory
 
 ALL = "all"
-EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells of tables, but for their ids
+EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells that count as empty, except ids
 
-RESULTS = (*scale_report.FILES, *scale_sections.FILES)
+RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made if missing", required=True)
 _MISSING = flags.DEFINE_enum(
     "missing",
     "refuse",
     ["refuse", "wrong", "drop"],
-    "what becomes of missing answers, which the tests have no place for: graded as wrong, or their subjects dropped",
+    "the tests need complete responses: grade missing answers as wrong, or drop the subjects that have any",
 )
-_ITEMS = flags.DEFINE_string("items", None, "CSV of items, their ids in its first column")
+_ITEMS = flags.DEFINE_string("items", None, "CSV of items, with their ids in the first column")
 _GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items: a scale is built for each group in it")
 _ANSWERS = flags.DEFINE_string("answers", None, "CSV of the labels that people gave, to report their agreement")
 _GOLD_COLUMN = flags.DEFINE_string("gold_column", "gold_label", "column of --items with the gold labels, for --answers")
-_EXPERT_DROP = flags.DEFINE_list("expert_drop", [], "ids of items removed by reading, or a file with one a line")
+_EXPERT_DROP = flags.DEFINE_list("expert_drop", [], "ids of items removed by reading, or a file with one id per line")
 _LEVEL = flags.DEFINE_float(
-    "level", 0.05, "of the tests of guessing, dependence and fit, after Holm's adjustment", lower_bound=0, upper_bound=1
+    "level",
+    0.05,
+    "level of the tests of guessing, dependence and fit, after Holm's adjustment",
+    lower_bound=0,
+    upper_bound=1,
 )
 _COMMUNALITY = flags.DEFINE_float(
     "communality", 0.15, "least share of variance explained", lower_bound=0, upper_bound=1
@@ -61,20 +65,20 @@ _COMMUNALITY = flags.DEFINE_float(
 _RATIO = flags.DEFINE_float(
     "eigenvalue_ratio",
     3.0,
-    "first over second eigenvalue that one scale needs where both are above those of independent items; 0 for any",
+    "least ratio of the first eigenvalue to the second, if both are above those of independent items; 0 for any",
     lower_bound=0,
 )
 _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
-_GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; if not, all get 2PL curves")
-_SHORT_FORM = flags.DEFINE_integer("short_form", 10, "items of the short form", lower_bound=1)
+_GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; otherwise all get 2PL curves")
+_SHORT_FORM = flags.DEFINE_integer("short_form", 10, "number of items in the short form", lower_bound=1)
 _RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
-_FRESH = flags.DEFINE_string("fresh", None, "responses of other subjects, to confirm the scale on")
+_FRESH = flags.DEFINE_string("fresh", None, "responses of other subjects, on which the scale is confirmed")
 _SUBJECTS = flags.DEFINE_string(
     "subjects",
     None,
-    "CSV of subjects, ids in its first column: group and covariates to compare scores and abilities by",
+    "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
+_SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
 
 
 def main() -> None:
@@ -104,31 +108,33 @@ def main() -> None:
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
         wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
-            usable_items(part, wanted[name])  # of all groups before the first is built
+            usable_items(part, wanted[name])  # raises for any group before the first is built
     _check_output(list(parts))
     directory = writable_directory(_OUTPUT_DIR.value)
-    told = []
+    found = []
     for name, part in parts.items():
         with steps(name) as on_step, _naming(name):
-            built = build(part, wanted[name], on_step)
-        told.append(_tell(name, built, fresh, subjects))
-    scale_report.write(told, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+            result = build_scale(part, wanted[name], on_step)
+        found.append(_findings(name, result, fresh, subjects))
+    write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
 
 
-def _tell(name: str, built: Built, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None) -> Told:
-    """What there is to tell of a scale beside itself."""
-    confirmed, compared = None, {}
-    if built.scale is not None:
-        fit = built.scale.fit
+def _findings(
+    name: str, result: ScaleResult, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None
+) -> GroupFindings:
+    """A scale, with its confirmation and a comparison of subjects where they were asked for."""
+    confirmation, comparisons = None, {}
+    if result.scale is not None:
+        fit = result.scale.fit
         if fresh is not None:
             try:
-                confirmed = confirm(fresh, fit.items())
-            except InputError as error:  # no reason to lose what was built
+                confirmation = confirm(fresh, fit.items())
+            except InputError as error:  # no reason to lose the scale
                 warnings.warn(f"{_FRESH.value}, items of group '{name}': {error}", FitWarning, stacklevel=2)
         if subjects is not None:
             values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
-            compared = compare(values, fit.responses.subject_ids, subjects)
-    return Told(name, built, confirmed, compared)
+            comparisons = compare(values, fit.responses.subject_ids, subjects)
+    return GroupFindings(name, result, confirmation, comparisons)
 
 
 def _naming(group: str) -> AbstractContextManager[None]:
@@ -136,7 +142,7 @@ def _naming(group: str) -> AbstractContextManager[None]:
 
 
 def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
-    """Of --subjects; whether they can be compared is found out before anything is fitted."""
+    """The table of --subjects; raises before anything is fitted if they cannot be compared."""
     if _SUBJECTS.value is None:
         return None
     subjects = read_table(_SUBJECTS.value, "subject")
@@ -146,7 +152,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
 
 
 def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
-    """Of --fresh, the items that the responses have too."""
+    """The responses of --fresh to the items that --responses has too."""
     fresh = irtjax.read_responses(_FRESH.value)
     both = np.isin(fresh.item_ids, responses.item_ids)
     if not both.any():
@@ -156,35 +162,35 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
 
 
 def _check_output(names: list[str]) -> None:
-    """Refuses groups whose folders would be one, and results in place of an input."""
+    """Refuses groups that would share a folder, and results that would overwrite an input."""
     directory = Path(_OUTPUT_DIR.value).resolve()
-    taken = dict.fromkeys((*scale_report.FILES, ""))
+    taken = dict.fromkeys((*RUN_FILES, ""))
     for name in names if len(names) > 1 else []:
-        folder = scale_report.folder_name(name).lower()
+        folder = folder_name(name).lower()
         if folder in taken or len(folder.encode()) > 200:
             why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
             raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
         taken[folder] = name
     for flag in (_RESPONSES, _ITEMS, _ANSWERS, _FRESH, _SUBJECTS):
         path = None if flag.value is None else Path(flag.value).resolve()
-        # a former run's group folders are emptied of its results too
+        # the results of a former run are removed from its group folders too
         if path and directory in (path.parent, path.parent.parent) and path.name in RESULTS:
             raise InputError(f"--{flag.name}={flag.value} would be overwritten: choose another --output_dir")
 
 
 def read_table(path: str, what: str, kind: type | None = None) -> pd.DataFrame:
-    """A CSV with ids in its first column, by id.
+    """A CSV with ids in its first column, indexed by id.
 
     Args:
         path: of the file.
-        what: the ids are of.
-        kind: of all columns; None to tell by what is in them.
+        what: one row stands for, for the error.
+        kind: type of all columns; None to infer each from its cells.
 
     Raises:
-        InputError: it cannot be read, or an id is there twice.
+        InputError: it cannot be read, or an id occurs twice.
     """
     try:
-        # an id may be "NA"
+        # "NA" may be an id
         columns = pd.read_csv(path, nrows=0).columns
         empty = {column: [""] if at == 0 else EMPTY for at, column in enumerate(columns)}
         table = pd.read_csv(path, dtype=kind or {columns[0]: str}, keep_default_na=False, na_values=empty).rename(
@@ -199,7 +205,7 @@ def read_table(path: str, what: str, kind: type | None = None) -> pd.DataFrame:
 
 
 def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray:
-    """The group of each item; `ALL` for all where there are none."""
+    """The group of each item; `ALL` for every item if there are no groups."""
     if items is None:
         return np.full(responses.num_items, ALL)
     unknown = [item for item in responses.item_ids if item not in items.index]
@@ -252,11 +258,11 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
     if gold.isna().any():
         raise InputError(f"{_ITEMS.value}: item '{gold.index[gold.isna()][0]}' has no {_GOLD_COLUMN.value}")
     with app.naming(_ANSWERS.value):
-        return scale_report.agreement_table(answers, gold.astype(str))
+        return agreement_table(answers, gold.astype(str))
 
 
 def _flags() -> dict[str, object]:
-    """This binary's flags and their values, for the record."""
+    """The flags of this binary and their values, for the record."""
     own = next(
         found for found in flags.FLAGS.flags_by_module_dict().values() if "expert_drop" in {f.name for f in found}
     )

@@ -22,7 +22,7 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "least time from one checkpoint to the next",
     lower_bound=0,
 )
-settings.define_flags(without=settings.AFTER_CROWD)
+settings.define_flags(settings.of_stage("crowd"))
 
 
 def main() -> None:

@@ -17,8 +17,7 @@ from absl import flags
 from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
-from experiments.reports import pipeline as report
-from experiments.reports import sections
+from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax.kernels.scoring import STANDARD
 from irtjax.tasks.task import TextFormat
@@ -29,8 +28,8 @@ _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare, beside the baseline (default: {','.join(curriculum.ALL_STRATEGIES)})"
 )
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1)
-UNUSED = settings.OF_CROWD | settings.OF_FILTERING | {"curriculum_seeds"}  # it is --seeds here
-settings.define_flags(without=UNUSED)
+USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # which is --seeds here
+settings.define_flags(USED)
 
 
 def main() -> None:
@@ -43,7 +42,7 @@ def main() -> None:
     strategies = (curriculum.BASELINE, *(name for name in strategies if name != curriculum.BASELINE))
     items = training_items(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
-    used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
+    used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     if chosen.ability == "map":  # results depend on it, and it is in no flag
         used |= {"population_mean": population.mean, "population_sd": population.sd}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
@@ -61,8 +60,8 @@ def main() -> None:
     ]
     if isinstance(task.format, TextFormat):
         parts.append(sections.discrepancies(task, items))
-    parts.append(report.how_it_was_made(used | {"items": _ITEMS.value}, directory))
-    report.save(parts, directory)
+    parts.append(document.how_it_was_made(used | {"items": _ITEMS.value}, directory))
+    document.save(parts, directory)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from absl import flags
 from experiments.common import app, factory, settings
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import training_items
-from experiments.reports import pipeline as report
-from experiments.reports import sections
+from experiments.reports import document, sections
 from experiments.stages import filtering
 from irtjax import InputError
 from irtjax.selection.filtering import STRATEGIES
@@ -33,8 +32,8 @@ _RESPONSES = flags.DEFINE_string(
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "which to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "of the training data to keep, 0 to 1")
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1)
-UNUSED = settings.OF_CROWD | settings.OF_CURRICULUM | {"filtering_seeds"}  # it is --seeds here
-settings.define_flags(without=UNUSED)
+USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
+settings.define_flags(USED)
 
 
 def main() -> None:
@@ -48,7 +47,7 @@ def main() -> None:
     items = training_items(_ITEMS.value, task, _RESPONSES.value, need)
     if "percent_correct" not in items:
         items = items.assign(percent_correct=float("nan"))
-    used = settings.values(chosen, UNUSED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
+    used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     used |= {"shares": ",".join(repr(share).removesuffix(".0") for share in shares)}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
     stage(
@@ -62,9 +61,9 @@ def main() -> None:
         sections.difficulties(directory, task, items),
         sections.filtering(directory),
         sections.class_balance(directory),
-        report.how_it_was_made(used | {"items": _ITEMS.value}, directory),
+        document.how_it_was_made(used | {"items": _ITEMS.value}, directory),
     ]
-    report.save(parts, directory)
+    document.save(parts, directory)
 
 
 def _shares() -> list[float]:

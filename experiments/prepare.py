@@ -1,11 +1,11 @@
-r"""Downloads a task's data set and prepares it as array_record files, once; reading them needs no TensorFlow.
+r"""Downloads a task's data set and prepares it as array_record files; reading them later needs no TensorFlow.
 
-Needs network access and TensorFlow: pip install 'irtjax[prepare]'.
+This needs network access and TensorFlow: pip install 'irtjax[prepare]'.
 
   python -m experiments.prepare --task=sst2 --data_dir=data
   python -m experiments.pipeline --task=sst2 --data_dir=data --output_dir=runs/sst2
 
-Expected duration: as long as the download and, for SNLI, some minutes of writing.
+Expected duration: that of the download and, for SNLI, some minutes of writing.
 """
 
 import importlib.util
@@ -14,27 +14,30 @@ from absl import flags
 
 from experiments.common import app
 from irtjax.errors import InputError
-from irtjax.tasks import prepared
+from irtjax.tasks import TASKS, prepared
 
-_TASK = flags.DEFINE_enum("task", None, sorted(prepared.DATASETS), "task whose data set to prepare", required=True)
+DATASETS = {task: loader.dataset for task, loader in TASKS.items() if loader.dataset is not None}
+
+_TASK = flags.DEFINE_enum("task", None, sorted(DATASETS), "task whose data set to prepare", required=True)
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "folder to prepare it in (default: that of TensorFlow Datasets, ~/tensorflow_datasets)"
 )
 
 
 def main() -> None:
-    """Prepares the data set where it is not yet, and looks at it as the tasks will."""
+    """Prepares the data set unless that is done already, and finds it as the task will."""
+    task, dataset = _TASK.value, DATASETS[_TASK.value]
     data_dir = _DATA_DIR.value or str(prepared.default_data_dir())
     try:
-        source = prepared.find(_TASK.value, data_dir)
+        source = prepared.find(task, dataset, data_dir)
     except prepared.NotPreparedError:
-        _prepare(prepared.DATASETS[_TASK.value], data_dir)
-        source = prepared.find(_TASK.value, data_dir)
+        _prepare(dataset, data_dir)
+        source = prepared.find(task, dataset, data_dir)
     sizes = ", ".join(f"{split} {count:,}" for split, count in source.splits.items())
     print(f"Done: {source.folder} ({sizes})")
 
 
-def _prepare(name: str, data_dir: str) -> None:
+def _prepare(dataset: str, data_dir: str) -> None:
     if importlib.util.find_spec("tensorflow") is None:
         raise InputError(
             "preparing a data set needs TensorFlow, which the extra `prepare` brings: pip install 'irtjax[prepare]'"
@@ -42,11 +45,11 @@ def _prepare(name: str, data_dir: str) -> None:
     import tensorflow_datasets as tfds  # takes seconds to import together with TensorFlow
 
     try:
-        builder = tfds.builder(name, data_dir=data_dir, file_format=prepared.FORMAT)
+        builder = tfds.builder(dataset, data_dir=data_dir, file_format=prepared.FORMAT)
         builder.download_and_prepare(file_format=prepared.FORMAT)
-    except (OSError, tfds.download.DownloadError) as error:  # those of the network are OSError too
+    except (OSError, tfds.download.DownloadError) as error:  # errors of the network are OSError too
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{name}: could not be downloaded and prepared in {data_dir} ({reason})") from error
+        raise InputError(f"{dataset}: could not be downloaded and prepared in {data_dir} ({reason})") from error
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ subjects.csv with ability, standard error and percentile.
   python -m experiments.score --items=runs/scale/items.csv --responses=network.csv \
     --population=runs/scale/subjects.csv --output_dir=runs/score
 
-The second says which percentage of the people that a scale was built from have a lower ability, those with the same
-counted half.
+The second gives percentiles among the people that the scale was built from: the percentage with a lower ability, plus
+half of those with the same ability.
 
 On 2 CPU cores, a few seconds.
 """
@@ -29,17 +29,17 @@ from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mod
 from irtjax.responses.matrix import counts, percent_correct
 from irtjax.storage.files import writable_directory, write_csv
 
-SAME = 1e-4  # logits: files round, and the same answers must be the same ability
+SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with known parameters", required=True)
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
 _METHOD = flags.DEFINE_enum("method", "eap", ["ml", "map", "eap"], "maximum likelihood, posterior mode or mean")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for subjects.csv; made where missing", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for subjects.csv; made if missing", required=True)
 _MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population that map, eap and the percentile refer to")
 _PEOPLE = flags.DEFINE_string(
     "population",
     None,
-    "subjects.csv of a sample whose abilities percentiles are of; by default of the normal population",
+    "subjects.csv of the sample that percentiles refer to; without it, they refer to the normal population",
 )
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
@@ -59,18 +59,22 @@ def main() -> None:
     directory = writable_directory(_OUTPUT_DIR.value)
     population = Population(_MEAN.value, _SD.value)
     scores = score(responses.values, items, _METHOD.value, population)
-    one = scores.ability.ndim == 1
-    names = ["ability"] if one else [f"ability_{k + 1}" for k in range(scores.ability.shape[1])]
+    result = table_of(scores, responses, population)
+    write_csv(result, directory / "subjects.csv")
+    print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def table_of(scores: Ability, responses: irtjax.ResponseMatrix, population: Population) -> pd.DataFrame:
+    """The rows of subjects.csv: one per subject."""
+    several = scores.ability.ndim > 1
+    abilities, errors = np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T)
     columns = {}
-    for name, ability, error in zip(
-        names, np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True
-    ):
-        columns |= {
-            name: ability,
-            f"{name}_se": error,
-            name.replace("ability", "percentile"): percentiles(ability, name, population),
-        }
-    result = pd.DataFrame(
+    for number, (ability, error) in enumerate(zip(abilities, errors, strict=True), start=1):
+        dimension = f"_{number}" if several else ""
+        columns[f"ability{dimension}"] = ability
+        columns[f"ability{dimension}_se"] = error
+        columns[f"percentile{dimension}"] = percentiles(ability, f"ability{dimension}", population)
+    return pd.DataFrame(
         {
             "subject_id": responses.subject_ids,
             **columns,
@@ -78,12 +82,10 @@ def main() -> None:
             "percent_correct": percent_correct(responses.values, axis=1),
         }
     )
-    write_csv(result, directory / "subjects.csv")
-    print(f"Done: {Path(directory, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
 
 
 def percentiles(ability: np.ndarray, column: str, population: Population) -> np.ndarray:
-    """Percentage of --population below each ability, ties counted half; of the normal population without it.
+    """Percentage of --population below each ability, ties counted half; without it, of the normal population.
 
     Raises:
         InputError: the file has no abilities.
@@ -107,7 +109,7 @@ def percentiles(ability: np.ndarray, column: str, population: Population) -> np.
 def score(values: np.ndarray, items: ItemParameters, method: str, population: Population) -> Ability:
     """Abilities (J,) or (J, D) of all rows of a response matrix, in float64."""
     methods = {
-        "ml": lambda row, items: ability_mode(row, items),
+        "ml": ability_mode,
         "map": lambda row, items: ability_mode(row, items, population),
         "eap": lambda row, items: ability_eap(row, items, population),
     }

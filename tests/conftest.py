@@ -1,5 +1,6 @@
 """Four host devices for every test, no silent rank promotion, and the paths of data that a bare clone lacks."""
 
+import importlib.metadata
 import os
 from pathlib import Path
 
@@ -8,10 +9,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
 
 # compiled programs are kept between runs of the tests, and shared with the processes that they start
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(REPOSITORY / ".jax_cache"))
+CACHE = Path.home() / ".cache" / "irtjax-tests" / f"jax-{importlib.metadata.version('jaxlib')}"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 # likewise the arrays of prepared data sets, beside them rather than in the user's own cache
-os.environ["IRTJAX_CACHE"] = str(REPOSITORY / ".jax_cache" / "tasks")
+os.environ["IRTJAX_CACHE"] = str(CACHE / "tasks")
 
 import jax
 import jaxtyping

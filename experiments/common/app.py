@@ -1,11 +1,13 @@
-"""What every experiment binary shares: one line for bad input, exit status 2, a quiet log."""
+"""What all experiment binaries share: one line and exit status 2 for bad input, and a quiet log."""
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import jax
 from absl import app, flags, logging
@@ -18,7 +20,7 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
 
     Args:
         main: the binary.
-        resumes: whether it goes on where it was interrupted, which is then said.
+        resumes: whether the same command goes on where this one was interrupted; an interrupted user is told so.
     """
 
     def parse(arguments: list[str]) -> list[str]:
@@ -34,16 +36,16 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
         try:
             main()
         except InputError as error:
-            _stop(str(error))
+            _stop(as_flags(str(error)))
 
-    def interrupt(*_) -> None:
-        # not by KeyboardInterrupt: raised within a callback of the running program it would be lost, and leaving by the
-        # front door would tear the interpreter down under that program
+    def interrupt(*_: Any) -> None:
+        # Not by KeyboardInterrupt: raised within a callback of the running program, it would be lost. Nor by sys.exit:
+        # it would tear the interpreter down under that program.
         hint = "; the same command goes on where it stopped" if resumes else ""
         print(f"\ninterrupted{hint}", file=sys.stderr, flush=True)
         os._exit(130)
 
-    def show(message, category, *_, **__) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         print(f"warning: {message}", file=sys.stderr)
 
     signal.signal(signal.SIGINT, interrupt)
@@ -54,11 +56,16 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
     app.run(guarded, flags_parser=parse)
 
 
-def choose(flag: str, names: list[str], choices: Sequence[str]) -> list[str]:
+def as_flags(message: str) -> str:
+    """An error of the library, which names arguments in backticks, with flags in place of the arguments."""
+    return re.sub(r"`(\w+)`", lambda name: f"--{name[1]}" if name[1] in flags.FLAGS else name[0], message)
+
+
+def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]:
     """The names that a flag gives, each once.
 
     Raises:
-        InputError: one is none of the choices, or there is none.
+        InputError: one is not among the choices, or there is none.
     """
     for name in names or [""]:
         if name not in choices:
@@ -67,9 +74,10 @@ def choose(flag: str, names: list[str], choices: Sequence[str]) -> list[str]:
 
 
 def one_device_a_core() -> None:
-    """Makes every core of the processor a device of its own; before JAX is used, and without effect on accelerators.
+    """Makes every core of the processor a JAX device; to be called before JAX is used.
 
-    A small network does not fill two cores: two networks, each on its own, do. A number that XLA_FLAGS gives stays.
+    One small network does not fill two cores, but two networks do, each on its own core. A number of devices that
+    XLA_FLAGS gives is kept. Accelerators are not affected.
     """
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
@@ -80,13 +88,13 @@ def one_device_a_core() -> None:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Puts the file that is being read or fitted in front of what is wrong with it."""
+    """Puts the file that is being read or fitted in front of errors about it."""
     try:
         yield
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def _stop(message: str) -> None:
+def _stop(message: str) -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)

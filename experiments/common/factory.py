@@ -1,11 +1,15 @@
 """From settings to what stages work with: the task, the recipe, the design of the crowd."""
 
+import contextlib
+from collections.abc import Iterator
+
 from tqdm import tqdm
 
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
+from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
 from irtjax.training import recipe
 from irtjax.training.recipe import Recipe
@@ -16,19 +20,36 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     """The task with its data.
 
     Raises:
-        InputError: they are not there, or too few for the settings.
+        InputError: the data are not there, or too few for the settings.
     """
     names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
-    if "seed" not in tasks.UNUSED[settings.task]:
+    if "seed" not in tasks.TASKS[settings.task].unused:
         options["seed"] = settings.seed
-    with reading_bar() as on_progress:
+    with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
     check_network(settings, task)
     return task
+
+
+@contextlib.contextmanager
+def _saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
+    """Adds the command that prepares the task's data set where there is no readable copy of it."""
+    command = f"python -m experiments.prepare --task={settings.task}"
+    try:
+        yield
+    except prepared.NotPreparedError as error:
+        if settings.dataset:
+            raise
+        folder = "" if data_dir is None else f" --data_dir={data_dir}"
+        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
+    except prepared.OtherFormatError as error:
+        if settings.dataset:
+            raise
+        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
 
 
 def check_network(settings: Settings, task: tasks.Task) -> None:
@@ -53,7 +74,7 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         InputError: names the flag.
     """
     num_examples = len(task.train.labels)
-    most = num_examples - settings.out_of_bag  # a member that saw everything would have no answer left
+    most = num_examples - settings.out_of_bag  # a member trained on all examples would have no answer left
     if settings.min_subset > most:
         raise InputError(
             f"--min_subset={settings.min_subset}: {task.name} has {num_examples} training examples"

@@ -22,7 +22,7 @@ def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
 
 @contextlib.contextmanager
 def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress], None]]:
-    """A bar over networks that have finished, with those in training and the range of validation accuracies.
+    """A bar of finished networks, which also shows how many are in training, and their validation accuracies.
 
     Yields a function of the progress of a pool or a crowd.
     """
@@ -33,7 +33,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
         def on_progress(state: Progress) -> None:
             nonlocal first
             if first:
-                bar.initial = state.finished  # of an interrupted run: not done in the time that this one took
+                bar.initial = state.finished  # an interrupted run trained these; they took no time now
                 first = False
             bar.n = state.finished
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
@@ -44,7 +44,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
 
 @contextlib.contextmanager
 def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Bars over the records of data sets that are read for the first time; nothing where the cache has them."""
+    """Bars over the records of data sets that are read for the first time; none where the cache has them."""
     bars: dict[str, tqdm] = {}
 
     def on_progress(description: str, done: int, total: int) -> None:
@@ -60,12 +60,12 @@ def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 class CurriculumProgress:
-    """A bar a strategy over the epochs of its slowest seed.
+    """One bar per strategy, over the epochs of its slowest seed.
 
-    One object serves all strategies: the callback is compiled into the program, and another one would be compiled anew.
+    One object serves all strategies: its callback is compiled into the program, and another one would compile again.
     """
 
-    def __init__(self, max_epochs: int):
+    def __init__(self, max_epochs: int) -> None:
         self._max_epochs = max_epochs
         self._bar: tqdm | None = None
 
@@ -77,13 +77,15 @@ class CurriculumProgress:
 
     def on_epoch(self, epochs: np.ndarray, accuracies: np.ndarray) -> None:
         """Moves the bar on."""
+        if self._bar is None:
+            return
         self._bar.n = max(self._bar.n, int(epochs.max()))
         self._bar.set_postfix_str(f"accuracy {np.mean(accuracies):.3f}")
 
 
 @contextlib.contextmanager
 def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar over steps of an estimator, with its objective or, on long tests by mml, the largest change."""
+    """A bar over the steps of an estimator, with its objective (on long tests by mml, the largest change)."""
     with _bar(description, max_steps, "steps") as bar:
 
         def on_step(steps: int, objective: float) -> None:
@@ -95,7 +97,7 @@ def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float],
 
 @contextlib.contextmanager
 def steps(description: str) -> Iterator[Callable[[str], None]]:
-    """One line that says what is being done, for work of unequal steps."""
+    """One line that says what is being done, for work in steps of unequal length."""
     with tqdm(total=0, desc=description, bar_format="  {desc:<12} [{elapsed}]{postfix}", ncols=110) as bar:
         yield bar.set_postfix_str
         bar.set_postfix_str("done")

@@ -1,4 +1,4 @@
-"""A run directory: one folder a stage, each either finished or absent, so that an interrupted run can go on."""
+"""A run directory: one folder per stage, either finished or absent, so that an interrupted run can go on."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ from irtjax.tasks.task import SPLITS
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
 FILES = ("glove", "test_labels", "item_ids", "members", "items")  # flags that name files
-CHECKPOINTS = ".checkpoints"  # of stages that are not finished
+CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep
 
 
 def open_run(
@@ -36,9 +36,12 @@ def open_run(
 
     Args:
         output_dir: the directory.
-        flags: all that results depend on, with their values.
+        flags: values of all flags that results depend on.
         task: with its data.
-        items: difficulties, where they are read from a file.
+        items: difficulties, where they come from a file.
+
+    Returns:
+        The directory. No other process can open it until this one ends.
 
     Raises:
         InputError: it cannot be written to, or holds results of other settings or data.
@@ -47,11 +50,10 @@ def open_run(
     _lock(directory)
     config = directory / "config.json"
     wanted = flags | {DATA: _digest(flags, task, items)}
-    # a run that left no stage and no checkpoint left nothing that other settings could be mixed up with
+    # without a stage or checkpoint there is nothing that could be mixed with results of other settings
     if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
         try:
-            found = json.loads(config.read_text())
-            found = dict(found)
+            found: dict[str, Any] = dict(json.loads(config.read_text()))
         except (ValueError, TypeError) as error:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
@@ -74,11 +76,12 @@ def open_run(
 
 
 def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> str:
-    """Of all that a run reads: examples, their labels and ids, word vectors, the table of members, difficulties."""
+    """A digest of all that a run reads: examples, labels, ids, word vectors, the table of members, difficulties."""
     digest = hashlib.blake2b(digest_size=16)
     vectors = getattr(task.format, "embeddings", None)
     table = [] if items is None else [items.to_numpy()]
-    for leaf in jax.tree.leaves(([task.split(name)[:3] for name in SPLITS], vectors, *table)):
+    examples = [task.split(name)[:3] for name in SPLITS]
+    for leaf in jax.tree.leaves((examples, vectors, *table)):
         digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
     if flags.get("members"):
         digest.update(Path(flags["members"]).read_bytes())
@@ -86,23 +89,34 @@ def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> st
 
 
 def _lock(directory: Path) -> None:
-    """Keeps other processes out of the directory for as long as this one lives."""
+    """Keeps other processes out of the directory until this one ends."""
     handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise InputError(f"{directory}: another run is writing there; wait for it, or choose another one") from error
     except OSError:
-        pass  # a file system that knows no locks
+        pass  # a file system without locks
 
 
 def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
     """Runs one stage into the folder `name`, unless that folder is there already.
 
-    A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished.
+    The work is done in a temporary folder that is renamed at the end, so that an interrupted stage leaves no folder of
+    that name. Its `stage.json` records the seconds that it took and the versions that it ran on. A stage may keep
+    checkpoints in `checkpoints_of`; they are removed when it is finished.
 
-    The work is done in a temporary folder that is renamed at the end, so an interrupted stage leaves no folder of
-    that name. `stage.json` in it keeps the seconds it took and the versions it ran on.
+    Args:
+        directory: of the run.
+        name: of the stage.
+        title: shown to the user.
+        work: writes the results into the folder that it is given.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: the folder is there, and no stage has written it.
     """
     folder = directory / name
     if folder.exists():
@@ -112,7 +126,7 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
             raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
         other = "" if made_with == versions() else ", made with other package versions"
         print(f"{title}: reused from {folder}{other}", flush=True)
-        _remove_checkpoints(directory, name)  # of a run that was killed just after the stage was finished
+        _remove_checkpoints(directory, name)  # left by a run that was killed just after it finished the stage
         return folder
     print(title, flush=True)
     began = time.perf_counter()
@@ -126,10 +140,10 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
 
 def _remove_checkpoints(directory: Path, name: str) -> None:
     shutil.rmtree(checkpoints_of(directory, name), ignore_errors=True)
-    with contextlib.suppress(OSError):  # there are those of other stages, or none
+    with contextlib.suppress(OSError):  # other stages have some too, or there are none
         (directory / CHECKPOINTS).rmdir()
 
 
 def checkpoints_of(directory: Path, name: str) -> Path:
-    """Where the stage `name` keeps what it goes on from after a kill."""
+    """The folder where the stage `name` keeps checkpoints, to go on after a kill."""
     return directory / CHECKPOINTS / name

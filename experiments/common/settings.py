@@ -1,136 +1,181 @@
 """Settings of a run: defaults per task, each replaceable by a flag of the same name."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from absl import flags
 
+from experiments.common import app
+from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of, library_settings
 from irtjax import InputError, networks, tasks
 from irtjax.estimation.svi.fit import PRIORS
 from irtjax.tasks.vectors import KINDS as VECTORS
 
 ABILITIES = ("ml", "map")
-PROBES = ("sample", "all")
-STOP_ON = ("validation", "train")
+_USUAL = library_settings("digits")
+STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | str | None = None,
+    positive: bool = False,
+    choices: Sequence[str] = (),
+    stages: Sequence[str] = STAGES,
+) -> Any:
+    """A field of `Settings`, with all that is known of it.
+
+    Args:
+        default: for tasks and networks that have none of their own.
+        help: text of the flag.
+        low: least value.
+        high: greatest value, or the name of the setting that has it; None for no bound.
+        positive: whether the value must be above zero and finite.
+        choices: the values allowed.
+        stages: those that use it.
+    """
+    metadata = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "positive": positive,
+        "choices": choices,
+        "stages": stages,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Everything that the results of a pipeline run depend on; the metadata are the help texts of the flags."""
+    """Everything that the results of a pipeline run depend on."""
 
     task: str
-    dataset: str = dataclasses.field(
-        default="",
-        metadata={"help": "name in TensorFlow Datasets, where it is not the task's usual one"},
+    dataset: str = setting("", "name in TensorFlow Datasets, where it is not the task's usual one")
+    glove: str = setting("", "file of GloVe vectors for text; else vectors are made of the training text")
+    vectors: str = setting("ppmi", f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS)
+    embedding_dim: int = setting(100, "length of those vectors", low=1)
+    min_count: int = setting(2, "times that training texts must have a word for it to enter the vocabulary", low=1)
+    train_examples: int = setting(0, "use a random sample of so many training examples; 0 for all", low=0)
+    test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
+    item_ids: str = setting("", "CSV of ids and texts: examples of a text task that it has take their id from it")
+    seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
+    num_models: int = setting(384, "networks in the artificial crowd", low=2, stages=["crowd"])
+    members: str = setting(
+        "", "members.csv of a crowd: train those networks instead of drawing new ones", stages=["crowd"]
     )
-    glove: str = dataclasses.field(
-        default="", metadata={"help": "file of GloVe vectors for text; else vectors are made of the training text"}
+    only: str = setting("", "numbers of the networks in --members to train, with commas between them", stages=["crowd"])
+    network: str = setting(
+        _USUAL["network"],
+        f"one of {', '.join(networks.NETWORKS)}; several with commas make a mixed crowd, and filtering and "
+        "curriculum use the first",
     )
-    vectors: str = dataclasses.field(
-        default="ppmi", metadata={"help": f"word vectors where there is no --glove: {' or '.join(VECTORS)}"}
+    width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1)
+    min_width: int = setting(
+        0,
+        "smallest width in the crowd, where units are masked to have it; 0 for none",
+        low=0,
+        high="width",
+        stages=["crowd"],
     )
-    embedding_dim: int = dataclasses.field(default=100, metadata={"help": "length of those vectors"})
-    min_count: int = dataclasses.field(
-        default=2, metadata={"help": "times that training texts must have a word for it to enter the vocabulary"}
+    batch_size: int = setting(_USUAL["batch_size"], "examples in a gradient step", low=1)
+    learning_rate: float = setting(_USUAL["learning_rate"], "learning rate of Adam", positive=True)
+    learning_rate_factor: float = setting(
+        1.0,
+        "learning rates in the crowd are log-uniform from rate / factor to rate × factor",
+        low=1,
+        high=1000,
+        stages=["crowd"],
     )
-    train_examples: int = dataclasses.field(
-        default=0, metadata={"help": "use a random sample of so many training examples; 0 for all"}
+    epochs: int = setting(_USUAL["epochs"], "most epochs a network is trained for", low=1)
+    patience: int = setting(
+        _USUAL["patience"],
+        "epochs without a better validation accuracy that end a training",
+        low=1,
+        stages=["crowd", "filtering"],
     )
-    test_labels: str = dataclasses.field(
-        default="", metadata={"help": "sst2: CSV of idx and label of the test split, whose labels are withheld"}
+    steps_per_epoch: int = setting(
+        _USUAL["steps_per_epoch"],
+        "gradient steps between validations in crowd and filtering (a curriculum's epoch is a pass)",
+        low=1,
+        stages=["crowd", "filtering"],
     )
-    item_ids: str = dataclasses.field(
-        default="", metadata={"help": "CSV of ids and texts: examples of a text task that it has take their id from it"}
+    min_subset: int = setting(_USUAL["min_subset"], "smallest training subset in the crowd", low=1, stages=["crowd"])
+    max_corruption: float = setting(
+        _USUAL["max_corruption"],
+        "largest share of corrupted labels in the crowd, 0 to 1",
+        low=0,
+        high=1,
+        stages=["crowd"],
     )
-    seed: int = dataclasses.field(default=0, metadata={"help": "seed of every random draw"})
-    num_models: int = dataclasses.field(default=384, metadata={"help": "networks in the artificial crowd"})
-    members: str = dataclasses.field(
-        default="", metadata={"help": "members.csv of a crowd: train those networks instead of drawing new ones"}
+    out_of_bag: bool = setting(
+        False, "members' answers to examples that they were trained on count as missing", stages=["crowd"]
     )
-    only: str = dataclasses.field(
-        default="", metadata={"help": "numbers of the networks in --members to train, with commas between them"}
+    stop_on: str = setting(
+        "validation",
+        "what early stopping in the crowd looks at: validation, or train, a sample of training examples of "
+        "that size, for a crowd that never sees the validation split",
+        choices=("validation", "train"),
+        stages=["crowd"],
     )
-    network: str = dataclasses.field(
-        default="mlp",
-        metadata={
-            "help": f"one of {', '.join(networks.NETWORKS)}; several with commas make a mixed crowd, and filtering and "
-            "curriculum use the first"
-        },
+    train_embeddings: bool = setting(
+        False, "text: networks train word vectors of their own; else all share frozen ones"
     )
-    width: int = dataclasses.field(default=32, metadata={"help": "hidden units (or channels) of a layer"})
-    min_width: int = dataclasses.field(
-        default=0, metadata={"help": "smallest width in the crowd, where units are masked to have it; 0 for none"}
+    slots: int = setting(
+        0,
+        "networks that train at once on a device; 0 for what is fastest, by measurement",
+        low=0,
+        stages=["crowd", "filtering"],
     )
-    batch_size: int = dataclasses.field(default=32, metadata={"help": "examples in a gradient step"})
-    learning_rate: float = dataclasses.field(default=5e-3, metadata={"help": "learning rate of Adam"})
-    learning_rate_factor: float = dataclasses.field(
-        default=1.0,
-        metadata={"help": "learning rates in the crowd are log-uniform from rate / factor to rate × factor"},
+    priors: str = setting(
+        "hierarchical",
+        f"priors of the difficulties that filtering and curriculum use: {' or '.join(PRIORS)}",
+        choices=PRIORS,
+        stages=["difficulty", "mislabelled"],
     )
-    epochs: int = dataclasses.field(default=40, metadata={"help": "most epochs a network is trained for"})
-    patience: int = dataclasses.field(
-        default=5, metadata={"help": "epochs without a better validation accuracy that end a training"}
+    mislabelled: float = setting(
+        0.05,
+        "share of training labels flipped to show that difficulty finds them; 0 leaves it out",
+        low=0,
+        high=0.5,
+        stages=["mislabelled"],
     )
-    steps_per_epoch: int = dataclasses.field(
-        default=37,
-        metadata={"help": "gradient steps between validations in crowd and filtering (a curriculum's epoch is a pass)"},
+    filtering_seeds: int = setting(5, "networks for each filtering strategy and share", low=1, stages=["filtering"])
+    curriculum_seeds: int = setting(5, "networks for each curriculum strategy", low=1, stages=["curriculum"])
+    curriculum_patience: int = setting(10, "as --patience, for curricula", low=1, stages=["curriculum"])
+    curriculum_length: int = setting(
+        10, "T of CB-linear and CB-root: epochs until they use all data", low=1, stages=["curriculum"]
     )
-    min_subset: int = dataclasses.field(default=16, metadata={"help": "smallest training subset in the crowd"})
-    max_corruption: float = dataclasses.field(
-        default=0.8, metadata={"help": "largest share of corrupted labels in the crowd, 0 to 1"}
+    initial_share: float = setting(
+        0.01, "c0 of CB-linear and CB-root: share of the data at epoch 0", low=0, high=1, stages=["curriculum"]
     )
-    out_of_bag: bool = dataclasses.field(
-        default=False, metadata={"help": "members' answers to examples that they were trained on count as missing"}
+    ability: str = setting(
+        "ml",
+        f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}",
+        choices=ABILITIES,
+        stages=["curriculum"],
     )
-    stop_on: str = dataclasses.field(
-        default="validation",
-        metadata={
-            "help": "what early stopping in the crowd looks at: validation, or train, a sample of training examples of "
-            "that size, for a crowd that never sees the validation split"
-        },
+    probe: str = setting(
+        "sample",
+        "training items that the network answers for its ability: a sample, or all; little data are "
+        "answered in full in any case",
+        choices=("sample", "all"),
+        stages=["curriculum"],
     )
-    train_embeddings: bool = dataclasses.field(
-        default=False, metadata={"help": "text: networks train word vectors of their own; else all share frozen ones"}
+    probe_error: float = setting(
+        0.005,
+        "standard error of the share selected that such a sample is to be large enough for",
+        positive=True,
+        stages=["curriculum"],
     )
-    slots: int = dataclasses.field(
-        default=0, metadata={"help": "networks that train at once on a device; 0 for what is fastest, by measurement"}
-    )
-    priors: str = dataclasses.field(
-        default="hierarchical",
-        metadata={"help": f"priors of the difficulties that filtering and curriculum use: {' or '.join(PRIORS)}"},
-    )
-    mislabelled: float = dataclasses.field(
-        default=0.05,
-        metadata={"help": "share of training labels flipped to show that difficulty finds them; 0 leaves it out"},
-    )
-    filtering_seeds: int = dataclasses.field(
-        default=5, metadata={"help": "networks for each filtering strategy and share"}
-    )
-    curriculum_seeds: int = dataclasses.field(default=5, metadata={"help": "networks for each curriculum strategy"})
-    curriculum_patience: int = dataclasses.field(default=10, metadata={"help": "as --patience, for curricula"})
-    curriculum_length: int = dataclasses.field(
-        default=10, metadata={"help": "T of CB-linear and CB-root: epochs until they use all data"}
-    )
-    initial_share: float = dataclasses.field(
-        default=0.01, metadata={"help": "c0 of CB-linear and CB-root: share of the data at epoch 0"}
-    )
-    ability: str = dataclasses.field(
-        default="ml", metadata={"help": f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}"}
-    )
-    probe: str = dataclasses.field(
-        default="sample",
-        metadata={
-            "help": "training items that the network answers for its ability: a sample, or all; little data are "
-            "answered in full in any case"
-        },
-    )
-    probe_error: float = dataclasses.field(
-        default=0.005,
-        metadata={"help": "standard error of the share selected that such a sample is to be large enough for"},
-    )
-    window: float = dataclasses.field(
-        default=1.0, metadata={"help": "logits that items may be from the ability in the strategy of that name"}
+    window: float = setting(
+        1.0,
+        "logits that items may be from the ability in the strategy of that name",
+        positive=True,
+        stages=["curriculum"],
     )
 
     @property
@@ -139,102 +184,36 @@ class Settings:
         return tuple(self.network.split(","))
 
 
-_SENTENCES = {
-    "num_models": 200,
-    "network": "lstm",
-    "width": 64,
-    "learning_rate": 1e-3,
-    "epochs": 15,
-    "patience": 3,
-    "steps_per_epoch": 200,
-    "min_subset": 50,
-    "filtering_seeds": 3,
-    "curriculum_seeds": 3,
-    "curriculum_patience": 3,
-}
-# What differs from the defaults above, which are those of `digits`. The slower the networks, the fewer.
-TASK_DEFAULTS: dict[str, dict[str, Any]] = {
-    "digits": {},
-    "mnist": {
-        "num_models": 256,
-        "batch_size": 64,
-        "learning_rate": 2e-3,
-        "epochs": 20,
-        "steps_per_epoch": 200,
-        "min_subset": 50,
-    },
-    "cifar10": {
-        "num_models": 64,
-        "network": "lenet",
-        "width": 8,
-        "batch_size": 64,
-        "learning_rate": 1e-3,
-        "epochs": 12,
-        "patience": 3,
-        "steps_per_epoch": 100,
-        "min_subset": 100,
-        "filtering_seeds": 2,
-        "curriculum_seeds": 2,
-        "curriculum_patience": 3,
-    },
-    # more corruption than (C - 1) / C of the labels would teach members to be wrong
-    "sst2": _SENTENCES | {"max_corruption": 0.5},
-    "snli": _SENTENCES | {"max_corruption": 0.65, "num_models": 96, "filtering_seeds": 2, "curriculum_seeds": 2},
-}
-# What differs from those where it is the first network: at 1e-3, VGG-16 stays at chance.
-NETWORK_DEFAULTS: dict[str, dict[str, Any]] = {"vgg16": {"learning_rate": 2e-4}}
-flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
-_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.LOADERS)}")
-DATA_DIR = flags.DEFINE_string(
-    "data_dir", None, "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
-)
+# all but the task, which is of another kind: it chooses the defaults of the others
+_FIELDS = {field.name: field for field in dataclasses.fields(Settings) if field.name != "task"}
 _DEFINERS = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
+flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
+_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
+DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
+)
 
 
-# settings that only some stages use; all others say how a network is trained
-OF_CROWD = {
-    "num_models",
-    "members",
-    "only",
-    "min_width",
-    "learning_rate_factor",
-    "min_subset",
-    "max_corruption",
-    "out_of_bag",
-    "stop_on",
-    "priors",
-    "mislabelled",
-}
-OF_FILTERING = {"filtering_seeds", "patience", "steps_per_epoch", "slots"}
-OF_CURRICULUM = {
-    "curriculum_seeds",
-    "curriculum_patience",
-    "curriculum_length",
-    "initial_share",
-    "ability",
-    "probe",
-    "probe_error",
-    "window",
-}
-AFTER_CROWD = OF_CURRICULUM | {"filtering_seeds", "priors", "mislabelled"}
+def of_stage(stage: str) -> frozenset[str]:
+    """Names of the settings that a stage uses, all those of the task and of training a network among them."""
+    return frozenset(name for name, field in _FIELDS.items() if stage in field.metadata["stages"])
 
 
-def define_flags(without: Collection[str] = ()) -> None:
-    """Defines a flag for every setting but the task and some others; unset flags leave the task's default."""
-    for field in dataclasses.fields(Settings):
-        if field.name not in {"task", *without}:
-            others = "".join(
-                f"; {name}: {changes[field.name]}"
-                for name, changes in (TASK_DEFAULTS | NETWORK_DEFAULTS).items()
-                if field.name in changes
-            )
+def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
+    """Defines a flag for each of these settings; those that are not given leave the task's default."""
+    flags.declare_key_flag("task")
+    flags.declare_key_flag("data_dir")
+    defaults = {task: defaults_of(task) for task in TASK_DEFAULTS} | NETWORK_DEFAULTS
+    for name, field in _FIELDS.items():
+        if name in names:
+            others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
             text = f"{field.metadata['help']} (default {field.default}{others})"
-            _DEFINERS[field.type](field.name, None, text)
+            _DEFINERS[field.type](name, None, text)
 
 
 def from_flags() -> Settings:
@@ -244,56 +223,42 @@ def from_flags() -> Settings:
         InputError: unknown task, or a value out of range.
     """
     task = _TASK.value
-    if task not in tasks.LOADERS:
-        raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.LOADERS)}")
+    if task not in tasks.TASKS:
+        raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.TASKS)}")
     given = {
-        field.name: flags.FLAGS[field.name].value
-        for field in dataclasses.fields(Settings)
-        if field.name in flags.FLAGS and flags.FLAGS[field.name].value is not None and field.name != "task"
+        name: flags.FLAGS[name].value for name in _FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
     }
-    defaults = TASK_DEFAULTS[task]
+    defaults = defaults_of(task)
     network = given.get("network", defaults.get("network", Settings.network)).split(",")[0]
     settings = Settings(**{"task": task, **defaults, **NETWORK_DEFAULTS.get(network, {}), **given})
     _check(settings)
     return settings
 
 
-def values(settings: Settings, without: Collection[str]) -> dict[str, Any]:
-    """The settings by name, but for those that a binary does not use."""
-    return {name: value for name, value in dataclasses.asdict(settings).items() if name not in without}
+def values(settings: Settings, names: Collection[str]) -> dict[str, Any]:
+    """The task, and these settings by name, in the order of `Settings`."""
+    return {name: value for name, value in dataclasses.asdict(settings).items() if name == "task" or name in names}
 
 
 def _check(settings: Settings) -> None:
+    """Refuses values that no run could use.
+
+    Raises:
+        InputError: names the flag.
+    """
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    choices = {"priors": PRIORS, "ability": ABILITIES, "vectors": VECTORS, "probe": PROBES, "stop_on": STOP_ON}
-    for name in settings.networks:
-        if name not in networks.NETWORKS:
-            raise InputError(f"--network={settings.network}: {name!r} is none of {', '.join(networks.NETWORKS)}")
-    for name, allowed in choices.items():
-        if getattr(settings, name) not in allowed:
-            raise InputError(f"--{name}={getattr(settings, name)}: expected one of {', '.join(allowed)}")
-    at_least_one = (
-        "embedding_dim min_count width batch_size epochs patience steps_per_epoch min_subset filtering_seeds "
-        "curriculum_seeds curriculum_patience curriculum_length"
-    )
-    bounds = dict.fromkeys(at_least_one.split(), (1, None)) | {
-        "seed": (0, 2**31 - 1),
-        "num_models": (2, None),
-        "max_corruption": (0, 1),
-        "min_width": (0, settings.width),
-        "learning_rate_factor": (1, 1000),
-        "slots": (0, None),
-        "train_examples": (0, None),
-        "mislabelled": (0, 0.5),
-        "initial_share": (0, 1),
-    }
-    for name, (low, high) in bounds.items():
-        value = getattr(settings, name)
+    app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
+    for name, field in _FIELDS.items():
+        value, rule = getattr(settings, name), field.metadata
+        low, high = rule["low"], rule["high"]
+        if isinstance(high, str):
+            high = getattr(settings, high)
+        if rule["choices"] and value not in rule["choices"]:
+            raise InputError(f"--{name}={value}: expected one of {', '.join(rule['choices'])}")
         # asked this way round, NaN is out of range too
-        if not (value >= low and (high is None or value <= high)):
+        if low is not None and not (value >= low and (high is None or value <= high)):
             limit = f"at least {low}" if high is None else f"{low} to {high}"
             raise InputError(f"--{name}={value}: expected {limit}")
-    for name in ("learning_rate", "probe_error", "window"):
-        if not 0 < getattr(settings, name) < float("inf"):
-            raise InputError(f"--{name}={getattr(settings, name)}: expected a positive number")
+        if rule["positive"] and not 0 < value < float("inf"):
+            raise InputError(f"--{name}={value}: expected a positive number")

@@ -1,4 +1,4 @@
-"""Item parameters of a task's training examples, from a file; and what the crowd cost that they come from."""
+"""Item parameters of a task's training examples, from a file, and the cost of the crowd that they come from."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,13 @@ SHOWN = 3  # ids that an error names
 
 
 class CrowdCost(NamedTuple):
-    """What a crowd took: networks, examples they were trained on, and seconds of training and of fitting IRT."""
+    """What a crowd cost.
+
+    Attributes:
+        networks: how many there are.
+        examples: that they were trained on, all together.
+        seconds: of training them and of fitting IRT.
+    """
 
     networks: int
     examples: int
@@ -31,16 +37,16 @@ def training_items(
     """The rows of an `items.csv` for the training examples, in their order.
 
     Args:
-        path: of the items.
+        path: file of items.
         task: whose training examples they are.
-        responses: a response matrix, whose percent correct replaces that of the table.
-        need: columns that are used, of `difficulty` and `percent_correct`.
+        responses: file of responses, whose percent correct replaces that of the items.
+        need: the columns needed, of `difficulty` and `percent_correct`.
 
     Returns:
         These columns; the index is the item id.
 
     Raises:
-        InputError: names the file and what an example lacks in it.
+        InputError: names the file, and what it lacks for which example.
     """
     table = read_items(path)
     if "difficulty" not in table:
@@ -66,6 +72,7 @@ def training_items(
 
 
 def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
+    """The rows of the training examples, by the index of the table."""
     twice = table.index[table.index.duplicated()]
     if len(twice):
         raise InputError(f"{path}: item {twice[0]} is there more than once{_others(twice)}")
@@ -78,7 +85,7 @@ def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
     return table.loc[task.train.ids]
 
 
-def _others(ids) -> str:
+def _others(ids: pd.Index) -> str:
     return f", nor for {len(ids) - 1:,} others" if len(ids) > 1 else ""
 
 
@@ -86,7 +93,7 @@ def crowd_population(path: str) -> Population:
     """Mean and standard deviation of the abilities in the `subjects.csv` beside an `items.csv`.
 
     Raises:
-        InputError: there is none, or its abilities do not vary or are no numbers.
+        InputError: there is no such file, or its abilities do not vary or are not numbers.
     """
     subjects = Path(path).with_name("subjects.csv")
     try:
@@ -99,10 +106,7 @@ def crowd_population(path: str) -> Population:
 
 
 def crowd_cost(path: str) -> CrowdCost | None:
-    """What the crowd of a run directory took in which the `items.csv` lies, with the fit.
-
-    None where the file is not in such a directory.
-    """
+    """The cost of the crowd and the fit that made an `items.csv`; None if it is not in the run directory of a crowd."""
     for directory in Path(path).absolute().parents[:3]:
         try:
             settings = json.loads((directory / "config.json").read_text())

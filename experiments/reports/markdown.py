@@ -1,9 +1,11 @@
 """Pieces of reports."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 
-def table(header: list[str], rows: list[list]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
@@ -15,16 +17,16 @@ def percent(mean: float, half_width: float) -> str:
 
 
 def with_interval(mean: float, half_width: float, form: str) -> str:
-    """A number with its interval, where it has one."""
+    """A number with its interval; without, if that is NaN."""
     bare = form.removeprefix("+")
     return f"{mean:{form}}" if np.isnan(half_width) else f"{mean:{form}} ± {half_width:{bare}}"
 
 
 def seeds(number: int) -> str:
-    """What a mean is over."""
+    """What a mean is taken over."""
     return "1 seed" if number == 1 else f"{number} seeds ± 95% interval"
 
 
 def cell(text: str) -> str:
-    """A text that is safe in a table."""
+    """A text that can stand in a cell of a table."""
     return text.replace("|", "\\|")

@@ -1,20 +1,17 @@
-"""The report of a pipeline run: pictures and `report.md`, made from the files of the stages."""
+"""The report of a pipeline run: pictures and `report.md`, made from the files of its stages."""
 
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.common.run_directory import RECORD
 from experiments.common.settings import Settings
-from experiments.reports import markdown, sections
+from experiments.reports import document, markdown, sections
 from experiments.stages.difficulty import load_items
 from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
-from irtjax.storage.files import whole_file
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS, TextFormat
 
@@ -27,16 +24,8 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
     if settings.mislabelled > 0:
         parts.append(_mislabelled(settings, directory))
     parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
-    parts.append(how_it_was_made(dataclasses.asdict(settings), directory))
-    save(parts, directory)
-
-
-def save(parts: list[str], directory: Path) -> None:
-    """Writes `report.md` and says where it is; the pictures are there already."""
-    with whole_file(directory / "report.md") as path:
-        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
-    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
-    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
+    parts.append(document.how_it_was_made(dataclasses.asdict(settings), directory))
+    document.save(parts, directory)
 
 
 def _overview(settings: Settings, task: Task, directory: Path) -> str:
@@ -50,8 +39,8 @@ def _overview(settings: Settings, task: Task, directory: Path) -> str:
 
 {len(members)} networks ({architectures}, {widths} hidden units) were trained on subsets of
 {members.subset_size.min():,} to {members.subset_size.max():,} training examples with up to
-{100 * members.corruption_rate.max():.0f}% corrupted labels, and answered all items ({sizes}). Their test accuracies
-(minimum, quartiles, maximum): {spread}."""
+{100 * members.corruption_rate.max():.0f}% corrupted labels. Then they answered all items ({sizes}). Minimum, quartiles
+and maximum of their test accuracies: {spread}."""
 
 
 def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
@@ -80,8 +69,8 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
     ]
     return f"""## Difficulty
 
-A network of ability θ answers an item of difficulty b right with probability σ(θ - b): at equal values half the time,
-one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
+A network of ability θ answers an item of difficulty b correctly with probability σ(θ - b): 50% if θ = b, 73% if θ is
+one logit above b, 88% if it is two logits above. The mean ability of the crowd is 0.
 
 ![Abilities and difficulties](densities.png)
 
@@ -89,9 +78,9 @@ one logit above 73%, two logits 88%. The mean ability of the crowd is 0.
 
 {markdown.table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
 
-The figures use the {settings.priors} priors. Difficulties under the two kinds of priors agree with Spearman
-{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** two disjoint halves of the crowd
-({reliability["subjects_per_half"]} networks each) give difficulties with Spearman
+The pictures use the {settings.priors} priors. Difficulties under the two kinds of priors have a Spearman correlation of
+{reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** the difficulties from two disjoint
+halves of the crowd ({reliability["subjects_per_half"]} networks each) have a Spearman correlation of
 **{reliability["split_half_spearman"]:.3f}**."""
 
 
@@ -154,25 +143,8 @@ def _mislabelled(settings: Settings, directory: Path) -> str:
     return f"""## Mislabelled examples
 
 {100 * settings.mislabelled:g}% of the training labels ({detection["num_flipped"]:,} of {detection["num_items"]:,}) were
-flipped before a crowd of its own was built. Difficulty ranks them above the others with
-**AUC {detection["auc"]:.4f}**; of the {detection["num_flipped"]:,} hardest items
-{detection["flipped_among_as_many_hardest"]:,} are flipped ones.
+flipped, and a second crowd was trained on the result. Difficulty ranks flipped items above the others with
+**AUC {detection["auc"]:.4f}**: of the {detection["num_flipped"]:,} hardest items,
+{detection["flipped_among_as_many_hardest"]:,} have a flipped label.
 
 ![Difficulty of right and flipped labels](mislabelled.png)"""
-
-
-def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
-    """Flags, durations of the stages, and versions."""
-    folders = [directory / name for name in ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")]
-    records = {
-        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
-    }
-    versions = next(iter(records.values()))["versions"]
-    lines = "\n".join(f"    --{name}={value}" for name, value in flags.items())
-    return f"""## How it was made
-
-{lines}
-
-{markdown.table(["stage", "seconds"], [[name, f"{record['seconds']:.1f}"] for name, record in records.items()])}
-
-{", ".join(f"{name} {version}" for name, version in versions.items())}."""

@@ -1,4 +1,4 @@
-"""Sections of reports on filtering and curricula, with their pictures: for the pipeline and for their own binaries."""
+"""Sections of reports on filtering and curricula, with their pictures, for the pipeline and the single binaries."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.settings import Settings
+from experiments.common.task_defaults import TASK_DEFAULTS
 from experiments.common.task_items import CrowdCost
 from experiments.reports import markdown
 from experiments.stages.curriculum import BASELINE
@@ -16,12 +17,8 @@ from irtjax.selection.summary import interval
 from irtjax.tasks import Task, describe
 from irtjax.tasks.text import lengths
 
-# Training examples used until the best validation epoch, and test accuracy: change of DDaCLAE against the fully
-# supervised baseline in percent (Lalor and Yu 2020; Lalor 2020, chapter 6). Another network, crowd and, for cifar10 and
-# snli, other data than those at hand.
-PUBLISHED = {"mnist": (-9.37, -0.17), "cifar10": (-53.71, 0.66), "sst2": (-88.68, 0.45), "snli": (33.51, -1.08)}
 NUM_TEXTS = 10
-ANSWER_COST = 1 / 3  # of training on an example: a forward pass, without the backward one, which takes about two
+ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
 
 def filtering(directory: Path) -> str:
@@ -35,10 +32,11 @@ def filtering(directory: Path) -> str:
     ]
     return f"""## Filtering
 
-Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps: AVI those of average
-difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy (b < d), LB the hard ones (b > d); PCUB those that few
-answered right (pc < d), PCLB those that most did (pc > d). Mean of {markdown.seeds(table.seed.nunique())}; the seeds of
-a strategy train on the same examples, but for ties of difficulty, only those of the random choice on others each time.
+Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps. AVI keeps those of
+average difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy ones (b < d), LB the hard ones (b > d), PCUB
+those that few networks answered right (pc < d), PCLB those that most answered right (pc > d). Mean of
+{markdown.seeds(table.seed.nunique())}. All seeds of a strategy train on the same examples, except for ties of
+difficulty; the random strategy draws new examples for each seed.
 
 ![Accuracy against data kept](filtering.png)
 
@@ -60,8 +58,8 @@ def class_balance(directory: Path) -> str:
         rows.append(row)
     return f"""## Class balance of what is kept
 
-The largest class among the examples kept, and its share of them. Difficulty is not spread evenly over classes: a filter
-by difficulty is in part one by class.
+The largest class among the examples kept, and its share of them. Classes differ in difficulty, so that a filter by
+difficulty is in part a filter by class.
 
 ![Balance of classes](class_balance.png)
 
@@ -69,7 +67,7 @@ by difficulty is in part one by class.
 
 
 def difficulties(directory: Path, task: Task, items: pd.DataFrame) -> str:
-    """Density of the difficulties of the training examples, a line a class."""
+    """Density of the difficulties of the training examples, with one line per class."""
     title = f"{task.name}: difficulty of the training examples, by class"
     figure = class_densities(items.difficulty.to_numpy(), task.train.labels, task.classes, title)
     save_figure(figure, directory / "densities.png")
@@ -97,9 +95,10 @@ def curriculum(settings: Settings, directory: Path) -> str:
     header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (points)"]
     return f"""## Curriculum
 
-Up to and at the best validation epoch; mean of {markdown.seeds(settings.curriculum_seeds)}; changes are against the
-fully supervised baseline from the same initial weights. DDaCLAE and its variants score the network's ability by
-{settings.ability.upper()} from answers before each epoch, {_probe(settings, table)}.{_stalled(table)}
+Examples are counted up to the best validation epoch, and accuracies are those at that epoch. Mean of
+{markdown.seeds(settings.curriculum_seeds)}; changes are against the fully supervised baseline from the same initial
+weights. Before each epoch, DDaCLAE and its variants estimate the network's ability by {settings.ability.upper()} from
+its answers {_probe(settings, table)}.{_stalled(table)}
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
@@ -111,18 +110,18 @@ def _probe(settings: Settings, table: pd.DataFrame) -> str:
     if settings.probe == "all" or asked.nunique() <= 1:
         return "to all training examples"
     return (
-        f"to a sample of\n{asked.min():,} to {asked.max():,} training examples, large enough for a standard error of "
-        f"{100 * settings.probe_error:g}% of the data in what is\nselected"
+        f"to a sample of\n{asked.min():,} to {asked.max():,} training examples, large enough that the share of data to "
+        f"select has a standard\nerror of {100 * settings.probe_error:g}%"
     )
 
 
 def _stalled(table: pd.DataFrame) -> str:
-    """Says which strategies by ability left seeds with less than half of the data for ever, as easy ones can."""
+    """Says how many networks never came to select half of the data, which can happen if all they select is easy."""
     most = table[table.strategy == "DDaCLAE"].groupby("seed").share.max()
     stalled = int((most < 0.5).sum())
     if not stalled:
         return ""
-    return f" {stalled} of {len(most)} networks by DDaCLAE\nnever came to select half of the data."
+    return f" With DDaCLAE, {stalled} of {len(most)}\nnetworks never came to select half of the data."
 
 
 def against_published(settings: Settings, directory: Path) -> str:
@@ -130,7 +129,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
-    published = PUBLISHED.get(settings.task)
+    published = TASK_DEFAULTS[settings.task].published
     rows = []
     for row in summary[summary.strategy != BASELINE].itertuples():
         changes = (
@@ -147,14 +146,14 @@ def against_published(settings: Settings, directory: Path) -> str:
         header = ["strategy", "training size", "published", "test accuracy", "published"]
     return f"""## Changes against the baseline, in percent
 
-Training size is examples trained on until the best validation epoch. Intervals are 95%, over differences between
-networks that began with the same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
+Training size is the number of examples used up to the best validation epoch. The 95% intervals are those of differences
+between networks that began with the same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
 
 {markdown.table(header, rows)}"""
 
 
 def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> str:
-    """What the difficulties cost, beside what the strategy saved with them."""
+    """What the difficulties cost, and what the strategy saved by using them."""
     summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
     if strategy not in summary.index:
         return ""
@@ -167,22 +166,24 @@ def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") ->
     text = f"""## What the difficulties cost
 
 Until its best epoch, {strategy} trained on {abs(fewer):,.0f} examples {"fewer" if fewer >= 0 else "more"} than the
-baseline, on average over the seeds{doubt}. For its ability it answered {asked:,.0f}, at a third of what it takes to
-train on them: together {"a saving" if saved >= 0 else "a loss"} of {abs(saved):,.0f} examples a training."""
+baseline, on average over the seeds{doubt}. To estimate its ability it answered {asked:,.0f} examples, each at a third
+of the cost of training on it. Together this is {"a saving" if saved >= 0 else "a loss"} of {abs(saved):,.0f} examples
+per training."""
     if crowd is None:
-        return text + " What the crowd cost is not known: the items do not lie in its run directory."
+        return text + " What the crowd cost is unknown, because the items are not in its run directory."
     if saved > 0 and certain:
-        times = f"that is {crowd.examples / saved:,.0f} trainings of such a network before they are paid for"
+        times = f"{crowd.examples / saved:,.0f} trainings of such a network save as much as the crowd cost"
     else:
-        times = "nothing pays for them" if saved <= 0 else "whether anything pays for them is not certain"
+        number = "no number" if saved <= 0 else "it is not certain that any number"
+        times = f"{number} of trainings saves as much as the crowd cost"
     return (
-        f"{text} The crowd of {crowd.networks:,} networks was trained on {crowd.examples:,} examples, which with the "
-        f"fit of IRT took {crowd.seconds / 60:.1f} minutes: {times}."
+        f"{text} The crowd of {crowd.networks:,} networks was trained on {crowd.examples:,} examples in all; with the "
+        f"fit of IRT this took {crowd.seconds / 60:.1f} minutes: {times}."
     )
 
 
 def discrepancies(task: Task, items: pd.DataFrame) -> str:
-    """Texts on which difficulty and length disagree most, by rank."""
+    """Texts whose difficulty and length differ most in rank."""
     words = lengths(task.train)
     table = pd.DataFrame(
         {

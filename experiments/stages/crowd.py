@@ -11,7 +11,7 @@ from tqdm import tqdm
 from experiments.common.app import naming
 from experiments.common.factory import design_of, recipe_of
 from experiments.common.progress import networks_bar
-from experiments.common.settings import AFTER_CROWD, Settings
+from experiments.common.settings import Settings, of_stage
 from irtjax import InputError, ResponseMatrix, write_responses
 from irtjax.crowd import Crowd, Members, read_members, sample_members, train_crowd
 from irtjax.crowd.train import CHECKPOINT_SECONDS, check_members, largest_subset
@@ -75,7 +75,7 @@ def other_settings(settings: Settings) -> list[str]:
     except (OSError, ValueError, TypeError):
         return []  # a table from elsewhere
     ours = dataclasses.asdict(settings)
-    names = [name for name in before if name in ours and name not in (*DRAWN, *AFTER_CROWD)]
+    names = [name for name in before if name == "task" or name in of_stage("crowd") - DRAWN]
     return [f"--{name}={before[name]} (now {ours[name]})" for name in names if before[name] != ours[name]]
 
 

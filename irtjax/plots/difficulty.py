@@ -1,4 +1,4 @@
-"""Pictures of difficulties and abilities: their densities, and the items at the ends."""
+"""Pictures of difficulties and abilities: their densities, and the easiest and hardest items."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from irtjax.plots.style import COLOURS, line_styles, plain
 
 
 def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits") -> Figure:
-    """Kernel densities of several samples on one axis, with a mark for each value below."""
+    """Kernel densities of several samples on one axis, with a mark below for each value."""
     figure = Figure(figsize=(7, 3.6))
     axis = figure.subplots()
     low = min(values.min() for values in samples.values())
@@ -32,7 +32,7 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
 
 
 def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
-    """Kernel density of the difficulties of each class that has two of them or more.
+    """Kernel density of the difficulties of each class that has at least two examples.
 
     Args:
         difficulty: (N,) in logits.

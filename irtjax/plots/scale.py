@@ -41,18 +41,18 @@ def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
 def item_curves(
     names: Sequence[str], items: ItemParameters, empirical: EmpiricalCurves, reasons: Sequence[str], title: str
 ) -> Figure:
-    """Item characteristic curves with the empirical curve and its band, an axis an item, removed items last.
+    """Item characteristic curves with the empirical curve and its band, one axis per item, removed items last.
 
     Args:
         names: (I,) ids.
-        items: all I items on the scale's metric.
+        items: parameters of all I items on the metric of the scale.
         empirical: their empirical curves.
-        reasons: (I,) why an item was removed, "" for those that were not.
+        reasons: (I,) why each item was removed; "" if it was not.
         title: of the figure.
     """
     removed = np.array([bool(reason) for reason in reasons])
     order = np.concatenate([np.flatnonzero(~removed), np.flatnonzero(removed)])
-    if len(order) > MOST_CURVES:  # the removed ones are those that one looks for
+    if len(order) > MOST_CURVES:  # removed items are what the reader looks for
         spare = max(MOST_CURVES - int(removed.sum()), MOST_CURVES // 2)
         order = np.concatenate([np.flatnonzero(~removed)[:spare], np.flatnonzero(removed)])[:MOST_CURVES]
     rows = -(-len(order) // PER_ROW)
@@ -85,7 +85,7 @@ def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
 
     Args:
         full: from `irtjax.scale.information.information_table`.
-        short: likewise of the short form.
+        short: the same for the short form.
         title: of the figure.
     """
     figure = Figure(figsize=(10, 3.8))
@@ -104,7 +104,7 @@ def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
 
 
 def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.DataFrame, title: str) -> Figure:
-    """Ability of each subject against the number right, with the mean that the number right alone would say.
+    """Ability of each subject against its number of right answers, with the mean ability given that number alone.
 
     Args:
         score: (J,) numbers of right answers.
@@ -143,7 +143,7 @@ def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str]
     people.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)
     people.invert_xaxis()
     people.set(xlabel="number", ylabel="ability and difficulty (logits)", title="subjects")
-    if named:  # in rows, where names do not overlap
+    if named:  # in rows, so that names do not overlap
         for x, row, name in zip(place, level, shown, strict=True):
             items.text(x, bins[row] + BIN / 2, name, fontsize=7, va="center", color=ORANGE)
         items.set(title="items", xlim=(-0.05, columns), xticks=[])
@@ -159,5 +159,5 @@ def _short(name: str, most: int = 22) -> str:
 
 
 def _literal(text: str) -> str:
-    """Dollar signs in names are no mathematics."""
+    """Escapes dollar signs, which would start a formula."""
     return text.replace("$", r"\$")

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from pandas.core.groupby import SeriesGroupBy
 from scipy.stats import entropy
 
 from irtjax.plots.style import line_styles, plain
@@ -13,12 +15,12 @@ from irtjax.selection.summary import interval
 
 ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
 ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
-# strategies by percent correct all but hide those by difficulty: leave gaps in their lines
+# strategies by percent correct would almost hide those by difficulty: their lines have gaps
 FILTER_STYLES = {"random": "--", "PCUB": ":", "PCLB": ":"}
 
 
 def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracy against the share of data kept, a line and a 95% band a strategy.
+    """Test accuracy against the share of data kept, with one line and one 95% band per strategy.
 
     Args:
         table: columns strategy, share, seed, test_accuracy.
@@ -37,7 +39,7 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     )
     _share_ticks(axis, table.share)
     low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -0.02), min(high, 1.02))  # intervals of a few seeds know no bounds
+    axis.set_ylim(max(low, -0.02), min(high, 1.02))  # intervals of a few seeds may go beyond 0 and 1
     several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -45,9 +47,9 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
 
 
 def class_balance(table: pd.DataFrame) -> Figure:
-    """Evenness of the classes among the examples kept against the share kept, a line a strategy.
+    """Evenness of the classes among the examples kept against the share kept, with one line per strategy.
 
-    Evenness is the entropy of the classes over log C: 1 where there are as many of each, 0 where there is only one.
+    Evenness is the entropy of the classes over log C: 1 if all classes are equally frequent, 0 if there is only one.
 
     Args:
         table: columns strategy, share, class, share_of_kept.
@@ -69,9 +71,9 @@ def class_balance(table: pd.DataFrame) -> Figure:
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracy and share of data against epoch, a line a strategy; triangles mark best validation epochs.
+    """Test accuracy and share of data against epoch, with one line per strategy; triangles mark best validation epochs.
 
-    Accuracies are drawn on a logit axis, which shows both the climb from chance and the last percent.
+    The axis of accuracy is on the logit scale, which shows both the rise from chance and the last percent.
 
     Args:
         table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
@@ -82,7 +84,7 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
         colour = style["color"]
         rows = table[table.strategy == strategy]
-        # a mean over the seeds that are left would jump where a seed stops: each keeps its last value
+        # a mean over the remaining seeds would jump when a seed stops: each seed keeps its last value
         last = table.epoch.max()
         for axis, column in ((accuracy_axis, "test_accuracy"), (share_axis, "share")):
             wide = rows.pivot(index="epoch", columns="seed", values=column)
@@ -98,7 +100,7 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     accuracy_axis.set(
         xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0.5, None)
     )
-    low, high = accuracy_axis.get_ylim()  # setting ticks would widen them
+    low, high = accuracy_axis.get_ylim()  # setting ticks would widen these limits
     accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
     accuracy_axis.minorticks_off()
     accuracy_axis.set_ylim(low, high)
@@ -110,13 +112,13 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     return plain(figure)
 
 
-def _band(axis, groups, label, colour, style):
+def _band(axis: Axes, groups: SeriesGroupBy, label: str, colour: str, style: str) -> None:
     mean, half = groups.mean(), groups.apply(interval).fillna(0)
     axis.plot(mean.index, mean, style, color=colour, label=label, marker="o", markersize=4)
     axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
 
 
-def _share_ticks(axis, shares: pd.Series) -> None:
+def _share_ticks(axis: Axes, shares: pd.Series) -> None:
     ticks = np.sort(shares.unique())
     axis.set_xticks(ticks, [f"{100 * share:g}%" for share in ticks], minor=False)
     axis.minorticks_off()

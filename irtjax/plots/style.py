@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, and how they are written."""
+"""What all pictures share: colours, axes, and how they are written to files."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from irtjax.storage.files import whole_file
 
-# Okabe and Ito (2008): told apart by colour-blind readers too.
+# Okabe and Ito (2008): colour-blind readers can tell them apart too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 
 
@@ -19,7 +19,7 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = 130) -> None:
 
 
 def line_styles(number: int) -> list[dict[str, Any]]:
-    """Colours, and dashes where there are more lines than colours."""
+    """One style per line: a colour, and dashes if there are more lines than colours."""
     return [
         {"color": COLOURS[at % len(COLOURS)], "linestyle": ("-", "--", ":")[at // len(COLOURS) % 3]}
         for at in range(number)
@@ -27,7 +27,7 @@ def line_styles(number: int) -> list[dict[str, Any]]:
 
 
 def plain(figure: Figure) -> Figure:
-    """Takes away the box around each axis, and adds a faint grid."""
+    """Removes the box around each axis and adds a faint grid."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)

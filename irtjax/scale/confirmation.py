@@ -1,4 +1,4 @@
-"""Does a scale hold for new subjects? Its parameters held, only the population estimated anew."""
+"""Does a scale hold for new subjects? Item parameters are held, and only the population is estimated anew."""
 
 from typing import NamedTuple
 
@@ -20,15 +20,16 @@ from irtjax.scale.overall_fit import OverallFit, overall_fit
 class Confirmation(NamedTuple):
     """How a scale fits fresh responses.
 
-    P-values take the held parameters as known. They are estimates, and with as many fresh subjects as they are from,
-    tests reject a true scale more often than not: what tells are effect sizes, RMSEA, CFI and each item's `rmsd`.
+    P-values take the held parameters as known, although they are estimates. With as many fresh subjects as the
+    parameters were estimated from, the tests reject a true scale more often than not. Judge by the effect sizes
+    instead: RMSEA, CFI and each item's `rmsd`.
 
     Attributes:
-        fit: all items held, mean and standard deviation of the new population in `details`.
+        fit: with all items held; `details` has the mean and standard deviation of the new population.
         overall: M2 and its indices, with two free parameters.
-        item_fit: S-X2 with no parameter estimated, `p_holm` beside it.
-        dependence: of pairs with three degrees of freedom, `p_holm` beside it.
-        left_out: ids of items of the scale that nobody was asked, or that were answered alike by all.
+        item_fit: S-X2 with no parameter estimated, and `p_holm`.
+        dependence: of pairs, with three degrees of freedom, and `p_holm`.
+        left_out: ids of items of the scale that nobody was asked, or that all subjects answered alike.
     """
 
     fit: Fit
@@ -42,8 +43,8 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """Tests a scale on responses that it was not built from.
 
     Args:
-        fresh: complete responses to the scale's items, or most of them.
-        items: its `items.csv`.
+        fresh: complete responses to the scale's items, or to most of them.
+        items: the `items.csv` of the scale.
 
     Raises:
         InputError: fewer than four items of the scale have right and wrong answers.
@@ -64,8 +65,8 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     return Confirmation(
         fit,
         overall_fit(fit, held=True),
-        fits.assign(p_holm=holm(fits["p_value"])),
-        pairs.assign(p_holm=holm(pairs["p_value"])),
+        fits.assign(p_holm=holm(fits["p_value"].to_numpy())),
+        pairs.assign(p_holm=holm(pairs["p_value"].to_numpy())),
         left_out,
     )
 

@@ -1,4 +1,4 @@
-"""What the responses say of each item's curve, given the abilities that a scale says."""
+"""Empirical item curves: the share of right answers at each ability, estimated without a model of the item."""
 
 from typing import NamedTuple
 
@@ -13,35 +13,37 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.types import Float
 
-FEWEST = 5.0  # subjects behind a point of an empirical curve
-BOUNDS = ((-8.0, 8.0), (-12.0, 12.0))  # of slope and intercept of an item that is not in the scale
+FEWEST = 5.0  # subjects that a point of an empirical curve needs
+BOUNDS = ((-8.0, 8.0), (-12.0, 12.0))  # of the slope and the intercept of an item that is not in the scale
 
 
 class EmpiricalCurves(NamedTuple):
     """Shares of right answers against ability.
 
     Attributes:
-        theta: (Q,) abilities.
-        share: (Q, I) smoothed shares of right answers; NaN where there are hardly any subjects.
-        low: (Q, I) lower ends of 95% intervals.
-        high: (Q, I) upper ends.
-        model: items of the scale as it has them, for others the 2PL of largest likelihood with the scale held.
+        theta: abilities.
+        share: smoothed shares of right answers; NaN where there are fewer than `FEWEST` subjects.
+        low: lower ends of 95% intervals.
+        high: upper ends.
+        model: parameters of the scale for its items; for other items the 2PL that maximizes their likelihood with the
+            scale held.
     """
 
-    theta: np.ndarray
-    share: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    theta: Float[np.ndarray, " Q"]
+    share: Float[np.ndarray, "Q I"]
+    low: Float[np.ndarray, "Q I"]
+    high: Float[np.ndarray, "Q I"]
     model: ItemParameters
 
 
 def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
-    """Each subject is spread over the abilities by its posterior, which does the smoothing.
+    """Shares of right answers in which each subject counts at every ability by its posterior, so that they are smooth.
 
     With w_jq the posterior of subject j at node q, the share there is Σ_j w_jq y_j / Σ_j w_jq (as in EM: Bock and
-    Aitkin 1981), with Wilson's interval (1927) for (Σ_j w_jq)² / Σ_j w_jq² subjects. The posterior is that of the scale
-    and of the item itself, so that items in the scale and out of it are seen alike.
+    Aitkin 1981), with Wilson's interval (1927) for (Σ_j w_jq)² / Σ_j w_jq² subjects. The posterior is given the
+    responses to the scale and to the item itself, for items in the scale and for others alike.
 
     Args:
         fit: of the scale.
@@ -54,45 +56,47 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
         answers = fixed_nodes.to_answers(fit.responses.values)
         posterior = np.asarray(fixed_nodes.expectation(state, answers, quadrature).weights)
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
-    none = np.full(responses.num_items, np.inf)
-    model = ItemParameters(np.zeros((responses.num_items, 1)), np.zeros(responses.num_items), -none, none)
+    slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)
+    lower, upper = np.full(responses.num_items, -np.inf), np.full(responses.num_items, np.inf)
     columns = []
     for at, (item, answers) in enumerate(zip(responses.item_ids, responses.values.T, strict=True)):
         observed = answers != MISSING
         weights, right = posterior[observed], answers[observed] == 1
         if item in in_scale:
-            for leaf, fitted in zip(model, fit.parameters, strict=True):
-                leaf[at] = np.asarray(fitted)[in_scale[item]]
+            for parameter, fitted in zip((slope, intercept, lower, upper), fit.parameters, strict=True):
+                parameter[at] = np.asarray(fitted)[in_scale[item]]
         else:
-            model.slope[at, 0], model.intercept[at] = _most_likely(weights, right, theta)
-            p = expit(model.slope[at, 0] * theta + model.intercept[at])
+            slope[at, 0], intercept[at] = _most_likely(weights, right, theta)
+            p = expit(slope[at, 0] * theta + intercept[at])
             weights = weights * np.where(right[:, None], p, 1 - p)
             weights /= weights.sum(axis=1, keepdims=True)
         columns.append(_shares(weights, right))
-    return EmpiricalCurves(theta, *np.stack(columns, axis=-1), model)
+    share, low, high = np.stack(columns, axis=-1)
+    return EmpiricalCurves(theta, share, low, high, ItemParameters(slope, intercept, lower, upper))
 
 
 def _most_likely(weights: np.ndarray, right: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of an item given posteriors (J, Q) without it: P(y_j = 1) = Σ_q w_jq P(θ_q)."""
+    """Slope and intercept of an item, given posteriors (J, Q) that leave it out: P(y_j = 1) = Σ_q w_jq P(θ_q)."""
     design = np.stack([theta, np.ones_like(theta)], axis=1)
 
-    def loss(parameters):
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         p = expit(design @ parameters)
         share = np.clip(weights @ p, 1e-12, 1 - 1e-12)
         gradient = np.where(right, -1 / share, 1 / (1 - share)) @ (weights @ ((p * (1 - p))[:, None] * design))
         return -np.log(np.where(right, share, 1 - share)).sum(), gradient
 
     start = np.array([1.0, logit((right.sum() + 0.5) / (right.size + 1))])
-    return tuple(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS).x.tolist())
+    slope, intercept = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS).x.tolist()
+    return slope, intercept
 
 
 def _shares(weights: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Shares of right answers at the nodes, and their intervals' ends: (3, Q)."""
+    """Shares of right answers at the nodes, and the lower and upper ends of their intervals: (3, Q)."""
     mass = weights.sum(axis=0)
     share = weights[right].sum(axis=0) / np.maximum(mass, 1e-300)
     subjects = mass**2 / np.maximum((weights**2).sum(axis=0), 1e-300)
     z = norm.ppf(0.975)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where nobody is
+    with np.errstate(divide="ignore", invalid="ignore"):  # at abilities that nobody has
         centre = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
         half = z / (1 + z**2 / subjects) * np.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
     return np.where(mass >= FEWEST, np.stack([share, centre - half, centre + half]), np.nan)

@@ -8,27 +8,27 @@ from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.responses.matrix import MISSING
 from irtjax.scale.tetrachoric import pair_tables
+from irtjax.types import Int
 
 
 def pair_dependence(
-    values: np.ndarray, items: ItemParameters, quadrature: Quadrature, degrees_of_freedom: int = 1
+    values: Int[np.ndarray, "J I"], items: ItemParameters, quadrature: Quadrature, degrees_of_freedom: int = 1
 ) -> pd.DataFrame:
     """Local dependence X² of each pair of items (Chen and Thissen 1997, eq. 7).
 
         X² = Σ_{u,v} (O_uv - E_uv)² / E_uv,   E_uv = n ∫ P_i(u | θ) P_j(v | θ) φ(θ) dθ
 
     Args:
-        values: (J, I) int8; subjects that answered both items count for a pair.
+        values: responses; the subjects that answered both items count for a pair.
         items: the model.
         quadrature: nodes of the population.
-        degrees_of_freedom: 1 where the items were fitted to these responses, 3 where they were held.
+        degrees_of_freedom: 1 if the items were fitted to these responses, 3 if they were held.
 
     Returns:
-        A row a pair: `first` and `second` (positions, first < second), `ld_x2` with the sign of the dependence (that of
-        the observed minus the expected correlation), `residual_correlation` its signed root divided by that of n, and
-        `p_value`.
+        One row per pair: `first` and `second` (positions, first < second); `ld_x2`, with the sign of the observed minus
+        the expected correlation; `residual_correlation`, the root of X² / n with that sign; and `p_value`.
     """
-    p, q = probabilities(items, quadrature.nodes)
+    p, q = map(np.asarray, probabilities(items, quadrature.nodes))
     weights = np.exp(quadrature.log_weights)[:, None]
     observed = pair_tables(values)
     n = observed.sum((2, 3))
@@ -52,7 +52,7 @@ def pair_dependence(
 
 
 def _phi(tables: np.ndarray) -> np.ndarray:
-    """Correlation of two binary variables, (..., 2, 2) tables."""
+    """Correlations of two binary variables, from tables (..., 2, 2)."""
     n = tables.sum((-2, -1))
     first, second = tables[..., 1, :].sum(-1) / n, tables[..., :, 1].sum(-1) / n
     spread = np.sqrt(first * (1 - first) * second * (1 - second))
@@ -61,20 +61,20 @@ def _phi(tables: np.ndarray) -> np.ndarray:
     )
 
 
-def triplet_dependence(values: np.ndarray, items: ItemParameters, quadrature: Quadrature) -> pd.DataFrame:
-    """Standardised residual of each triplet of items: how many subjects have all three right, against the model.
+def triplet_dependence(values: Int[np.ndarray, "J I"], items: ItemParameters, quadrature: Quadrature) -> pd.DataFrame:
+    """Standardised residual of each triplet of items: the number of subjects with all three right, against the model.
 
         z = (O - E) / sqrt(E (1 - E/n)),   E = n ∫ P_i P_j P_k φ(θ) dθ
 
     Args:
-        values: (J, I) int8; subjects that answered all three count.
+        values: responses; the subjects that answered all three items count for a triplet.
         items: the model.
         quadrature: nodes of the population.
 
     Returns:
-        A row a triplet: positions `first` < `second` < `third`, `residual`, `p_value` (two-sided, normal).
+        One row per triplet: positions `first` < `second` < `third`, `residual`, `p_value` (two-sided, normal).
     """
-    p, _ = probabilities(items, quadrature.nodes)
+    p = np.asarray(probabilities(items, quadrature.nodes)[0])
     weights = np.exp(quadrature.log_weights)
     right, seen = (values == 1).astype(np.float32), (values != MISSING).astype(np.float32)
     parts = []

@@ -1,4 +1,4 @@
-"""How many dimensions has a test? Eigenvalues against those of noise, and one factor against two."""
+"""How many dimensions does a test have? Eigenvalues against those of noise, and one factor against two."""
 
 from typing import NamedTuple
 
@@ -10,23 +10,24 @@ from irtjax.estimation.mml.fit import NODES_PER_DIMENSION, fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
+from irtjax.types import Float, Int
 
 QUANTILE = 0.95
 LONG = 100  # items
-TOLERANCE = 1e-4  # of the fits: more exact than their differences by far
+TOLERANCE = 1e-4  # of the fits: far below the differences of their log-likelihoods
 
 
 class ParallelAnalysis(NamedTuple):
     """Eigenvalues of the tetrachoric correlations, in descending order.
 
     Attributes:
-        observed: (I,) of the responses.
-        noise: (I,) 95% quantiles of those of independent items with the same margins.
-        num_factors: how many of the first observed ones are above those of noise.
+        observed: of the responses.
+        noise: 95% quantiles of the eigenvalues of independent items with the same margins.
+        num_factors: number of observed eigenvalues above those of noise, before the first that is not.
     """
 
-    observed: np.ndarray
-    noise: np.ndarray
+    observed: Float[np.ndarray, " I"]
+    noise: Float[np.ndarray, " I"]
     num_factors: int
 
     @property
@@ -35,15 +36,15 @@ class ParallelAnalysis(NamedTuple):
         return float(self.observed[0] / self.observed[1])
 
 
-def parallel_analysis(values: np.ndarray, seed: int = 0, replications: int = 20) -> ParallelAnalysis:
+def parallel_analysis(values: Int[np.ndarray, "J I"], seed: int = 0, replications: int = 20) -> ParallelAnalysis:
     """Compares eigenvalues with those of noise (Horn 1965).
 
-    Noise are the same responses, each item's shuffled among the subjects (Buja and Eyuboglu 1992).
+    Noise is made from the responses: those to each item are shuffled among the subjects (Buja and Eyuboglu 1992).
 
     Args:
-        values: (J, I) int8, each item with right and wrong answers.
+        values: responses; each item has right and wrong answers.
         seed: of the shuffles.
-        replications: shuffles.
+        replications: number of shuffles.
     """
     generator = np.random.default_rng(seed)
     observed = _eigenvalues(values)
@@ -63,11 +64,11 @@ class Factors(NamedTuple):
     Attributes:
         one: the fit of one factor.
         two: that of two.
-        table: a row a fit: `factors`, `log_likelihood`, `num_parameters`, `aic`, `bic`, `sabic`, `converged`.
+        table: one row per fit: `factors`, `log_likelihood`, `num_parameters`, `aic`, `bic`, `sabic`, `converged`.
         likelihood_ratio: twice the difference of the log-likelihoods.
-        degrees_of_freedom: of it.
-        p_value: of it.
-        num_factors: 1 or 2, the fewer by BIC.
+        degrees_of_freedom: of the likelihood ratio.
+        p_value: of the likelihood ratio.
+        num_factors: 1 or 2, whichever has the lower BIC.
     """
 
     one: Fit
@@ -80,18 +81,18 @@ class Factors(NamedTuple):
 
 
 def compare_factors(responses: ResponseMatrix, model: str = "3pl") -> Factors:
-    """Fits one and two factors of the compensatory model, and compares them.
+    """Fits the compensatory model with one and with two factors, and compares the fits.
 
     Args:
-        responses: of at least three items.
-        model: "2pl" or "3pl"; the latter with the usual prior on guessing for one and for two factors, so that its
-            log-likelihoods are those at the posterior modes, and may be below those of the 2PL.
+        responses: to at least three items.
+        model: "2pl" or "3pl". The 3PL has the usual prior on guessing with one factor and with two; its log-likelihoods
+            are those at the posterior modes and may be below those of the 2PL.
     """
-    options = {"tolerance": TOLERANCE, "standard_errors": False}
-    # of long tests finer nodes would be used: minutes, for log-likelihoods that change by less than their difference
+    # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = NODES_PER_DIMENSION[2] if responses.num_items > LONG else None
     one, two = (
-        fit_mml(responses, model, dims=dims, num_nodes=number, **options) for dims, number in ((1, None), (2, nodes))
+        fit_mml(responses, model, dims=dims, num_nodes=number, tolerance=TOLERANCE, standard_errors=False)
+        for dims, number in ((1, None), (2, nodes))
     )
     table = pd.DataFrame(
         {

@@ -1,7 +1,8 @@
-"""Which items stay in the scale: remove, refit, until nothing is left to remove."""
+"""Which items stay in the scale? Items are removed and the rest refitted until no test speaks against any of them."""
 
 import dataclasses
 from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,14 +19,14 @@ from irtjax.scale.multiple_tests import holm
 from irtjax.scale.rotation import communalities
 
 REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
-TRIPLETS = 1000  # that are told of; there are millions on a long test
-LEAST = 4  # items that a scale must have for its fit to be tested
+TRIPLETS = 1000  # that are reported; a long test has millions
+LEAST = 4  # items that a scale needs for its fit to be tested
 
 
 class TooFewItems(InputError):
     """So many items were removed that no scale is left; `removals` says which and why."""
 
-    def __init__(self, message: str, removals: pd.DataFrame):
+    def __init__(self, message: str, removals: pd.DataFrame) -> None:
         super().__init__(message)
         self.removals = removals
 
@@ -35,11 +36,11 @@ class Rules:
     """When an item is removed.
 
     Attributes:
-        level: of the tests of dependence and fit, whose p-values are adjusted by Holm over all items, or pairs, of a
-            round.
+        level: of the tests of dependence and fit; p-values are adjusted by Holm's method over all pairs, or all items,
+            of a round.
         communality: least share of variance explained; 0.15 is a slope of 0.71.
-        slope_level: of the one-sided Wald test that a slope is above zero; the larger, the fewer items pass.
-        duplicate: correlation of two items' responses from which on they are one item twice.
+        slope_level: of the one-sided Wald test that a slope is above zero; the smaller, the fewer items pass.
+        duplicate: two items whose responses correlate by this much or more count as one item twice.
     """
 
     level: float = 0.05
@@ -54,12 +55,12 @@ class Scale:
 
     Attributes:
         fit: of the retained items.
-        types: their models, "2pl" or "3pl".
-        removals: a row a removed item in the order of removal: `item_id`, `reason`, `round`, `statistic`, `p_value`
-            (adjusted), `partner` (the other item of a dependent pair).
+        types: the model of each retained item, "2pl" or "3pl".
+        removals: one row per removed item, in the order of removal: `item_id`, `reason`, `round`, `statistic`,
+            `p_value` (adjusted), `partner` (the other item of a dependent pair).
         item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
-        dependence: of their pairs, see `irtjax.scale.dependence`, with `p_holm`.
-        triplets: likewise of their triplets, the `TRIPLETS` largest residuals.
+        dependence: of pairs of retained items, see `irtjax.scale.dependence`, with `p_holm`.
+        triplets: the same for triplets; only the `TRIPLETS` largest residuals.
     """
 
     fit: Fit
@@ -71,13 +72,13 @@ class Scale:
 
 
 def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rules: Rules = Rules()) -> pd.DataFrame:
-    """Removals that no fit is needed for: items removed by reading, those answered alike by all, and duplicates.
+    """Removals that need no fit: items removed by reading, items that all subjects answered alike, and duplicates.
 
-    Of items whose responses correlate (in absolute value, as one of them may have the key of the other turned round) by
-    `rules.duplicate` or more the first stays: fitted together, they would be the ability that the scale measures.
+    Of items whose responses correlate by `rules.duplicate` or more, in absolute value because one may have the reversed
+    key of another, the first stays: fitted together, they would become the ability that the scale measures.
 
     Raises:
-        InputError: an id that is not there.
+        InputError: an id in `expert` that is not among the responses.
     """
     unknown = sorted(set(expert) - set(responses.item_ids.tolist()))
     if unknown:
@@ -89,7 +90,7 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rule
     left = responses.item_ids[~by_reading & ~alike]
     if left.size > 1:
         correlation = np.corrcoef(responses.values[:, ~by_reading & ~alike], rowvar=False)
-        stays = []
+        stays: list[int] = []
         for at, item in enumerate(left):
             twin = next((k for k in stays if abs(correlation[at, k]) >= rules.duplicate), None)
             if twin is None:
@@ -106,29 +107,29 @@ def eliminate(
     expert: Collection[str] = (),
     on_round: Callable[[int, int], None] = lambda number, items: None,
 ) -> Scale:
-    """Fits, tests and removes items, round by round, until no test speaks against any that is left.
+    """Fits, tests and removes items, round by round, until no test speaks against any item that is left.
 
-    What no fit is needed for goes first (`before_fitting`). In each round the first of these that applies is done, and
-    all items that are left are fitted again:
+    Items that need no fit to be removed go first (`before_fitting`). Each round fits all items that are left and takes
+    the first of these steps that applies:
 
-    1. every item that does not discriminate, all at once, as such items hardly change the fit of the others: *flat*,
-       with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as of a wrong
-       key; *uncertain slope*, not above zero by a one-sided Wald test at `rules.slope_level`;
-    2. *dependent*: of the pair with the largest significant Chen-Thissen X² the item that is in more significant pairs;
-       of two in equally many, that with the lower slope, which is worth less: one at a time, since a dependence often
-       ends with one of its two items;
-    3. *misfit*: the item with the smallest significant p-value of S-X2: one at a time, since misfit of one item bends
-       the scale for the others.
+    1. It removes all items that do not discriminate at once, because they hardly change the fit of the others: *flat*,
+       with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as a wrong
+       key gives; *uncertain slope*, with a slope not above zero by a one-sided Wald test at `rules.slope_level`.
+    2. It removes one *dependent* item: of the pair with the largest significant X² of Chen and Thissen, the item that
+       is in more significant pairs, or, if both are in equally many, the one with the lower slope, which measures less.
+       One at a time, because removing one item of a pair often ends the dependence of others.
+    3. It removes one *misfit*: the item with the smallest significant p-value of S-X2. One at a time, because the
+       misfit of one item bends the scale for the others.
 
     Args:
-        responses: complete, for S-X2 needs number-right scores.
-        guessed: ids of items that are given a lower asymptote (3PL); all others are 2PL.
+        responses: complete, because S-X2 needs number-right scores.
+        guessed: ids of items that get a lower asymptote (3PL); all others are 2PL.
         rules: when an item is removed.
-        expert: ids of items that were removed by reading.
-        on_round: called with the number of the round and of the items in it.
+        expert: ids of items that an expert has removed after reading them.
+        on_round: called with the number of the round and the number of items in it.
 
     Raises:
-        InputError: an id that is not there.
+        InputError: an id in `expert` that is not among the responses.
         TooFewItems: fewer than four items are left.
     """
     removals = before_fitting(responses, expert, rules).to_dict("records")
@@ -144,36 +145,44 @@ def eliminate(
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
         fit = fit_mml(left, types if len(set(types)) > 1 else types[0], extremes="keep")
         removed = _undiscriminating(fit, rules, number)
-        fits = pairs = None
         if not removed:
-            pairs = pair_dependence(left.values, fit.parameters, of_test(left.num_items))
-            pairs = pairs.assign(p_holm=holm(pairs["p_value"]))
+            pairs = _pairs(fit)
             removed = _dependent(fit, pairs, rules, number)
         if not removed:
-            num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
-            fits = item_fit(left.values, fit.parameters, of_test(left.num_items), num_free)
-            fits = fits.assign(p_holm=holm(fits["p_value"]))
+            fits = _item_fit(fit, types)
             removed = _misfit(fit, fits, rules, number)
         if not removed:
-            table = pd.DataFrame(removals, columns=REMOVAL_COLUMNS)
-            return Scale(fit, types, table, fits, pairs, _triplets(left.values, fit))
+            return Scale(fit, types, pd.DataFrame(removals, columns=REMOVAL_COLUMNS), fits, pairs, _triplets(fit))
         removals += removed
 
 
-def _triplets(values: np.ndarray, fit: Fit) -> pd.DataFrame:
-    table = triplet_dependence(values, fit.parameters, of_test(values.shape[1]))
-    table = table.assign(p_holm=holm(table["p_value"]))
+def _pairs(fit: Fit) -> pd.DataFrame:
+    table = pair_dependence(fit.responses.values, fit.parameters, of_test(fit.responses.num_items))
+    return table.assign(p_holm=holm(table["p_value"].to_numpy()))
+
+
+def _item_fit(fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
+    num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
+    table = item_fit(fit.responses.values, fit.parameters, of_test(fit.responses.num_items), num_free)
+    return table.assign(p_holm=holm(table["p_value"].to_numpy()))
+
+
+def _triplets(fit: Fit) -> pd.DataFrame:
+    table = triplet_dependence(fit.responses.values, fit.parameters, of_test(fit.responses.num_items))
+    table = table.assign(p_holm=holm(table["p_value"].to_numpy()))
     return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
 
 
-def _removal(item, number, reason, statistic=np.nan, p_value=np.nan, partner="") -> dict:
+def _removal(
+    item: str, number: int, reason: str, statistic: float = np.nan, p_value: float = np.nan, partner: str = ""
+) -> dict[str, Any]:
     return {
         "item_id": str(item), "round": number, "reason": reason,
         "statistic": statistic, "p_value": p_value, "partner": str(partner),
     }  # fmt: skip
 
 
-def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict]:
+def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict[str, Any]]:
     explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
     reasons = np.select(
@@ -185,7 +194,7 @@ def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict]:
     return [_removal(ids[i], number, reasons[i], explained[i], p_value[i]) for i in np.flatnonzero(reasons != "")]
 
 
-def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list[dict]:
+def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
     significant = pairs[pairs["p_holm"] < rules.level]
     if significant.empty:
         return []
@@ -198,7 +207,7 @@ def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list
     return [_removal(ids[goes], number, "dependent", worst["ld_x2"], worst["p_holm"], ids[stays])]
 
 
-def _misfit(fit: Fit, fits: pd.DataFrame, rules: Rules, number: int) -> list[dict]:
+def _misfit(fit: Fit, fits: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
     if not (fits["p_holm"] < rules.level).any():
         return []
     worst = int(fits["p_value"].idxmin())

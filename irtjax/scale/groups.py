@@ -1,28 +1,32 @@
-"""Do groups of subjects differ? Raw scores and abilities, by group and by covariates."""
+"""Do groups of subjects differ? Raw scores and abilities are compared between groups and regressed on covariates."""
 
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from scipy.stats import f_oneway, ttest_ind
+from statsmodels.regression.linear_model import OLS
 
 from irtjax.errors import InputError
 from irtjax.scale.multiple_tests import holm
+from irtjax.types import Shaped
 
 
-def compare(values: dict[str, np.ndarray], ids: np.ndarray, subjects: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Values of subjects, such as raw scores and abilities, by group and by covariates.
+def compare(
+    values: Mapping[str, Shaped[np.ndarray, " J"]], ids: Shaped[np.ndarray | pd.Index, " J"], subjects: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Compares values of subjects, such as raw scores and abilities, by group and by covariates.
 
     Args:
-        values: (J,) each, by name.
-        ids: (J,) of the subjects.
-        subjects: by subject id: a column `group`, and covariates; one of them may lack. Subjects that have no row are
-            left out.
+        values: by name.
+        ids: of the subjects.
+        subjects: one row per subject, indexed by id: a column `group`, covariates, or both. Subjects that have no row
+            are left out.
 
     Returns:
-        By name of the value, `groups_...` (see `group_tests`) and `regression_...` (see `regression`), as far as there
-        are groups or covariates.
+        For each name, `groups_NAME` (see `group_tests`) if there are groups, and `regression_NAME` (see `regression`)
+        if there are covariates.
 
     Raises:
         InputError: no subject has a row, or see `group_tests` and `regression`.
@@ -31,7 +35,7 @@ def compare(values: dict[str, np.ndarray], ids: np.ndarray, subjects: pd.DataFra
         raise InputError(f"no row for any of the {len(ids)} subjects, such as '{ids[0]}': compare the ids")
     known = subjects.reindex(ids)
     covariates = known.drop(columns="group", errors="ignore")
-    tables = {}
+    tables: dict[str, pd.DataFrame] = {}
     for name, each in values.items():
         series = pd.Series(np.asarray(each, float), index=ids)
         if "group" in known:
@@ -42,15 +46,15 @@ def compare(values: dict[str, np.ndarray], ids: np.ndarray, subjects: pd.DataFra
 
 
 def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
-    """Welch's t-test of each pair of groups and, of three groups or more, a one-way analysis of variance.
+    """Welch's t-test of each pair of groups and, for three groups or more, a one-way analysis of variance.
 
     Args:
-        values: one a subject, such as abilities; NaN counts as missing.
-        group: names, of the same subjects.
+        values: one per subject, such as abilities; NaN counts as missing.
+        group: names of the groups of the same subjects.
 
     Returns:
-        A row a test: `test`, `groups`, `difference` of means (first minus second; NaN for ANOVA), `low` and `high`, its
-        95% interval, `statistic`, `degrees_of_freedom`, `p_value`, `p_holm` over the pairs.
+        One row per test: `test`, `groups`, `difference` of means (first minus second; NaN for ANOVA), `low` and `high`,
+        its 95% interval, `statistic`, `degrees_of_freedom`, `p_value`, `p_holm` over the pairs.
 
     Raises:
         InputError: fewer than two groups, or one with fewer than two subjects.
@@ -83,17 +87,19 @@ def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
 
 
 def regression(values: pd.Series, covariates: pd.DataFrame) -> pd.DataFrame:
-    """Linear regression by least squares; covariates that are not numbers become one indicator a level but the first.
+    """Linear regression by least squares.
+
+    A covariate that is not numeric becomes indicators, one per level except the first.
 
     Args:
-        values: one a subject.
-        covariates: a row a subject in the same order; subjects with a missing one are left out.
+        values: one per subject.
+        covariates: one row per subject, in the same order; subjects with a missing covariate are left out.
 
     Returns:
-        A row a term: `term`, `coefficient`, `standard_error`, `t`, `p_value`, `low` and `high`, its 95% interval.
+        One row per term: `term`, `coefficient`, `standard_error`, `t`, `p_value`, `low` and `high`, its 95% interval.
 
     Raises:
-        InputError: not more subjects than terms, or a covariate that is infinite or follows from those before it.
+        InputError: there are no more subjects than terms, or a covariate is infinite or follows from those before it.
     """
     known = values.notna() & covariates.notna().all(axis=1)
     terms = pd.get_dummies(covariates[known], drop_first=True, dtype=float).astype(float)
@@ -107,7 +113,7 @@ def regression(values: pd.Series, covariates: pd.DataFrame) -> pd.DataFrame:
             raise InputError(
                 f"covariate '{design.columns[count - 1]}' is constant or follows from the others: leave it out"
             )
-    found = sm.OLS(values[known].to_numpy(float), design).fit()
+    found = OLS(values[known].to_numpy(float), design).fit()
     interval = found.conf_int()
     return pd.DataFrame(
         {

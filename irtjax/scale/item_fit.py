@@ -8,34 +8,39 @@ from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.responses.matrix import MISSING
 from irtjax.scale.sum_scores import rest_score_distributions
+from irtjax.types import Int, Shaped
 
 SMALLEST_EXPECTED = 1.0
 
 
-def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, num_free: np.ndarray) -> pd.DataFrame:
+def item_fit(
+    values: Int[np.ndarray, "J I"], items: ItemParameters, quadrature: Quadrature, num_free: Int[np.ndarray, " I"]
+) -> pd.DataFrame:
     """S-X2 of each item (Orlando and Thissen 2000, eq. 3 and 4).
 
         S-X2_i = Σ_k N_k (O_ik - E_ik)² / (E_ik (1 - E_ik)),
         E_ik = ∫ P_i(θ) f(k - 1 | θ, without i) φ(θ) dθ / ∫ f(k | θ) φ(θ) dθ
 
-    over the numbers of right answers k = 1 … I - 1; f by `sum_scores`. Rows without subjects are left out. From the
-    lowest score up a row with a single subject joins the next; then, as long as a row expects fewer than one right or
-    one wrong answer, the lowest such row joins the neighbour with fewer subjects (the rule of R's mirt).
+    over the numbers of right answers k = 1 … I - 1, with f from `sum_scores`. Scores without subjects are left out.
+    From the lowest score up, a score with a single subject is joined to the next. Then, as long as fewer than one right
+    or one wrong answer is expected at a score, the lowest such score is joined to the neighbour with fewer subjects
+    (the rule of R's mirt).
 
     Args:
-        values: (J, I) int8; only subjects that answered everything count.
+        values: responses; only subjects that answered every item count.
         items: the model, with one dimension.
         quadrature: nodes of the population.
-        num_free: (I,) parameters that were estimated of each item.
+        num_free: number of parameters of each item that were estimated.
 
     Returns:
-        A row an item: `s_x2`, `degrees_of_freedom`, `p_value` (NaN where no degrees of freedom are left) and `rmsd`,
-        which does not grow with the number of subjects: the root mean square of O_ik - E_ik over them less what chance
-        gives, sqrt(max(0, Σ_k [N_k (O_ik - E_ik)² - E_ik (1 - E_ik)] / Σ_k N_k)), before any rows are joined.
+        One row per item: `s_x2`, `degrees_of_freedom`, `p_value` (NaN if no degrees of freedom are left), and `rmsd`,
+        an effect size that does not grow with the number of subjects: the root mean square of O_ik - E_ik over the
+        subjects, less the part due to chance, sqrt(max(0, Σ_k [N_k (O_ik - E_ik)² - E_ik (1 - E_ik)] / Σ_k N_k)),
+        before any scores are joined.
     """
     complete = values[(values != MISSING).all(1)]
     scores, num_items = complete.sum(1), values.shape[1]
-    p, _ = probabilities(items, quadrature.nodes)
+    p = np.asarray(probabilities(items, quadrature.nodes)[0])
     weights = np.exp(quadrature.log_weights)
     rest = rest_score_distributions(p)
     right = np.einsum("isq,q,qi->is", rest, weights, p, optimize=True)[:, :-1]  # scores 1 … I - 1, the item right
@@ -58,14 +63,14 @@ def item_fit(values: np.ndarray, items: ItemParameters, quadrature: Quadrature, 
     return pd.DataFrame(rows, columns=["s_x2", "degrees_of_freedom", "p_value"]).assign(rmsd=rmsd)
 
 
-def collapse(table: np.ndarray) -> np.ndarray:
+def collapse(table: Shaped[np.ndarray, "S 3"]) -> Shaped[np.ndarray, "_ 3"]:
     """Joins neighbouring rows (subjects, observed right, expected right), see `item_fit`."""
     rows = list(table)
     at = 0
     while len(rows) > 1 and at < len(rows):
         if rows[at][0] == 1:
             _join(rows, at, at + 1 if at + 1 < len(rows) else at - 1)
-        at += 1  # what was joined has two or more
+        at += 1  # the joined row has two subjects or more
     while len(rows) > 1:
         sparse = [k for k, (n, _, right) in enumerate(rows) if min(right, n - right) < SMALLEST_EXPECTED]
         if not sparse:

@@ -17,20 +17,21 @@ from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature, rectangular
 from irtjax.responses.matrix import MISSING
 
-NODES = {1: 61, 2: 31}
-CONVERGED = 1e-9  # relative residual
+NODES = {1: 61, 2: 31}  # per dimension, for margins of one and two items: smoother than posteriors of whole tests
+NODES_MANY = 15  # in three dimensions or more
+CONVERGED = 1e-9  # relative residual of conjugate gradients
 
 
 class OverallFit(NamedTuple):
     """How well a model reproduces the one- and two-way margins of the responses.
 
     Attributes:
-        m2: χ² distributed where the model holds.
-        degrees_of_freedom: of it.
-        p_value: of it.
+        m2: distributed as χ² if the model holds.
+        degrees_of_freedom: of M2.
+        p_value: of M2.
         rmsea: sqrt(max(0, (M2 - df)/(df (J - 1)))).
         rmsea_low: lower end of its 90% interval.
-        rmsea_high: upper end.
+        rmsea_high: upper end of it.
         srmsr: root mean square difference of observed and expected correlations.
         tli: Tucker-Lewis index against independent items.
         cfi: comparative fit index against independent items.
@@ -48,39 +49,42 @@ class OverallFit(NamedTuple):
 
 
 class _Margins(NamedTuple):
-    """Something for each item (I,) and each pair of items (I, I), symmetric with a diagonal of zeros."""
+    """A number for each item (I,) and for each pair of items (I, I), symmetric with a diagonal of zeros."""
 
     one: np.ndarray
     two: np.ndarray
 
     def flat(self) -> np.ndarray:
+        """The numbers of all items, then of all pairs: (I (I + 1) / 2,)."""
         first, second = np.triu_indices(self.one.size, 1)
         return np.concatenate([self.one, self.two[first, second]])
 
 
 def _unflat(flat: np.ndarray, num_items: int) -> _Margins:
+    """The inverse of `_Margins.flat`."""
     two = np.zeros((num_items, num_items))
     two[np.triu_indices(num_items, 1)] = flat[num_items:]
     return _Margins(flat[:num_items], two + two.T)
 
 
 def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool = False) -> OverallFit:
-    """M2 of a fit (Maydeu-Olivares and Joe 2005, 2006) and the indices that follow from it.
+    """M2 of a fit (Maydeu-Olivares and Joe 2005, 2006) and the indices derived from it.
 
         M2 = J (p - π)' [Ξ⁻¹ - Ξ⁻¹ Δ (Δ' Ξ⁻¹ Δ)⁻¹ Δ' Ξ⁻¹] (p - π)
 
-    p are the shares of right answers to items and pairs of items, π what the model expects, J Ξ its covariance and Δ
-    its Jacobian. The form in brackets is the inverse of Ξ within the space that is orthogonal to Δ, so that M2 is the
-    largest value of J (2 x'(p - π) - x'Ξx) over x with Δ'x = 0: conjugate gradients, with products by Ξ and Δ from the
-    nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
+    p are the observed shares of right answers to items and pairs of items, π the expected ones, Ξ / J is the covariance
+    of p, and Δ the Jacobian of π. The bracket is the inverse of Ξ within the space orthogonal to Δ, so that M2 is the
+    largest value of J (2 x'(p - π) - x'Ξx) over x with Δ'x = 0. Conjugate gradients find it, with products by Ξ and Δ
+    summed over nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
 
     Args:
-        fit: by MML, of one or more dimensions.
-        model: as it was given to the fit, where that was one type an item.
-        held: all items were anchors, so that it is the population's mean and standard deviation that were estimated.
+        fit: by MML, in one or more dimensions.
+        model: as it was given to the fit, if each item had a type of its own.
+        held: whether all items were anchors, so that only the mean and standard deviation of the population were
+            estimated.
 
     Raises:
-        InputError: missing answers, or fewer margins than parameters.
+        InputError: missing answers, fewer margins than parameters, or no convergence.
     """
     values = fit.responses.values
     if (values == MISSING).any():
@@ -98,44 +102,44 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         raise InputError(f"M2 of {num_items} items has no degrees of freedom")
     pairs = right.T @ right / num_subjects
     observed = _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
-    moments = _Moments(items, rectangular(NODES.get(dims, 15), dims=dims), design)
+    moments = _Moments(items, rectangular(NODES.get(dims, NODES_MANY), dims=dims), design)
     statistic = num_subjects * moments.distance(observed)
     statistic_0 = num_subjects * _independent(observed.one).distance(observed)
     degrees_0 = num_items * (num_items - 1) // 2
-    scale = degrees * (num_subjects - 1)
     return OverallFit(
         m2=statistic,
         degrees_of_freedom=degrees,
         p_value=float(chi2.sf(statistic, degrees)),
-        rmsea=_root(statistic - degrees, scale),
-        rmsea_low=_root(_noncentrality(statistic, degrees, 0.95), scale),
-        rmsea_high=_root(_noncentrality(statistic, degrees, 0.05), scale),
+        rmsea=_rmsea(statistic - degrees, degrees, num_subjects),
+        rmsea_low=_rmsea(_noncentrality(statistic, degrees, 0.95), degrees, num_subjects),
+        rmsea_high=_rmsea(_noncentrality(statistic, degrees, 0.05), degrees, num_subjects),
         srmsr=_srmsr(observed, moments.expected),
         tli=(statistic_0 / degrees_0 - statistic / degrees) / (statistic_0 / degrees_0 - 1),
         cfi=1 - max(statistic - degrees, 0.0) / max(statistic_0 - degrees_0, statistic - degrees, 1e-300),
     )
 
 
-def _root(excess: float, scale: float) -> float:
-    return float(np.sqrt(max(excess, 0.0) / scale))
+def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
+    """RMSEA of a statistic that exceeds its degrees of freedom, or of a noncentrality."""
+    return float(np.sqrt(max(excess, 0.0) / (degrees * (num_subjects - 1))))
 
 
 def _noncentrality(statistic: float, degrees: int, probability: float) -> float:
-    """Of the χ² distribution that has the statistic as this quantile; 0 where even the central one is beyond it."""
+    """Noncentrality of the χ² distribution that has the statistic as this quantile; 0 if there is none."""
     if chi2.cdf(statistic, degrees) < probability:
         return 0.0
     return brentq(lambda x: ncx2.cdf(statistic, degrees, x) - probability, 1e-9, 4 * statistic + 10)
 
 
 def _of_standard_population(fit: Fit) -> ItemParameters:
-    """The items on the scale on which the population is standard normal."""
+    """The item parameters on the scale on which the population is standard normal."""
     mean, sd = (np.asarray(fit.details[name]) for name in ("population_mean", "population_sd"))
     items = ItemParameters(*map(np.asarray, fit.parameters))
     return items._replace(slope=items.slope * sd, intercept=items.intercept + items.slope @ mean)
 
 
 def _of_items(index: np.ndarray) -> np.ndarray:
-    """How item parameters (I K) change with free ones: 1 where one is the other, also where several items share it."""
+    """Derivatives of the item parameters (I K,) by the free ones: 1 where they are the same; items may share one."""
     chosen = np.flatnonzero(index.ravel() >= 0)
     design = np.zeros((index.size, int(index.max()) + 1))
     design[chosen, index.ravel()[chosen]] = 1
@@ -143,7 +147,7 @@ def _of_items(index: np.ndarray) -> np.ndarray:
 
 
 def _of_population(slope: np.ndarray) -> np.ndarray:
-    """How item parameters (I K) change with mean and standard deviation of the population, both (D,)."""
+    """Derivatives of the item parameters (I K,) by the mean and standard deviation of the population, both (D,)."""
     num_items, dims = slope.shape
     design = np.zeros((num_items, dims + 3, 2 * dims))
     for k in range(dims):
@@ -155,13 +159,13 @@ def _of_population(slope: np.ndarray) -> np.ndarray:
 class _Moments:
     """Expected margins, their covariance Ξ and their Jacobian Δ, as sums over nodes of ability.
 
-    Given the ability answers are independent: with y = P + u, a sum x'm over margins m is
-    const + (x₁ + S P)'u + u'Su/2, S the symmetric matrix of the weights of pairs. Its covariance with m at a node, and
-    that of the means over nodes, are products of matrices of I × Q and I × I numbers.
+    Answers are independent given the ability. With y = P + u, a sum x'm over margins m is
+    const + (x₁ + S P)'u + u'Su/2, where S is the symmetric matrix of the weights of pairs. Its covariance with m at a
+    node, and that of the means over nodes, are products of matrices of I × Q and I × I numbers.
     """
 
-    def __init__(self, items: ItemParameters, quadrature: Quadrature, design: np.ndarray):
-        self.p, q = probabilities(items, quadrature.nodes)
+    def __init__(self, items: ItemParameters, quadrature: Quadrature, design: np.ndarray) -> None:
+        self.p, q = map(np.asarray, probabilities(items, quadrature.nodes))
         self.weights = np.exp(quadrature.log_weights)
         self.variance = self.p * q
         self.num_items = self.p.shape[1]
@@ -170,7 +174,7 @@ class _Moments:
         self.expected = _Margins(weighted.sum(0), (weighted.T @ self.p) * off)
         self.both = (self.weights[:, None] * self.variance).T @ self.variance * off
         self.design = design
-        slopes = self.weights[:, None, None] * derivatives(items, quadrature.nodes)
+        slopes = self.weights[:, None, None] * np.asarray(derivatives(items, quadrature.nodes))
         self.by_one = slopes.sum(0)  # (I, K)
         self.by_two = np.einsum("qik,qj->ikj", slopes, self.p, optimize=True) * off[:, None, :]
         flat = self.expected.flat()
@@ -187,19 +191,19 @@ class _Moments:
         return _Margins(within.sum(0) + between @ self.p, cross + cross.T + self.both * two).flat()
 
     def by_parameters(self, x: np.ndarray) -> np.ndarray:
-        """Δ' x, one number a free parameter."""
+        """Δ' x, one number per free parameter."""
         one, two = _unflat(x, self.num_items)
         each = self.by_one * one[:, None] + np.einsum("ikj,ij->ik", self.by_two, two)
         return each.ravel() @ self.design
 
     def by_margins(self, parameters: np.ndarray) -> np.ndarray:
-        """Δ y, y one number a free parameter."""
+        """Δ y, with y one number per free parameter."""
         each = (self.design @ parameters).reshape(self.by_one.shape)
         half = np.einsum("ikj,ik->ij", self.by_two, each)
         return _Margins((self.by_one * each).sum(1), half + half.T).flat()
 
     def gram(self) -> np.ndarray:
-        """Δ' diag(sd)⁻² Δ: parameters of different items have but the pair of these items in common."""
+        """Δ' diag(sd)⁻² Δ; parameters of different items meet in a single margin, that of the pair of these items."""
         number = self.num_items
         variance = _unflat(self.sd**2, number)
         scaled = self.by_two / (variance.two + np.eye(number))[:, None, :]
@@ -210,13 +214,13 @@ class _Moments:
         return self.design.T @ whole.reshape(self.by_one.size, -1) @ self.design
 
     def distance(self, observed: _Margins) -> float:
-        """(p - π)' [...] (p - π), in units of the margins' standard deviations."""
+        """(p - π)' [...] (p - π), with margins in units of their standard deviations."""
         factor = cho_factor(self.gram())
 
-        def orthogonal(x):
+        def orthogonal(x: np.ndarray) -> np.ndarray:
             return x - self.by_margins(cho_solve(factor, self.by_parameters(x / self.sd))) / self.sd
 
-        def product(x):
+        def product(x: np.ndarray) -> np.ndarray:
             return orthogonal(self.covariance(x / self.sd) / self.sd)
 
         target = orthogonal((observed.flat() - self.expected.flat()) / self.sd)
@@ -228,7 +232,7 @@ class _Moments:
 
 
 def _independent(shares: np.ndarray) -> _Moments:
-    """The model of independent items: one node, and the intercepts free."""
+    """The model of independent items: a single node of ability, with the intercepts free."""
     number = shares.size
     none = np.full(number, np.inf)
     items = ItemParameters(np.zeros((number, 1)), np.log(shares) - np.log1p(-shares), -none, none)
@@ -240,7 +244,7 @@ def _independent(shares: np.ndarray) -> _Moments:
 def _srmsr(observed: _Margins, expected: _Margins) -> float:
     first, second = np.triu_indices(observed.one.size, 1)
 
-    def correlations(margins):
+    def correlations(margins: _Margins) -> np.ndarray:
         sd = np.sqrt(margins.one * (1 - margins.one))
         return ((margins.two - np.outer(margins.one, margins.one)) / np.outer(sd, sd))[first, second]
 

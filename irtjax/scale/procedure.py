@@ -1,7 +1,7 @@
 """The whole procedure: from responses to a scale."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,9 @@ from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
 from irtjax.scale.overall_fit import OverallFit, overall_fit
+from irtjax.types import Shaped
 
-LEAST_SUBJECTS = 300  # with fewer the test of guessing finds it where there is none (docs/build_scale.md)
+LEAST_SUBJECTS = 300  # with fewer, the test of guessing finds guessing where there is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +23,12 @@ class Options:
 
     Attributes:
         rules: when items are removed.
-        eigenvalue_ratio: no scale is built where the first eigenvalue is less than so many times the second, and the
-            second above that of independent items.
-        expert: ids of items removed by reading.
+        eigenvalue_ratio: no scale is built if the first eigenvalue is less than this many times the second, and the
+            second is above that of independent items.
+        expert: ids of the items that an expert has removed after reading them.
         seed: of the parallel analysis.
-        factors: whether one and two factors are fitted.
-        guessing: whether items are tested for guessing, given `LEAST_SUBJECTS`; otherwise all have 2PL curves.
+        factors: whether a model of one factor is compared with one of two.
+        guessing: whether items are tested for guessing, if there are `LEAST_SUBJECTS`; otherwise all have 2PL curves.
     """
 
     rules: Rules = dataclasses.field(default_factory=Rules)
@@ -39,20 +40,20 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
-class Built:
+class ScaleResult:
     """What the procedure found, step by step.
 
     Attributes:
-        responses: of all items.
+        responses: to all items.
         options: what the user decided.
-        eigenvalues: with parallel analysis; of the items not removed by reading.
-        factors: one against two; None where not asked for.
-        loadings: a row an item: unrotated, oblimin, varimax and target-rotated loadings, communality; None as above.
-        guessing: a row an item, see `irtjax.scale.guessing`; None where not tested.
-        removals: what was removed and why, see `irtjax.scale.elimination.Scale`.
-        scale: what is retained; None where there is more than one dimension, or too few items are left.
+        eigenvalues: parallel analysis of the items that a correlation can be computed for.
+        factors: one factor against two; None if not asked for.
+        loadings: one row per item: loadings of one factor, rotated loadings of two, communality; None as above.
+        guessing: one row per item, see `irtjax.scale.guessing`; None if not tested.
+        removals: one row per removed item, see `irtjax.scale.elimination.Scale`.
+        scale: the retained items; None if there is more than one dimension, or if too few items are left.
         overall: fit of the scale.
-        no_scale: why there is none; empty where there is one.
+        no_scale: why there is no scale; empty if there is one.
     """
 
     responses: ResponseMatrix
@@ -68,11 +69,11 @@ class Built:
 
     @property
     def num_retained(self) -> int:
-        """Items of the scale."""
+        """Number of items in the scale."""
         return 0 if self.scale is None else self.scale.fit.responses.num_items
 
     def decisions(self) -> pd.DataFrame:
-        """One row an input item: `item_id, retained, reason, round, statistic, p_value, partner, percent_correct`."""
+        """One row per item: `item_id, retained, reason, round, statistic, p_value, partner, percent_correct`."""
         table = pd.DataFrame({"item_id": self.responses.item_ids}).merge(self.removals, on="item_id", how="left")
         table.insert(1, "retained", (table["reason"].isna() & (self.scale is not None)).astype(int))
         left = table["reason"].isna() & (table["retained"] == 0)
@@ -81,9 +82,9 @@ class Built:
         return table.fillna({"reason": "", "partner": ""}).astype({"round": "Int64"})
 
 
-def build(
+def build_scale(
     responses: ResponseMatrix, options: Options = Options(), on_step: Callable[[str], None] = lambda step: None
-) -> Built:
+) -> ScaleResult:
     """Builds a scale.
 
     Args:
@@ -102,22 +103,15 @@ def build(
         on_step("one and two factors")
         factors = dimensionality.compare_factors(usable)
         loadings = loadings_table(factors, usable.item_ids)
-    guessed, has_guessing = None, frozenset()
+    guessed, has_guessing = None, frozenset[str]()
     if options.guessing and responses.num_subjects >= LEAST_SUBJECTS:
         on_step("guessing")
         guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
         guessed.insert(0, "item_id", usable.item_ids)
         has_guessing = frozenset(guessed["item_id"][guessed["p_holm"] < options.rules.level])
     scale = overall = None
-    no_scale = ""
-    if eigenvalues.num_factors == 0:
-        no_scale = "no dimension: no eigenvalue is above that of independent items"
-    elif eigenvalues.num_factors > 1 and eigenvalues.ratio < options.eigenvalue_ratio:
-        no_scale = (
-            f"several dimensions: {eigenvalues.num_factors} eigenvalues are above those of independent items, and the "
-            f"first is {eigenvalues.ratio:.1f} times the second"
-        )
-    else:
+    no_scale = _why_not_one_dimension(eigenvalues, options.eigenvalue_ratio)
+    if not no_scale:
         try:
             scale = elimination.eliminate(
                 responses,
@@ -132,14 +126,26 @@ def build(
     if scale is not None:
         on_step("overall fit")
         overall = overall_fit(scale.fit, scale.types)
-    return Built(responses, options, eigenvalues, factors, loadings, guessed, removals, scale, overall, no_scale)
+    return ScaleResult(responses, options, eigenvalues, factors, loadings, guessed, removals, scale, overall, no_scale)
+
+
+def _why_not_one_dimension(eigenvalues: ParallelAnalysis, least_ratio: float) -> str:
+    """What speaks against a single dimension so clearly that no scale is built; "" if nothing does."""
+    if eigenvalues.num_factors == 0:
+        return "no dimension: no eigenvalue is above that of independent items"
+    if eigenvalues.num_factors > 1 and eigenvalues.ratio < least_ratio:
+        return (
+            f"several dimensions: {eigenvalues.num_factors} eigenvalues are above those of independent items, and the "
+            f"first is {eigenvalues.ratio:.1f} times the second"
+        )
+    return ""
 
 
 def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseMatrix, pd.DataFrame]:
-    """The responses to items that correlations can be had of, and the removals of the others.
+    """The responses to the items that a correlation can be computed for, and the removals of the others.
 
     Raises:
-        InputError: missing answers, too few items, or an id of `options.expert` that is not there.
+        InputError: missing answers, too few items, or an id in `options.expert` that is not among the responses.
     """
     responses = completed(responses)
     removals = elimination.before_fitting(responses, options.expert, options.rules)
@@ -149,8 +155,8 @@ def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseM
     return responses.choose_items(usable), removals
 
 
-def loadings_table(factors: Factors, item_ids: Collection[str]) -> pd.DataFrame:
-    """Loadings of the two-factor fit, rotated, and of the one-factor fit."""
+def loadings_table(factors: Factors, item_ids: Shaped[np.ndarray, " I"]) -> pd.DataFrame:
+    """One row per item: its loading in the one-factor fit, its rotated loadings in the two-factor fit, communality."""
     unrotated = rotation.loadings(factors.two.parameters)
     oblimin = rotation.oblimin(unrotated)
     rotated = {
@@ -160,6 +166,6 @@ def loadings_table(factors: Factors, item_ids: Collection[str]) -> pd.DataFrame:
     }
     columns = {"item_id": item_ids, "one_factor": rotation.loadings(factors.one.parameters)[:, 0]}
     for name, found in rotated.items():
-        columns |= {f"{name}_{k + 1}": found.loadings[:, k] for k in range(2)}
+        columns |= {f"{name}_{k}": found.loadings[:, k - 1] for k in (1, 2)}
     columns["communality"] = rotation.communalities(factors.two.parameters)
     return pd.DataFrame(columns)

@@ -2,16 +2,20 @@
 
 import numpy as np
 
+from irtjax.types import Float
 
-def score_distribution(p: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+
+def score_distribution(
+    p: Float[np.ndarray, "Q I"], start: Float[np.ndarray, "S Q"] | None = None
+) -> Float[np.ndarray, "_ Q"]:
     """P(S = s | θ) of the number S of right answers to I items, by the recursion of Lord and Wingersky (1984).
 
     Args:
-        p: (Q, I) probabilities of a right answer.
-        start: (s, Q) distribution of the score on other items, which these are added to.
+        p: probabilities of a right answer.
+        start: distribution of the score on other items, to which these items are added.
 
     Returns:
-        (I + 1, Q), or (s + I, Q) after `start`.
+        One row per score: I + 1 rows, or S + I with `start`.
     """
     scores = np.ones((1, len(p))) if start is None else start
     for right in p.T:
@@ -22,19 +26,19 @@ def score_distribution(p: np.ndarray, start: np.ndarray | None = None) -> np.nda
     return scores
 
 
-def rest_score_distributions(p: np.ndarray) -> np.ndarray:
-    """P(S - y_i = s | θ) for each item i, the score on all others: (I, I, Q), item by score by node.
+def rest_score_distributions(p: Float[np.ndarray, "Q I"]) -> Float[np.ndarray, "I I Q"]:
+    """P(S - y_i = s | θ) for each item i, the distribution of the score on all other items: item by score by node.
 
-    By halves: what two halves of the items have in common, all that is outside both, is added once. That is
+    The items are halved again and again, and all items outside a half are added once for the whole half. That takes
     I log₂ I additions of an item instead of I².
 
     Args:
-        p: (Q, I) probabilities of a right answer.
+        p: probabilities of a right answer.
     """
     num_items = p.shape[1]
     rest = np.empty((num_items, num_items, len(p)))
 
-    def descend(low, high, others):
+    def descend(low: int, high: int, others: np.ndarray) -> None:
         if high - low == 1:
             rest[low] = others
             return

@@ -1,4 +1,4 @@
-"""Tetrachoric correlations: those of normal variables of which responses show only whether they exceed a threshold."""
+"""Tetrachoric correlations: those of normal variables, when responses show only whether each exceeds a threshold."""
 
 import functools
 
@@ -7,21 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
+from irtjax.types import AnyArray, Float, Int
+
 FEW, MANY = 16, 48  # nodes of Gauss-Legendre quadrature
-MODERATE = 0.8  # correlation up to which a few of them are exact to nine digits
-LARGEST = 0.9999  # beyond it the density is all but a line
+MODERATE = 0.8  # correlation up to which `FEW` nodes are exact to nine digits
+LARGEST = 0.9999  # beyond it the density is almost a line
 MAX_STEPS = 60
 TOLERANCE = 1e-8
 CONTINUITY = 0.5
-BLOCK = 2**14  # pairs at a time
+BLOCKS = (2**9, 2**12, 2**14)  # pairs at a time: a program is compiled for each size that is used, not for each test
+
+Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]  # ρ, its bounds, the last step, number of steps
 
 
-def bivariate_normal_cdf(h: jax.Array, k: jax.Array, correlation: jax.Array, num_nodes: int = MANY) -> jax.Array:
+def bivariate_normal_cdf(
+    h: Float[AnyArray, "*N"], k: Float[AnyArray, "*N"], correlation: Float[AnyArray, "*N"], num_nodes: int = MANY
+) -> Float[jax.Array, "*N"]:
     """P(X ≤ h, Y ≤ k) of two standard normal variables with correlation ρ, |ρ| < 1.
 
         Φ(h) Φ(k) + (1/2π) ∫_0^{asin ρ} exp(-(h² + k² - 2hk sin t) / (2 cos² t)) dt
 
-    (Drezner and Wesolowsky 1990, eq. 3) by Gauss-Legendre quadrature; the arguments are arrays of one shape.
+    (Drezner and Wesolowsky 1990, eq. 3), by Gauss-Legendre quadrature.
     """
     last = (1,) * h.ndim + (num_nodes,)
     nodes, weights = (array.reshape(last) for array in np.polynomial.legendre.leggauss(num_nodes))
@@ -32,11 +38,11 @@ def bivariate_normal_cdf(h: jax.Array, k: jax.Array, correlation: jax.Array, num
     return ndtr(h) * ndtr(k) + (integrand * weights * angle / 2).sum(-1) / (2 * jnp.pi)
 
 
-def pair_tables(values: np.ndarray) -> np.ndarray:
-    """Numbers of subjects with both items wrong, only the second right, only the first right, both right: (I, I, 2, 2).
+def pair_tables(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I 2 2"]:
+    """Contingency table of each pair of items: at (i, j, u, v) the number of subjects with answers u to i and v to j.
 
     Args:
-        values: (J, I) int8; subjects with one of two answers missing do not count for that pair.
+        values: responses; subjects with one of the two answers missing do not count for that pair.
     """
     right, wrong = ((values == answer).astype(float) for answer in (1, 0))
     return np.stack(
@@ -44,18 +50,18 @@ def pair_tables(values: np.ndarray) -> np.ndarray:
     )
 
 
-def tetrachoric(values: np.ndarray) -> np.ndarray:
-    """Matrix (I, I) of tetrachoric correlations (Pearson 1900), by maximum likelihood given the margins of each table.
+def tetrachoric(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I"]:
+    """Matrix of tetrachoric correlations (Pearson 1900), by maximum likelihood given the margins of each table.
 
-    With one correlation and two thresholds for a table of two by two, that is where Φ₂(τ₁, τ₂; ρ) equals the share of
-    subjects that have both wrong. An empty cell counts as `CONTINUITY` subjects (Olsson's correction, as in R's psych).
-    The matrix need not be positive semidefinite.
+    A table of two by two has as many free cells as there are parameters, one correlation and two thresholds. So the
+    maximum is where Φ₂(τ₁, τ₂; ρ) equals the share of subjects with both items wrong. An empty cell counts as
+    `CONTINUITY` subjects (Olsson's correction, as in R's psych). The matrix need not be positive semidefinite.
 
     Args:
-        values: (J, I) int8 responses; each item with right and wrong ones.
+        values: responses; each item has right and wrong answers.
 
     Returns:
-        Correlations; NaN for a pair that no subject answered both of.
+        Correlations; NaN for a pair of items that no subject answered both of.
     """
     first, second = np.triu_indices(values.shape[1], 1)
     tables = pair_tables(values)[first, second]
@@ -70,8 +76,8 @@ def tetrachoric(values: np.ndarray) -> np.ndarray:
 
 
 def _in_blocks(tables: np.ndarray, num_nodes: int) -> np.ndarray:
-    """ρ (K,) of tables (K, 2, 2), in blocks of one shape, so that one program does for all."""
-    size = min(BLOCK, 2 ** int(np.ceil(np.log2(max(len(tables), 1)))))
+    """ρ (K,) of tables (K, 2, 2), in blocks of one shape."""
+    size = next((size for size in BLOCKS if size >= len(tables)), BLOCKS[-1])
     filled = np.concatenate([tables, np.ones((-len(tables) % size, 2, 2))])
     with jax.enable_x64(True):
         found = [np.asarray(_correlations(block, num_nodes)) for block in filled.reshape(-1, size, 2, 2)]
@@ -80,16 +86,16 @@ def _in_blocks(tables: np.ndarray, num_nodes: int) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnums=1)
 def _correlations(tables: jax.Array, num_nodes: int) -> jax.Array:
-    """ρ (K,) of tables (K, 2, 2): safeguarded Newton, as the probability rises with ρ at the rate of the density."""
+    """ρ (K,) of tables (K, 2, 2), by safeguarded Newton steps: the derivative of the probability is the density."""
     tables = jnp.where(tables == 0, CONTINUITY, tables)
     shares = tables / tables.sum((1, 2), keepdims=True)
     wanted, h, k = shares[:, 0, 0], ndtri(shares[:, 0].sum(1)), ndtri(shares[:, :, 0].sum(1))
 
-    def density(rho):
+    def density(rho: jax.Array) -> jax.Array:
         gap = 1 - rho**2
         return jnp.exp(-(h**2 + k**2 - 2 * rho * h * k) / (2 * gap)) / (2 * jnp.pi * jnp.sqrt(gap))
 
-    def step(carry):
+    def step(carry: Carry) -> Carry:
         rho, low, high, _, count = carry
         excess = bivariate_normal_cdf(h, k, rho, num_nodes) - wanted
         low, high = jnp.where(excess < 0, rho, low), jnp.where(excess < 0, high, rho)
@@ -97,18 +103,18 @@ def _correlations(tables: jax.Array, num_nodes: int) -> jax.Array:
         following = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
         return following, low, high, jnp.abs(following - rho).max(), count + 1
 
-    def moving(carry):
+    def moving(carry: Carry) -> jax.Array:
         return (carry[3] > TOLERANCE) & (carry[4] < MAX_STEPS)
 
     root_odds = jnp.sqrt(tables[:, 0, 0] * tables[:, 1, 1] / (tables[:, 0, 1] * tables[:, 1, 0]))
-    near = jnp.clip(jnp.cos(jnp.pi / (1 + root_odds)), -0.98, 0.98)  # the odds ratio tells nearly (Pearson's Q3)
+    near = jnp.clip(jnp.cos(jnp.pi / (1 + root_odds)), -0.98, 0.98)  # an approximation (Pearson's Q3)
     low = jnp.full_like(h, -LARGEST)
     start = (near, low, -low, jnp.asarray(1.0, h.dtype), jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(moving, step, start)[0]
 
 
-def positive_definite(matrix: np.ndarray) -> np.ndarray:
-    """A correlation matrix near one that has negative eigenvalues; one that has none comes back as it is.
+def positive_definite(matrix: Float[np.ndarray, "I I"]) -> Float[np.ndarray, "I I"]:
+    """A positive definite correlation matrix close to a given one, which is returned unchanged if it is such.
 
     Eigenvalues below 1e-12 become 1e-10, and the diagonal is scaled back to 1 (`cor.smooth` of R's psych, Revelle).
     """

@@ -1,5 +1,6 @@
 """The tasks: data sets as arrays ready for the device, with an id for every example."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -9,39 +10,48 @@ from irtjax.tasks.options import Options
 from irtjax.tasks.task import Split, Task, flip_labels
 from irtjax.tasks.text import bucket_of, describe
 
-LOADERS: dict[str, Callable[[Options], Task]] = {
-    "digits": digits.load,
-    "mnist": mnist.load,
-    "cifar10": cifar10.load,
-    "sst2": sst2.load,
-    "snli": snli.load,
+__all__ = ["TASKS", "Loader", "Options", "Split", "Task", "bucket_of", "describe", "flip_labels", "load"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Loader:
+    """How a task is loaded.
+
+    Attributes:
+        load: makes the task.
+        dataset: name of its data in TensorFlow Datasets; None where a package embeds them.
+        unused: fields of `Options` that it would not look at. `data_dir` may always be given.
+    """
+
+    load: Callable[[Options], Task]
+    dataset: str | None = None
+    unused: tuple[str, ...] = ()
+
+
+_OF_TEXT = ("test_labels", "item_ids", "glove", "vectors", "embedding_dim", "min_count", "seed")
+TASKS = {
+    "digits": Loader(digits.load, None, unused=("dataset", *_OF_TEXT)),
+    "mnist": Loader(mnist.load, mnist.DATASET, unused=_OF_TEXT),
+    "cifar10": Loader(cifar10.load, cifar10.DATASET, unused=_OF_TEXT),
+    "sst2": Loader(sst2.load, sst2.DATASET),
+    "snli": Loader(snli.load, snli.DATASET, unused=("test_labels",)),
 }
-_TEXT_ONLY = ("test_labels", "item_ids", "glove", "vectors", "embedding_dim", "min_count", "seed")
-# Options that a task would not look at. `data_dir` may always be given: the embedded task needs none.
-UNUSED = {
-    "digits": ("dataset", *_TEXT_ONLY),
-    "mnist": _TEXT_ONLY,
-    "cifar10": _TEXT_ONLY,
-    "sst2": (),
-    "snli": ("test_labels",),
-}
-__all__ = ["LOADERS", "UNUSED", "Options", "Split", "Task", "bucket_of", "describe", "flip_labels", "load"]
 
 
 def load(name: str, data_dir: str | None = None, **options: Any) -> Task:
     """Loads a task by name.
 
     Args:
-        name: a key of `LOADERS`.
-        data_dir: where prepared TensorFlow Datasets lie; None for that package's own default. The embedded
-            task `digits` does not look at it.
+        name: a key of `TASKS`.
+        data_dir: folder of prepared TensorFlow Datasets; None for that package's own default. The embedded task
+            `digits` does not look at it.
         options: the other fields of `Options`.
 
     Raises:
         InputError: an unknown task, an option that the task has no use for, or data that are not there.
     """
-    if name not in LOADERS:
-        raise InputError(f"unknown task {name!r}, expected one of {', '.join(LOADERS)}")
+    if name not in TASKS:
+        raise InputError(f"unknown task {name!r}, expected one of {', '.join(TASKS)}")
     chosen = Options(data_dir=data_dir, **options)
-    chosen.check(name, UNUSED[name])
-    return LOADERS[name](chosen)
+    chosen.check(name, TASKS[name].unused)
+    return TASKS[name].load(chosen)

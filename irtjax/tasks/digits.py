@@ -1,7 +1,6 @@
 """scikit-learn's handwritten digits: 1,797 images of 8 × 8, embedded in that package (Alpaydin and Kaynak 1998)."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from irtjax.tasks.options import Options
 from irtjax.tasks.task import ImageFormat, Split, Task
@@ -15,6 +14,8 @@ def load(options: Options) -> Task:
     The file is in order of writers, so a split by position would test on unseen writers. `digits_0017` is the
     image at position 17 of scikit-learn's array.
     """
+    from sklearn.datasets import load_digits  # takes a second to import
+
     del options  # the images come with scikit-learn
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))

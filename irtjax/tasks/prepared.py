@@ -1,6 +1,7 @@
 """Where TensorFlow Datasets keeps what it has prepared: <folder>/<name>[/<config>]/<version>.
 
-Found by path, without that package: importing it takes a second, and the arrays may lie in the cache.
+Data sets are found by their path, without that package: importing it takes a second, and the arrays may be in the cache
+already.
 """
 
 import json
@@ -12,14 +13,17 @@ from typing import NamedTuple
 from irtjax.errors import InputError
 
 FORMAT = "array_record"  # the one that can be read by position without TensorFlow
-DATASETS = {"mnist": "mnist", "cifar10": "cifar10", "sst2": "glue/sst2", "snli": "snli"}  # of each task
 
 _NAME = re.compile(r"(\w+(?:/[\w.-]+)?)(?::(\d+\.\d+\.\d+))?")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 class NotPreparedError(InputError):
-    """There is no prepared copy at all."""
+    """There is no prepared copy of the data set."""
+
+
+class OtherFormatError(InputError):
+    """There are prepared copies, in formats that need TensorFlow."""
 
 
 class Prepared(NamedTuple):
@@ -41,18 +45,21 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
 
 
-def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> Prepared:
-    """The newest version of a task's data set that is prepared as array_record files.
+def find(task: str, own: str, data_dir: str | None = None, dataset: str | None = None) -> Prepared:
+    """The newest version of a data set that is prepared as array_record files.
 
     Args:
-        task: a key of `DATASETS`.
+        task: named in errors.
+        own: the task's own data set, by its TFDS name.
         data_dir: the folder to look in; None for `default_data_dir`.
-        dataset: another TFDS name than the task's own, `name[/config][:version]`.
+        dataset: another one to take instead, `name[/config][:version]`.
 
     Raises:
-        InputError: it is not there (`NotPreparedError`) or not in that format; the message says what to do.
+        NotPreparedError: there is no copy of it.
+        OtherFormatError: there is none in that format.
+        InputError: `dataset` is no such name, or the copy is damaged.
     """
-    name = dataset or DATASETS[task]
+    name = dataset or own
     match = _NAME.fullmatch(name)
     if match is None:
         raise InputError(f"{task}: {name!r} is not the name of a data set, expected name[/config][:version]")
@@ -62,24 +69,20 @@ def find(task: str, data_dir: str | None = None, dataset: str | None = None) -> 
         info = _read_info(folder)
         if FORMAT in _formats(info):
             return Prepared(match[1], folder, _splits(info, folder))
-    command = f"python -m experiments.prepare --task={task}"
     if versions:
         found = ", ".join(_formats(_read_info(versions[0])))
-        elsewhere = f"; prepare it again in another folder: {command} --data_dir=FOLDER" if dataset is None else ""
-        raise InputError(
-            f"{task}: {versions[0]} is prepared as {found}, but only {FORMAT} can be read without TensorFlow{elsewhere}"
+        raise OtherFormatError(
+            f"{task}: {versions[0]} is prepared as {found}, but only {FORMAT} can be read without TensorFlow"
+            + ("; prepare it again in another `data_dir`" if dataset is None else "")
         )
     others = ", ".join(_listing(root))
     if dataset is not None:
         raise NotPreparedError(f"{task}: no prepared copy of {name} in {root}, which has {others or 'no data set'}")
     if others:
-        there = f" (which has {others}; --dataset can name one)"
+        there = f" (which has {others}; `dataset` can name one)"
     else:
         there = "" if root.is_dir() else " (which is not there)"
-    raise NotPreparedError(
-        f"{task}: no prepared copy in {root}{there}; prepare it once by pip install 'irtjax[prepare]' and {command}"
-        + ("" if data_dir is None else f" --data_dir={data_dir}")
-    )
+    raise NotPreparedError(f"{task}: no prepared copy in {root}{there}; prepare {own} there once, as {FORMAT} files")
 
 
 def _versions(folder: Path) -> list[Path]:

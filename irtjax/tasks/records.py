@@ -1,6 +1,7 @@
 """Records of prepared data sets as columns, read by TensorFlow Datasets without TensorFlow and then cached."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,12 @@ def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_
         source: where the files are.
         split: the split's name.
         features: the features wanted, and whether a record must have them.
-        on_progress: called with a description, the records read so far and all of them; not where the cache has them.
+        on_progress: called with a description, the number of records read so far, and of all; never called where the
+            cache has them.
 
     Returns:
-        Text features as a list of N strings, others as arrays (N, ...) of whole numbers; absent optional ones are left
-        out.
+        One column per feature: text as a list of N strings, others as arrays (N, ...) of whole numbers. Optional
+        features that the records lack are left out.
 
     Raises:
         InputError: the split or a feature is missing, or a file is damaged.
@@ -50,7 +52,7 @@ def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_
 
 
 def order_by(columns: Columns, feature: str) -> Columns:
-    """The records sorted by a feature that numbers them, where they have it; TFDS shuffles what it writes."""
+    """The records sorted by a feature, since TFDS shuffles what it writes; as they are where they lack it."""
     if feature not in columns:
         return columns
     order = np.argsort(columns[feature], kind="stable")
@@ -73,19 +75,33 @@ def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
     return labels
 
 
-def check_images(images: np.ndarray, shape: tuple[int, ...], place: str) -> None:
-    """Refuses images of another data set.
+def texts_of(columns: Columns, feature: str, place: str) -> list[str]:
+    """A column of N strings.
+
+    Raises:
+        InputError: the feature is something else.
+    """
+    column = columns[feature]
+    if not isinstance(column, list):
+        raise InputError(f"{place}: the feature {feature!r} is not text; `dataset` must name data of that kind")
+    return column
+
+
+def images_of(columns: Columns, shape: tuple[int, ...], place: str) -> np.ndarray:
+    """(N, H, W, channels) images.
 
     Raises:
         InputError: they are not of the shape (H, W, channels).
     """
+    images = np.asarray(columns["image"])
     if images.shape[1:] != shape:
         found, expected = (" × ".join(map(str, sides)) for sides in (images.shape[1:], shape))
-        raise InputError(f"{place}: images of {found}, expected {expected}; --dataset must name data of that kind")
+        raise InputError(f"{place}: images of {found}, expected {expected}; `dataset` must name data of that kind")
+    return images
 
 
 def _signature(source: Prepared) -> list[tuple[str, int, int]]:
-    """Names, sizes and times of change of the files, which differ once a data set has been prepared anew."""
+    """Names, sizes and times of change of the files: they differ once a data set has been prepared again."""
     paths = sorted(path for path in source.folder.iterdir() if path.is_file())
     return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
 
@@ -110,7 +126,7 @@ def _read(source: Prepared, split: str, features: list[str], on_progress: Progre
     return {name: _join([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _column(values: list) -> np.ndarray | list[str]:
+def _column(values: list[Any]) -> np.ndarray | list[str]:
     if isinstance(values[0], bytes):
         return [value.decode("utf-8", errors="replace") for value in values]
     return np.stack(values)
@@ -119,7 +135,7 @@ def _column(values: list) -> np.ndarray | list[str]:
 def _join(parts: list[np.ndarray | list[str]]) -> np.ndarray | list[str]:
     if isinstance(parts[0], list):
         return [text for part in parts for text in part]
-    return np.concatenate(parts)
+    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def _pack(columns: Columns) -> Arrays:

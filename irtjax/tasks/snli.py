@@ -9,18 +9,19 @@ from irtjax.tasks.sentences import make_task
 from irtjax.tasks.task import SPLITS, Task
 from irtjax.tasks.text import Examples
 
+DATASET = "snli"  # in TensorFlow Datasets
 CLASSES = ("entailment", "neutral", "contradiction")
 
 
 def load(options: Options) -> Task:
     """The published splits, without the pairs whose annotators found no majority (label -1).
 
-    `snli_train_000017` is record 17 of TFDS's training split, dropped pairs counted.
+    `snli_train_000017` is record 17 of the training split in TFDS, where dropped pairs count.
 
     Raises:
         InputError: TFDS has no prepared SNLI in `options.data_dir`, or a file is bad.
     """
-    source = prepared.find("snli", options.data_dir, options.dataset)
+    source = prepared.find("snli", DATASET, options.data_dir, options.dataset)
     return make_task("snli", {split: _read(source, split, options) for split in SPLITS}, CLASSES, options)
 
 
@@ -31,5 +32,6 @@ def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
     kept = np.flatnonzero(labels >= 0)
     if not kept.size:
         raise InputError(f"snli: {source.folder}: no pair of {split} has a label")
-    sentences = tuple([columns[name][at] for at in kept] for name in ("premise", "hypothesis"))
+    texts = [records.texts_of(columns, name, f"{source.folder}: {split}") for name in ("premise", "hypothesis")]
+    sentences = tuple([column[at] for at in kept] for column in texts)
     return Examples(sentences, labels[kept], np.array([f"snli_{split}_{at:06d}" for at in kept]))

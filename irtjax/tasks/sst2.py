@@ -12,6 +12,7 @@ from irtjax.tasks.sentences import make_task
 from irtjax.tasks.task import Task
 from irtjax.tasks.text import Examples
 
+DATASET = "glue/sst2"  # in TensorFlow Datasets
 CLASSES = ("negative", "positive")
 TEST_LABELS = "sst2_test_labels.csv"
 
@@ -20,14 +21,14 @@ def load(options: Options) -> Task:
     """The splits of GLUE in order of `idx`; `sst2_train_00017` is the training phrase of idx 17.
 
     GLUE withholds the labels of the test split. They come from `options.test_labels` or, without it, from the file
-    `sst2_test_labels.csv` beside the data set's folder (`data_dir/glue/`). Where neither is there, the test split is
-    the last training phrases by `idx`, as many as GLUE's test split has, which are then not trained on and keep their
-    ids. Other phrases of the same sentences stay in the training split, so that accuracy on them flatters.
+    `sst2_test_labels.csv` beside the folder of the data set (`data_dir/glue/`). Where there is neither, the last
+    training phrases by `idx` are the test split, as many as GLUE has there; they keep their ids and are not trained on.
+    Accuracy on them is optimistic, because other phrases of the same sentences stay in the training split.
 
     Raises:
         InputError: TFDS has no prepared SST-2 in `options.data_dir`, or a file is bad.
     """
-    source = prepared.find("sst2", options.data_dir, options.dataset)
+    source = prepared.find("sst2", DATASET, options.data_dir, options.dataset)
     splits = {split: _read(source, split, options) for split in ("train", "validation", "test")}
     for split in ("train", "validation"):
         if splits[split].labels.min() < 0:
@@ -38,7 +39,7 @@ def load(options: Options) -> Task:
             count = len(splits["test"].labels)
             splits["train"], splits["test"] = _cut(splits["train"], len(splits["train"].labels) - count)
             options.on_note(
-                f"sst2: no labels of the test split (test_labels names a file of them): the last {count:,} training "
+                f"sst2: no labels of the test split (`test_labels` names a file of them): the last {count:,} training "
                 "phrases are the test split"
             )
         else:
@@ -95,12 +96,17 @@ def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
     columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx")
     labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
     positions = columns.get("idx", np.arange(len(labels)))
-    return Examples((columns["sentence"],), labels, np.array([f"sst2_{split}_{at:05d}" for at in positions]))
+    sentences = records.texts_of(columns, "sentence", f"{source.folder}: {split}")
+    return Examples((sentences,), labels, np.array([f"sst2_{split}_{at:05d}" for at in positions]))
 
 
 def _cut(examples: Examples, at: int) -> tuple[Examples, Examples]:
-    """The examples before position `at`, and the others."""
+    """The examples before position `at`, and the others.
+
+    Raises:
+        InputError: there is none before it.
+    """
     if at <= 0:
-        raise InputError("sst2: too few training phrases to take a test split from; test_labels can name its labels")
+        raise InputError("sst2: too few training phrases to take a test split from; `test_labels` can name its labels")
     (sentences,), labels, ids = examples
     return Examples((sentences[:at],), labels[:at], ids[:at]), Examples((sentences[at:],), labels[at:], ids[at:])

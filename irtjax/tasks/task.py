@@ -15,8 +15,8 @@ class Split(NamedTuple):
     """N examples of one split.
 
     Attributes:
-        inputs: images (N, H, W, channels) uint8; text: a tuple of arrays (N, L) of word numbers, one a sentence of the
-            example, in the smallest dtype, padded at the end with `PADDING`.
+        inputs: images (N, H, W, channels) uint8; text: a tuple of arrays (N, L) of word numbers, one array per
+            sentence of an example, in the smallest dtype, padded at the end with `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
         texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; None for images.
@@ -34,8 +34,8 @@ class ImageFormat:
 
     Attributes:
         scale: stored values run from 0 to this.
-        mean, deviation: of the scaled training images, a value a channel.
-        flips: whether an image and its mirror image are of the same class, so that training may flip and shift it.
+        mean, deviation: of the scaled training images, one value per channel.
+        flips: whether an image and its mirror image have the same class, so that training may flip and shift it.
     """
 
     scale: float
@@ -51,8 +51,8 @@ class TextFormat:
     Attributes:
         vocabulary: V words, by number; the first two are `PADDING` and `UNKNOWN`.
         embeddings: (V, D) float32 vectors of the words; zeros for padding.
-        buckets: ascending lengths that examples are cut to when they are batched: a tuple of a length a sentence; the
-            last one holds every example.
+        buckets: ascending lengths that examples are cut to when they are batched, each a tuple of one length per
+            sentence; the last one holds every example.
     """
 
     vocabulary: tuple[str, ...]
@@ -88,6 +88,17 @@ class Task:
         return getattr(self, name)
 
 
+def select(split: Split, rows: slice | np.ndarray) -> Split:
+    """Some examples of a split, by their positions."""
+    inputs = split.inputs
+    return Split(
+        tuple(sentence[rows] for sentence in inputs) if isinstance(inputs, tuple) else inputs[rows],
+        split.labels[rows],
+        split.ids[rows],
+        None if split.texts is None else split.texts[rows],
+    )
+
+
 def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     """Gives a random share of the training examples a wrong label, uniform over the other classes.
 
@@ -113,8 +124,4 @@ def sample_training(task: Task, count: int, seed: int) -> Task:
     if count > num_examples:
         raise InputError(f"a sample of {count} training examples: {task.name} has {num_examples}")
     kept = np.sort(np.random.default_rng(seed).choice(num_examples, count, replace=False))
-
-    def some(array):
-        return tuple(map(some, array)) if isinstance(array, tuple) else None if array is None else array[kept]
-
-    return dataclasses.replace(task, train=Split(*map(some, task.train)))
+    return dataclasses.replace(task, train=select(task.train, kept))

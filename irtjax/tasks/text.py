@@ -37,7 +37,7 @@ class Examples(NamedTuple):
     """N examples before their words are numbered.
 
     Attributes:
-        sentences: lists of N strings, one a sentence of the example.
+        sentences: lists of N strings, one list per sentence of an example.
         labels: (N,) int32.
         ids: (N,) names.
     """
@@ -92,7 +92,7 @@ def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
 
 def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count: int) -> list[str]:
     """The words that the training sentences have at least `min_count` times, most frequent first, ties by alphabet."""
-    counts = sum(np.bincount(words.numbers, minlength=len(lexicon)) for words in train)
+    counts = np.sum([np.bincount(words.numbers, minlength=len(lexicon)) for words in train], axis=0)
     spelled = list(lexicon)
     kept = np.flatnonzero(counts >= max(min_count, 1))
     return [spelled[at] for at in sorted(kept, key=lambda at: (-counts[at], spelled[at]))]
@@ -102,8 +102,8 @@ def choose_buckets(train: Sequence[Words], longest: Sequence[int]) -> tuple[tupl
     """Lengths to batch at: those that `BUCKET_SHARES` of the training sentences do not exceed, rounded up to even.
 
     Args:
-        train: the training sentences, an entry a sentence of the example.
-        longest: words of the longest sentence of any split, likewise; the last bucket holds it.
+        train: the training sentences, one entry per sentence of an example.
+        longest: words of the longest sentence of any split, one number per sentence; the last bucket holds it.
     """
     shares = [np.quantile(words.lengths, BUCKET_SHARES, method="inverted_cdf") for words in train]
     buckets = [tuple(_even(length) for length in lengths) for lengths in zip(*shares, strict=True)]
@@ -115,7 +115,7 @@ def bucket_of(inputs: Sequence[np.ndarray], buckets: Sequence[Sequence[int]]) ->
     """The smallest bucket that holds all sentences of each example.
 
     Args:
-        inputs: arrays (N, L) of word numbers, one a sentence of the example.
+        inputs: arrays (N, L) of word numbers, one array per sentence of an example.
         buckets: ascending lengths, as in `TextFormat`.
 
     Returns:
@@ -144,7 +144,7 @@ def pad(words: Words, table: np.ndarray, width: int) -> np.ndarray:
 
     Args:
         words: N sentences.
-        table: a number of the vocabulary for every number of the lexicon.
+        table: for every number of the lexicon, the word's number in the vocabulary.
         width: L, at least the longest sentence.
 
     Returns:
@@ -180,7 +180,7 @@ def describe(task: Task, split: Split) -> list[str]:
     Raises:
         InputError: the task is not one of text.
     """
-    if not isinstance(task.format, TextFormat):
+    if not isinstance(task.format, TextFormat) or not isinstance(split.inputs, tuple):
         raise InputError(f"{task.name}: the examples are images, which have no text")
     return decode(split.inputs, task.format.vocabulary) if split.texts is None else list(split.texts)
 

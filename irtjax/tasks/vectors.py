@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from irtjax.storage.cache import cached
@@ -37,7 +36,7 @@ def make_vectors(
     digest = hashlib.sha256()
     for rows in sentences:
         digest.update(f"{rows.shape} {rows.dtype}".encode())
-        digest.update(np.ascontiguousarray(rows))
+        digest.update(np.ascontiguousarray(rows).data)
     key = (digest.hexdigest(), num_words, dim, seed, WINDOW, SMOOTHING)
     return cached("ppmi", key, lambda: {"vectors": ppmi_vectors(sentences, num_words, dim, seed)})["vectors"]
 
@@ -68,11 +67,13 @@ def ppmi_vectors(sentences: Sequence[np.ndarray], num_words: int, dim: int, seed
     Returns:
         (V, D) float32; zeros for padding.
     """
+    from sklearn.utils.extmath import randomized_svd  # takes a second to import
+
     information = _ppmi(_cooccurrences(sentences, num_words))
     vectors = np.zeros((num_words, dim), np.float32)
     rank = min(dim, num_words - 1)
     if rank and information.nnz:
-        with threadpool_limits(1, "blas"):  # tall and thin: a second thread takes more than it gives
+        with threadpool_limits(1, "blas"):  # the matrix is tall and thin: a second thread costs more time than it saves
             left, values, _ = randomized_svd(information, rank, random_state=seed)
         vectors[:, :rank] = left * np.sqrt(values)
         vectors[PADDING] = 0

@@ -1,32 +1,39 @@
-"""Runs a binary with several lists of flags, each in a fork of a process that has imported it once.
+"""Runs binaries, each in a fork of a process that has imported the library once.
 
-  python tests/experiments/many_commands.py experiments.crowd < lists_of_flags.json > results.json
+  python tests/experiments/many_commands.py
 
-A fork before JAX starts its threads costs milliseconds, an import seconds.
+Reads one JSON list per line, of a module (or the path of a script) and its flags. Answers each with one line of JSON:
+exit status, and what was printed. A fork before JAX starts its threads costs milliseconds; the imports cost seconds.
 """
 
+import gc
 import importlib
 import json
 import os
+import pkgutil
+import runpy
 import sys
 import tempfile
 
+import irtjax
 
-def run(module, arguments: list[str]) -> dict:
-    """Exit status and what was printed."""
+LATE = ("sklearn.datasets", "sklearn.metrics", "sklearn.utils.extmath", "scipy.stats")  # imported where they are used
+
+
+def run(name: str, arguments: list[str]) -> dict[str, int | str]:
+    """What `python -m name arguments` would do."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
         if child == 0:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
-            sys.argv = [module.__file__, *arguments]
-            try:
-                module.app.run(module.main)
-            except SystemExit as stop:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(stop.code if isinstance(stop.code, int) else stop.code is not None)
-            os._exit(0)
+            sys.argv = [name, *arguments]
+            if name.endswith(".py"):
+                runpy.run_path(name, run_name="__main__")
+            else:
+                runpy.run_module(name, run_name="__main__", alter_sys=True)
+            sys.exit()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         for file in (out, err):
             file.seek(0)
@@ -34,5 +41,9 @@ def run(module, arguments: list[str]) -> dict:
 
 
 if __name__ == "__main__":
-    binary = importlib.import_module(sys.argv[1])
-    print(json.dumps([run(binary, arguments) for arguments in json.load(sys.stdin)]))
+    sys.path[0] = os.getcwd()  # as with python -m
+    for module in (*LATE, *(module.name for module in pkgutil.walk_packages(irtjax.__path__, "irtjax."))):
+        importlib.import_module(module)
+    gc.freeze()  # else each fork would walk through all of these modules when it ends
+    for line in sys.stdin:
+        print(json.dumps(run(*json.loads(line))), flush=True)

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from binaries import assert_bad_flags, run
 from matplotlib.image import imread
-from test_pipeline import assert_bad_flags, run
 
 import irtjax
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import random
 import signal
 import subprocess
@@ -11,9 +10,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import REPOSITORY
-from test_pipeline import assert_bad_flags, command
-from test_pipeline import run as run_module
+from binaries import assert_bad_flags, start
+from binaries import run as run_module
 
 import irtjax
 from experiments.common.settings import Settings
@@ -72,15 +70,13 @@ def test_a_run_leaves_the_promised_files(finished):
 def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp_path):
     complete, _ = finished
     directory = tmp_path / "run"
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    arguments = command(*SMALL, f"--output_dir={directory}", module="experiments.crowd")
+    arguments = [*SMALL, f"--output_dir={directory}"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     seed = time.time_ns()
     print("seed of the moments", seed)
     moments, kills = random.Random(seed), 0
     for _ in range(3):
-        with subprocess.Popen(
-            arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
+        with start(*arguments, module="experiments.crowd", **quiet) as process:
             while process.poll() is None and not list(directory.glob(".checkpoints/crowd/*/[0-9]*")):
                 time.sleep(0.01)
             time.sleep(moments.uniform(0, 1.5))

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from binaries import assert_bad_flags, assert_one_line, run
 from matplotlib.image import imread
-from test_pipeline import assert_bad_flags, assert_one_line, run
 
 from experiments.common.settings import Settings
 from experiments.common.task_items import CrowdCost, crowd_cost, crowd_population
@@ -74,12 +74,12 @@ def test_the_report_tells_what_the_crowd_cost(finished):
 @pytest.mark.parametrize(
     ("half_width", "asked", "told"),
     [
-        (5.0, 150, "a saving of 50 examples a training. The crowd of 7 networks was trained on 1,000 examples"),
-        (5.0, 150, "took 2.0 minutes: that is 20 trainings"),
-        (20.0, 150, "whether anything pays for them is not certain"),
+        (5.0, 150, "a saving of 50 examples per training. The crowd of 7 networks was trained on 1,000 examples"),
+        (5.0, 150, "took 2.0 minutes: 20 trainings of such a network save as much"),
+        (20.0, 150, "it is not certain that any number of trainings saves as much"),
         (np.nan, 150, "a difference whose 95% interval includes zero"),
-        (5.0, 360, "together a loss of 20 examples a training"),
-        (5.0, 360, "took 2.0 minutes: nothing pays for them"),
+        (5.0, 360, "Together this is a loss of 20 examples per training"),
+        (5.0, 360, "took 2.0 minutes: no number of trainings saves as much"),
     ],
 )
 def test_what_pays_for_the_crowd(tmp_path, half_width, asked, told):

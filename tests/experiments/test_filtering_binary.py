@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from binaries import assert_bad_flags, assert_one_line, csv_files, run
 from matplotlib.image import imread
-from test_pipeline import assert_bad_flags, assert_one_line, csv_files, run
 
 from experiments.common.task_items import training_items
 from irtjax import InputError, ResponseMatrix, tasks, write_responses

@@ -2,22 +2,19 @@
 
 import dataclasses
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from conftest import REPOSITORY
+from binaries import assert_bad_flags, assert_one_line, csv_files, run, start
 from matplotlib.image import imread
 
-from experiments.common.run_directory import open_run, stage
-from experiments.common.settings import TASK_DEFAULTS, Settings
+from experiments.common.run_directory import checkpoints_of, open_run, stage
+from experiments.common.settings import Settings
+from experiments.common.task_defaults import TASK_DEFAULTS
 from irtjax import InputError, tasks
 
 SMALL = [
@@ -35,26 +32,11 @@ PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.
 
 
 def from_defaults(task):
-    return Settings(task=task, **TASK_DEFAULTS[task])
+    return Settings(task=task, **TASK_DEFAULTS[task].settings)
 
 
 def open_with(directory, settings, task):
     return open_run(str(directory), dataclasses.asdict(settings), task)
-
-
-def command(*arguments, module="experiments.pipeline"):
-    return [sys.executable, "-m", module, *map(str, arguments)]
-
-
-def run(*arguments, module="experiments.pipeline"):
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    return subprocess.run(
-        command(*arguments, module=module), cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-def csv_files(directory):
-    return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*.csv"))}
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +88,12 @@ def test_the_figures_of_the_report_are_those_of_the_files(finished):
     assert f"**AUC {detection['auc']:.4f}**" in report
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_path):
     complete, _ = finished
     directory = tmp_path / "run"
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    arguments = command(*SMALL, f"--output_dir={directory}")
-    with subprocess.Popen(
-        arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with start(*SMALL, f"--output_dir={directory}", **quiet) as process:
         # killed within the difficulty stage, which has begun when its temporary folder is there
         while process.poll() is None and not list(directory.glob(".partial-difficulty-*")):
             time.sleep(0.01)
@@ -128,6 +108,29 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_pat
     assert not list(directory.glob(".partial-*"))
     # two processes, one seed: the same files byte for byte
     assert csv_files(directory) == csv_files(complete)
+
+
+def test_an_interrupted_stage_is_done_again_and_a_finished_one_reused(tmp_path, capsys):
+    def interrupted(folder):
+        (folder / "half.csv").touch()
+        kept.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    def whole(folder):
+        assert not list(folder.iterdir())
+        (folder / "whole.csv").touch()
+
+    kept = checkpoints_of(tmp_path, "crowd")
+    with pytest.raises(KeyboardInterrupt):
+        stage(tmp_path, "crowd", "1/5 crowd", interrupted)
+    assert not (tmp_path / "crowd").exists()
+    assert kept.exists()
+    stage(tmp_path, "crowd", "1/5 crowd", whole)
+    assert {path.name for path in (tmp_path / "crowd").iterdir()} == {"whole.csv", "stage.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"crowd"}
+    assert "reused" not in capsys.readouterr().out
+    stage(tmp_path, "crowd", "1/5 crowd", interrupted)
+    assert f"1/5 crowd: reused from {tmp_path}/crowd\n" in capsys.readouterr().out
 
 
 def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
@@ -177,12 +180,22 @@ def test_two_runs_do_not_share_a_directory(tmp_path):
     assert_one_line(run(*SMALL, f"--output_dir={tmp_path / 'run'}"), "another run is writing there")
 
 
-def test_an_interrupt_ends_in_one_line(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    arguments = command(*SMALL, f"--output_dir={tmp_path / 'run'}")
-    with subprocess.Popen(
-        arguments, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+@pytest.mark.parametrize(("resumes", "hint"), [(True, "; the same command goes on where it stopped"), (False, "")])
+def test_an_interrupt_is_one_line_and_its_own_status(tmp_path, resumes, hint):
+    script = tmp_path / "binary.py"
+    script.write_text(
+        "import signal\n"
+        "from experiments.common import app\n"
+        f"app.run(lambda: signal.raise_signal(signal.SIGINT), resumes={resumes})\n"
+    )
+    result = run(module=script)
+    assert (result.returncode, result.stderr) == (130, f"\ninterrupted{hint}\n")
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_ends_in_one_line(tmp_path):
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with start(*SMALL, f"--output_dir={tmp_path / 'run'}", **quiet) as process:
         while process.poll() is None and not list((tmp_path / "run").glob(".partial-crowd-*")):
             time.sleep(0.01)
         time.sleep(0.5)
@@ -209,18 +222,13 @@ def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
     assert "Mislabelled" not in (directory / "report.md").read_text()
 
 
-def assert_one_line(result, message):
-    assert result.returncode == 2
-    lines = [line for line in result.stderr.splitlines() if line.strip()]
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("error: ")
-    assert message in lines[0]
-    assert "Traceback" not in result.stderr
-
-
 BAD_FLAGS = [
     (["--task=imagenet"], "--task=imagenet: unknown task, expected one of digits, mnist, cifar10, sst2, snli"),
-    (["--task=mnist", "--data_dir={tmp}"], "mnist: no prepared copy in {tmp}"),
+    (
+        ["--task=mnist", "--data_dir={tmp}"],
+        "mnist: no prepared copy in {tmp}; prepare mnist there once, as array_record files: "
+        "pip install 'irtjax[prepare]' and python -m experiments.prepare --task=mnist --data_dir={tmp}",
+    ),
     (["--num_models=2"], "--num_models=2: expected at least 4"),
     (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
     (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
@@ -244,21 +252,6 @@ BAD_FLAGS = [
 def test_bad_flags_get_one_line_and_leave_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     assert_bad_flags("experiments.pipeline", BAD_FLAGS, tmp_path)
-
-
-def assert_bad_flags(module, cases, tmp_path):
-    """Each list of flags ends in one line with the message, and makes no directory."""
-    directory = f"--output_dir={tmp_path / 'run'}"
-    lists = [[directory, *(argument.format(tmp=tmp_path) for argument in arguments)] for arguments, _ in cases]
-    driver = [sys.executable, str(Path(__file__).with_name("many_commands.py")), module]
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    environment["PYTHONPATH"] = str(REPOSITORY)
-    result = subprocess.run(
-        driver, cwd=REPOSITORY, env=environment, input=json.dumps(lists), capture_output=True, text=True, check=True
-    )
-    for (_, message), one in zip(cases, json.loads(result.stdout), strict=True):
-        assert_one_line(SimpleNamespace(**one), message.format(tmp=tmp_path))
-    assert not (tmp_path / "run").exists()
 
 
 def test_help_names_every_setting():

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from binaries import assert_bad_flags, run
 from conftest import simulate
-from test_pipeline import assert_bad_flags, run
 
 import irtjax
 

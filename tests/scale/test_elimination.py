@@ -59,10 +59,17 @@ def test_duplicates_and_reversed_items_are_called_so():
     assert removals.loc["i009", "statistic"] < -0.9
 
 
-def test_all_flat_items_go_at_once():
+@pytest.fixture(scope="module")
+def with_flat_items():
+    """Responses to twelve items, three of which are flat, and the scale made of them."""
     slope = SLOPE.copy()
     slope[[1, 4, 9]] = 0.2
-    removals = eliminate(matrix(simulated(2, slope, INTERCEPT))).removals
+    responses = matrix(simulated(2, slope, INTERCEPT))
+    return responses, eliminate(responses)
+
+
+def test_all_flat_items_go_at_once(with_flat_items):
+    removals = with_flat_items[1].removals
     assert set(removals["item_id"][removals["round"] == 1]) == {"i001", "i004", "i009"}
     assert (removals["statistic"] < 0.15).all()
 
@@ -85,12 +92,10 @@ def test_items_that_are_guessed_keep_a_lower_asymptote():
     assert (items["guessing"][1:] == 0).all()
 
 
-def test_the_order_of_items_does_not_matter():
-    slope = SLOPE.copy()
-    slope[[1, 4]] = 0.2
-    responses = matrix(simulated(2, slope, INTERCEPT))
+def test_the_order_of_items_does_not_matter(with_flat_items):
+    responses, scale = with_flat_items
     turned = ResponseMatrix(responses.values[:, ::-1], responses.subject_ids, responses.item_ids[::-1])
-    assert set(eliminate(turned).removals["item_id"]) == set(eliminate(responses).removals["item_id"])
+    assert set(eliminate(turned).removals["item_id"]) == set(scale.removals["item_id"])
 
 
 def test_what_cannot_be_done():

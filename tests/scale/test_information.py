@@ -94,7 +94,7 @@ def test_a_scale_is_confirmed_on_fresh_subjects_and_another_is_not():
 
 def test_the_tests_of_a_confirmation_keep_their_level_where_the_scale_is_known():
     slope, intercept = np.linspace(1, 2, 8), np.linspace(-1, 1, 8)
-    items = irtjax.fit(matrix(simulated(0, slope, intercept, 400)), "2pl").items()
+    items = irtjax.fit(matrix(simulated(0, slope, intercept, 800)), "2pl").items()  # its estimates are replaced
     items["discrimination"], items["difficulty"] = slope, -intercept / slope
     found = [confirm(matrix(simulated(seed, slope, intercept, 800)), items) for seed in range(1, 16)]
     assert np.mean([one.overall.p_value < 0.05 for one in found]) <= 0.2

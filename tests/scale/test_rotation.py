@@ -24,6 +24,31 @@ def test_a_communality_of_15_percent_is_a_slope_of_071():
     np.testing.assert_allclose(communalities(items), [0.15, 0], atol=1e-4)
 
 
+def test_rotations_are_those_of_statsmodels():
+    """Its private port of the authors' own code takes the same steps."""
+    theirs = pytest.importorskip("statsmodels.multivariate.factor_rotation._gpa_rotation")
+    rng = np.random.default_rng(0)
+    simple = np.where(np.arange(24)[:, None] % 3 == np.arange(3), 0.7, 0.0) + rng.normal(0, 0.1, (24, 3))
+    unrotated = simple @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    wanted = np.where(np.abs(simple) < 0.3, 0.0, np.nan)
+    for found, method, criterion in (
+        (varimax(unrotated), "orthogonal", lambda L: theirs.orthomax_objective(L=L, gamma=1)),
+        (oblimin(unrotated), "oblique", lambda L: theirs.oblimin_objective(L=L)),
+        (
+            target(unrotated, wanted),
+            "oblique",
+            lambda L: theirs.vgQ_partial_target(np.nan_to_num(wanted), np.isfinite(wanted), L=L),
+        ),
+    ):
+        expected, _, turn, _ = theirs.GPA(
+            unrotated @ np.linalg.svd(unrotated)[2].T, vgQ=criterion, rotation_method=method, max_tries=5000, tol=1e-8
+        )
+        sign = np.sign(expected.sum(axis=0))
+        np.testing.assert_allclose(found.loadings, expected * sign, atol=1e-7)
+        np.testing.assert_allclose(found.correlations, turn.T @ turn * np.outer(sign, sign), atol=1e-7)
+        np.testing.assert_allclose(np.diag(found.correlations), 1)
+
+
 def test_rotations_are_those_of_gparotation(oracle):
     expected = oracle.table("items_sim2d_exploratory")
     items = oracle.fit("sim2d", dims=2).parameters

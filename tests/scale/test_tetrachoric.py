@@ -15,7 +15,7 @@ from irtjax.scale.tetrachoric import bivariate_normal_cdf, pair_tables, positive
 def test_bivariate_normal_probabilities_are_those_of_scipy(rho):
     h, k = np.random.default_rng(0).normal(size=(2, 5))
     with jax.enable_x64(True):
-        found = np.asarray(bivariate_normal_cdf(jnp.asarray(h), jnp.asarray(k), jnp.full(5, rho)))
+        found = np.asarray(jax.jit(bivariate_normal_cdf)(jnp.asarray(h), jnp.asarray(k), jnp.full(5, rho)))
     expected = [multivariate_normal.cdf(point, cov=[[1, rho], [rho, 1]]) for point in zip(h, k, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-8)
 

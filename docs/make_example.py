@@ -1,0 +1,56 @@
+"""Writes the simulated answers that the guide has as its example, of 600 people and of five new ones.
+
+Run it from the root of the repository: `python docs/make_example.py`. It needs NumPy only.
+
+The first 20 items follow a 2PL. The last four have the faults that a scale should be rid of: one whose answers have
+nothing to do with ability, one with a wrong key, and two that are almost the same question. The new people answered the
+first 20 items, one of them only half of these.
+"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+PEOPLE, NEW, GOOD = 600, 5, 20
+GUIDE = Path(__file__).parent / "guide"
+
+
+def simulate(seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Item ids, and graded answers (people, items) of 0 and 1, the new people last."""
+    rng = np.random.default_rng(seed)
+    ability = np.concatenate([rng.normal(size=PEOPLE), np.linspace(-2, 2, NEW)])
+    difficulty = np.linspace(-2, 2, GOOD)
+    discrimination = rng.uniform(0.9, 2.0, GOOD)
+
+    def answers(logits: np.ndarray) -> np.ndarray:
+        return (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(int)
+
+    good = answers(discrimination * (ability[:, None] - difficulty))
+    coin_toss = answers(np.zeros(PEOPLE + NEW))
+    wrong_key = 1 - answers(1.3 * (ability - 0.5))
+    twin = answers(1.2 * ability)
+    other_twin = np.where(rng.random(PEOPLE + NEW) < 0.6, twin, answers(1.2 * ability))
+    ids = [f"item_{number:02d}" for number in range(1, GOOD + 1)] + ["coin_toss", "wrong_key", "twin", "other_twin"]
+    return ids, np.column_stack([good, coin_toss, wrong_key, twin, other_twin])
+
+
+def write(name: str, ids: list[str], people: list[str], answers: list[list]) -> None:
+    """Writes a response matrix: a header of item ids, the subject id first in each row."""
+    with (GUIDE / name).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["subject_id", *ids])
+        writer.writerows([person, *row] for person, row in zip(people, answers, strict=True))
+
+
+def main() -> None:
+    """Writes both files."""
+    ids, answers = simulate()
+    write("responses.csv", ids, [f"person_{number:03d}" for number in range(1, PEOPLE + 1)], answers[:PEOPLE].tolist())
+    new = answers[PEOPLE:, :GOOD].tolist()
+    new[2][1::2] = [""] * (GOOD // 2)
+    write("new_people.csv", ids[:GOOD], [f"new_{number}" for number in range(1, NEW + 1)], new)
+
+
+if __name__ == "__main__":
+    main()

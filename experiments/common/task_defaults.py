@@ -1,0 +1,82 @@
+"""What experiments know of each task: the settings that suit it, and figures that were published for it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from irtjax.crowd.members import DESIGNS
+from irtjax.training.recipe import LEARNING_RATES, RECIPES
+
+
+class PublishedChange(NamedTuple):
+    """Change of DDaCLAE against the fully supervised baseline, in percent (Lalor and Yu 2020; Lalor 2020, chapter 6).
+
+    The networks and crowds there are others than ours; for cifar10 and snli the data are too.
+
+    Attributes:
+        examples_used: training examples until the best validation epoch.
+        test_accuracy: test accuracy at that epoch.
+    """
+
+    examples_used: float
+    test_accuracy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskDefaults:
+    """One task.
+
+    Attributes:
+        settings: those of the experiments that differ from `digits`; the library has the others.
+        published: what a study found on it, or None.
+    """
+
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    published: PublishedChange | None = None
+
+
+_FEWER_SEEDS = {"filtering_seeds": 3, "curriculum_seeds": 3, "curriculum_patience": 3}
+# The slower the networks of a task, the fewer there are.
+TASK_DEFAULTS = {
+    "digits": TaskDefaults(),
+    "mnist": TaskDefaults({"num_models": 256}, PublishedChange(examples_used=-9.37, test_accuracy=-0.17)),
+    "cifar10": TaskDefaults(
+        {"num_models": 64, "filtering_seeds": 2, "curriculum_seeds": 2, "curriculum_patience": 3},
+        PublishedChange(examples_used=-53.71, test_accuracy=0.66),
+    ),
+    "sst2": TaskDefaults(
+        {"num_models": 200, **_FEWER_SEEDS}, PublishedChange(examples_used=-88.68, test_accuracy=0.45)
+    ),
+    "snli": TaskDefaults(
+        {"num_models": 96, **_FEWER_SEEDS, "filtering_seeds": 2, "curriculum_seeds": 2},
+        PublishedChange(examples_used=33.51, test_accuracy=-1.08),
+    ),
+}
+# settings that are fields of the library's recipes
+_OF_RECIPE = {
+    "network": "network",
+    "width": "width",
+    "batch_size": "batch_size",
+    "learning_rate": "learning_rate",
+    "epochs": "max_epochs",
+    "patience": "patience",
+    "steps_per_epoch": "steps_per_epoch",
+}
+_OF_DESIGN = ("min_subset", "max_corruption")
+# What differs where this is the first network.
+NETWORK_DEFAULTS = {network: {"learning_rate": rate} for network, rate in LEARNING_RATES.items()}
+
+
+def library_settings(task: str) -> dict[str, Any]:
+    """How the library trains networks on a task and draws crowds for it, by the names of settings."""
+    recipe, design = RECIPES[task], DESIGNS[task]
+    return {name: getattr(recipe, field) for name, field in _OF_RECIPE.items()} | {
+        name: getattr(design, name) for name in _OF_DESIGN
+    }
+
+
+def defaults_of(task: str) -> dict[str, Any]:
+    """Every setting of a task that differs from the defaults of `Settings`, which are those of `digits`."""
+    usual = library_settings("digits")
+    own = {name: value for name, value in library_settings(task).items() if value != usual[name]}
+    return own | dict(TASK_DEFAULTS[task].settings)

@@ -1,0 +1,48 @@
+"""The document that a run ends with: `report.md`, and how it was made."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from experiments.common.run_directory import RECORD
+from experiments.reports import markdown
+from irtjax.storage.files import whole_file
+
+STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")  # their folders, in order
+
+
+def write(parts: list[str], directory: Path) -> None:
+    """Writes `report.md`: its parts with a blank line between them, empty ones left out."""
+    with whole_file(directory / "report.md") as path:
+        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+
+
+def save(parts: list[str], directory: Path) -> None:
+    """Writes `report.md` and prints where it is; the pictures are already there."""
+    write(parts, directory)
+    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
+    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
+
+
+def write_json(record: dict[str, Any], path: Path) -> None:
+    """Writes a record as indented JSON."""
+    with whole_file(path) as partial:
+        partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
+    """Flags, durations and versions of the stages whose folders are in a run directory."""
+    folders = [directory / name for name in STAGES]
+    records = {
+        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
+    }
+    versions = next(iter(records.values()))["versions"]
+    seconds = [[name, f"{record['seconds']:.1f}"] for name, record in records.items()]
+    return provenance(flags, versions, markdown.table(["stage", "seconds"], seconds))
+
+
+def provenance(flags: dict[str, Any], versions: dict[str, str], between: str = "") -> str:
+    """The last section of a report: flags, something between them, and versions."""
+    given = "\n".join(f"    --{name}={value}" for name, value in flags.items())
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return "\n\n".join(filter(None, ["## How it was made", given, between, f"{packages}."]))

@@ -1,0 +1,1 @@
+"""What `experiments.build_scale` writes: tables, pictures, and a report in prose."""

@@ -1,0 +1,230 @@
+"""The text of a scale's report: an overview, and a section on each group of items."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from experiments.reports import markdown
+from experiments.reports.scale.findings import GroupFindings, Precision, ShortForms
+from irtjax.responses.matrix import percent_correct
+from irtjax.scale import information
+from irtjax.scale.confirmation import Confirmation
+from irtjax.scale.elimination import Rules, Scale
+from irtjax.scale.overall_fit import OverallFit
+from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
+
+SHOWN = 12  # items that a sentence names
+
+
+def overview(groups: list[GroupFindings]) -> str:
+    """The title, and a table with one row per group of items."""
+    rows = []
+    for name, result, *_ in groups:
+        counts = result.removals["reason"].value_counts()
+        reasons = [f"{number} {reason}" for reason, number in counts.items()]
+        if result.no_scale:
+            reasons.append(f"no scale ({result.no_scale})")
+        reliability = ""
+        if result.scale is not None:
+            reliability = f"{information.marginal_reliability(result.scale.fit.parameters):.3f}"
+        right = f"{percent_correct(result.responses.values, axis=0).mean():.1%}"
+        removed = ", ".join(reasons) or "none"
+        row = [markdown.cell(name), result.responses.num_items, right, result.num_retained, reliability, removed]
+        rows.append(row)
+    subjects = groups[0].result.responses.num_subjects
+    header = ["items", "number", "answered right", "retained", "reliability", "removed"]
+    return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
+
+
+def group(found: GroupFindings, precision: Precision | None, short_forms: ShortForms, folder: Path) -> str:
+    """The section on one group of items.
+
+    Args:
+        found: of the group.
+        precision: of its scale; None if there is none.
+        short_forms: the ones that are wanted.
+        folder: of the group's pictures, relative to the report.
+    """
+    result = found.result
+    parts = [
+        f"## Items: {markdown.cell(found.name)}",
+        _dimensions(result),
+        _picture("Eigenvalues", folder / "scree.png"),
+        _factors(result),
+        _doubt(result),
+        _guessing(result),
+    ]
+    if result.scale is None or result.overall is None or precision is None:
+        parts.append(f"**No scale**: {result.no_scale}. No item is retained.")
+        if not result.removals.empty:
+            parts.append(_removals(result.removals))
+    else:
+        parts += [
+            _removals(result.removals),
+            _fit(result.scale, result.overall, result.options.rules),
+            *(_picture(name, folder / f"{name}.png") for name in ("curves", "scores", "wright")),
+            _precision(precision, short_forms.ability_range),
+            _picture("Precision", folder / "precision.png"),
+        ]
+    if found.confirmation is not None:
+        parts.append(_confirmation(found.confirmation, result.responses.num_subjects))
+    if found.comparisons:
+        parts.append(_comparisons(found.comparisons))
+    return "\n\n".join(filter(None, parts))
+
+
+def _dimensions(result: ScaleResult) -> str:
+    eigenvalues = result.eigenvalues
+    first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
+    return f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {eigenvalues.num_factors} of
+them above those of independent items. The first is {eigenvalues.ratio:.1f} times the second."""
+
+
+def _factors(result: ScaleResult) -> str:
+    factors = result.factors
+    if factors is None:
+        return ""
+    rows = [
+        [
+            row.factors,
+            f"{row.log_likelihood:,.1f}",
+            row.num_parameters,
+            *(f"{v:,.0f}" for v in (row.aic, row.bic, row.sabic)),
+        ]
+        for row in factors.table.itertuples()
+    ]
+    header = ["factors (3PL)", "log-likelihood", "parameters", "AIC", "BIC", "SABIC"]
+    preferred = "one factor" if factors.num_factors == 1 else "two factors"
+    return f"""{markdown.table(header, rows)}
+
+The likelihood ratio is {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
+({_p(factors.p_value)}); BIC prefers {preferred}. Both models have a prior on guessing, so the log-likelihoods are those
+at the posterior modes. Rotated loadings are in `loadings.csv`."""
+
+
+def _doubt(result: ScaleResult) -> str:
+    """What speaks against one dimension, if a scale is built all the same."""
+    signs = []
+    if result.eigenvalues.num_factors > 1:
+        signs.append(f"parallel analysis finds {result.eigenvalues.num_factors} dimensions")
+    if result.factors is not None and result.factors.num_factors > 1:
+        signs.append("BIC prefers two factors")
+    if result.scale is None or not signs:
+        return ""
+    return f"""A single scale is built although {" and ".join(signs)}, because the first eigenvalue is
+{result.eigenvalues.ratio:.1f} times the second."""
+
+
+def _guessing(result: ScaleResult) -> str:
+    if result.guessing is None:
+        few = f": {LEAST_SUBJECTS} subjects are needed" if result.responses.num_subjects < LEAST_SUBJECTS else ""
+        return f"**Guessing.** Not tested{few}; all items get a 2PL curve."
+    significant = result.guessing[result.guessing["p_holm"] < result.options.rules.level]
+    if significant.empty:
+        return "**Guessing.** No item has significant guessing; all get a 2PL curve."
+    names = ", ".join(f"`{row.item_id}` ({row.guessing:.2f})" for row in significant.head(SHOWN).itertuples())
+    return f"**Guessing.** {len(significant)} items have significant guessing and get a 3PL curve: {names}."
+
+
+def _removals(removals: pd.DataFrame) -> str:
+    rows = [
+        [
+            row.round,
+            f"`{markdown.cell(row.item_id)}`",
+            row.reason,
+            _number(row.statistic),
+            _p(row.p_value),
+            row.partner and f"`{markdown.cell(row.partner)}`",
+        ]
+        for row in removals.itertuples()
+    ]
+    if not rows:
+        return "**Elimination.** No item was removed."
+    return f"""**Elimination.** The statistic is the correlation for duplicates, the communality for items that do not
+discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, and S-X² for misfits.
+P-values are adjusted by Holm's method, except for items that do not discriminate: there the p-value is the unadjusted
+one of a one-sided test of a slope above zero.
+
+{markdown.table(["round", "item", "reason", "statistic", "p", "with"], rows)}"""
+
+
+def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
+    triplets = int((scale.triplets["p_holm"] < rules.level).sum())
+    interval = f"90% interval {overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
+    return f"""**Fit of the {scale.fit.responses.num_items} retained items.** M2 = {overall.m2:.1f} with
+{overall.degrees_of_freedom} degrees of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI
+{overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}. Triplets with a significant residual:
+{triplets}."""
+
+
+def _precision(precision: Precision, ability_range: tuple[float, float]) -> str:
+    best = precision.full.loc[precision.full["test"].idxmax()]
+    low, high = ability_range
+    size = len(precision.short_forms["information"])
+    return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f}, with a standard error of
+{best.standard_error:.2f}. The marginal reliability is {precision.reliability:.3f}, that of a short form of {size} items
+{precision.short_reliability:.3f}. The short form has the items with the largest mean information over abilities from
+{low:g} to {high:g}; `short_form.csv` also lists the items with the largest slopes. `score_table.csv` turns numbers of
+right answers into abilities."""
+
+
+def _confirmation(found: Confirmation, num_subjects: int) -> str:
+    fresh, overall, rmsd = found.fit.responses, found.overall, found.item_fit["rmsd"].to_numpy()
+    mean, sd = (found.fit.details[f"population_{name}"][0] for name in ("mean", "sd"))
+    worst = fresh.item_ids[rmsd.argmax()]
+    left_out = ""
+    if found.left_out:
+        left_out = f" {len(found.left_out)} items are left out: nobody was asked, or all answered alike."
+    interval = f"{overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
+    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, with the item parameters held: mean ability
+{mean:.2f}, standard deviation {sd:.2f}. RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI
+{overall.cfi:.3f}, SRMSR {overall.srmsr:.3f} (M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of
+freedom). Among subjects with the same number of right answers, the observed and the expected share of right answers to
+an item differ beyond chance by {rmsd.mean():.3f} (root mean square, averaged over the items); the largest difference is
+{rmsd.max():.3f}, for `{markdown.cell(worst)}`.{left_out} The p-values in `confirmation.csv` and
+`confirmation_pairs.csv` take the parameters as known. In fact they were estimated from {num_subjects:,} subjects, so
+that these tests reject a true scale too often."""
+
+
+def _comparisons(tables: dict[str, pd.DataFrame]) -> str:
+    parts = ["**Groups and covariates.**"]
+    for name, table in tables.items():
+        kind, _, what = name.partition("_")
+        what = what.replace("_", " ")
+        parts.append(_group_tests(what, table) if kind == "groups" else _regression(what, table))
+    return "\n\n".join(parts)
+
+
+def _group_tests(what: str, table: pd.DataFrame) -> str:
+    header = [f"{what}: test", "groups", "difference", "statistic", "df", "p (of pairs by Holm)"]
+    adjusted = table["p_holm"].fillna(table["p_value"])
+    rows = [
+        [r.test, r.groups, _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(p)]
+        for r, p in zip(table.itertuples(), adjusted, strict=True)
+    ]
+    return markdown.table(header, rows)
+
+
+def _regression(what: str, table: pd.DataFrame) -> str:
+    header = [f"{what}: term", "coefficient", "standard error", "t", "p"]
+    rows = [
+        [r.term, f"{r.coefficient:.3f}", f"{r.standard_error:.3f}", f"{r.t:.2f}", _p(r.p_value)]
+        for r in table.itertuples()
+    ]
+    return markdown.table(header, rows)
+
+
+def _picture(name: str, path: Path) -> str:
+    return f"![{name}]({quote(path.as_posix())})"
+
+
+def _p(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"

@@ -1,0 +1,79 @@
+"""Writes what was found of a scale: `scale.csv`, `report.md`, and the tables and pictures of each group of items."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.reports import document
+from experiments.reports.scale import findings, prose
+from experiments.reports.scale.agreement import agreement_text
+from experiments.reports.scale.findings import GroupFindings, ShortForms
+from experiments.reports.scale.pictures import FILES as PICTURES
+from experiments.reports.scale.pictures import pictures
+from experiments.reports.scale.tables import FILES as TABLES
+from experiments.reports.scale.tables import decisions, summary, tables
+from irtjax import versions
+from irtjax.plots.style import save_figure
+from irtjax.storage.files import writable_directory, write_csv
+
+RUN_FILES = ("report.md", "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
+GROUP_FILES = (*TABLES, *PICTURES)  # of the folder of a group of items
+
+
+def write(
+    groups: list[GroupFindings],
+    directory: Path,
+    short_forms: ShortForms,
+    agreement: pd.DataFrame | None,
+    flags: dict[str, Any],
+) -> None:
+    """Writes everything. One group of items goes into the directory itself, several into a folder each.
+
+    Args:
+        groups: what was found of each.
+        directory: of the run.
+        short_forms: the ones that are wanted.
+        agreement: from `agreement_table`; None if there are no labels by people.
+        flags: for the record.
+    """
+    _remove_former(directory)
+    parts = [prose.overview(groups)]
+    if agreement is not None:
+        write_csv(agreement, directory / "agreement.csv")
+        parts.append(agreement_text(agreement))
+    for group in groups:
+        folder = directory if len(groups) == 1 else writable_directory(directory / folder_name(group.name))
+        scale = group.result.scale
+        precision = None if scale is None else findings.precision(scale.fit, short_forms)
+        for name, table in tables(group, precision).items():
+            write_csv(table, folder / f"{name}.csv")
+        for file, figure in pictures(group, precision).items():
+            save_figure(figure, folder / file)
+        parts.append(prose.group(group, precision, short_forms, folder.relative_to(directory)))
+        document.write_json(summary(group), folder / "scale.json")
+    write_csv(pd.concat(map(decisions, groups), ignore_index=True), directory / "scale.csv")
+    document.write_json(flags | {"versions": versions()}, directory / "build_scale.json")
+    given = {name: value for name, value in flags.items() if value is not None}
+    parts.append(document.provenance(given, versions()))
+    document.write(parts, directory)
+    retained = sum(group.result.num_retained for group in groups)
+    total = sum(group.result.responses.num_items for group in groups)
+    print(f"Done: {directory}/report.md and scale.csv ({retained} of {total} items retained)", flush=True)
+
+
+def folder_name(group: str) -> str:
+    """The folder of a group of items: its name, with underscores for characters that a file system may not allow."""
+    return re.sub(r"[^\w .,#+=-]", "_", group).strip(" .")
+
+
+def _remove_former(directory: Path) -> None:
+    """Removes the results of a former run: a scale that is no longer valid would still be administered."""
+    folders = [summary.parent for summary in (*directory.glob("scale.json"), *directory.glob("*/scale.json"))]
+    for folder in folders:
+        for file in GROUP_FILES:
+            (folder / file).unlink(missing_ok=True)
+    if folders:
+        for file in RUN_FILES:
+            (directory / file).unlink(missing_ok=True)

@@ -1,0 +1,68 @@
+"""The binaries as a user runs them: `run` in a fork of a warm process, `start` in a process of their own."""
+
+import atexit
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from conftest import REPOSITORY
+
+
+def run(*arguments, module="experiments.pipeline"):
+    """Exit status and output of one command."""
+    server = _server()
+    server.stdin.write(json.dumps([str(module), [str(argument) for argument in arguments]]) + "\n")
+    server.stdin.flush()
+    return SimpleNamespace(**json.loads(server.stdout.readline()))
+
+
+@functools.cache
+def _server():
+    script = Path(__file__).with_name("many_commands.py")
+    server = subprocess.Popen(
+        [sys.executable, str(script)],
+        cwd=REPOSITORY,
+        env=_environment() | {"PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    atexit.register(server.communicate)  # it ends where its input does
+    return server
+
+
+def start(*arguments, module="experiments.pipeline", **options):
+    """A process that can be killed; options are those of `subprocess.Popen`."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=REPOSITORY, env=_environment(), **options)
+
+
+def _environment():
+    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+
+
+def csv_files(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*.csv"))}
+
+
+def assert_one_line(result, message):
+    assert result.returncode == 2, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    assert message in lines[0]
+    assert "Traceback" not in result.stderr
+
+
+def assert_bad_flags(module, cases, tmp_path):
+    """Each list of flags ends in one line with the message, and makes no directory."""
+    for arguments, message in cases:
+        flags = [argument.format(tmp=tmp_path) for argument in arguments]
+        result = run(f"--output_dir={tmp_path / 'run'}", *flags, module=module)
+        assert_one_line(result, message.format(tmp=tmp_path))
+    assert not (tmp_path / "run").exists()
