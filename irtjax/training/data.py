@@ -95,11 +95,11 @@ def evaluation_split(split: Split, text: TextFormat | None = None) -> Evaluation
         position[members] = start + np.arange(members.size)
         start += filled.size
         cut = (None,) if text is None else text.buckets[level]
-        buckets.append(_map_inputs(lambda array, length, at=filled: _block(array, at, length), split.inputs, cut))
+        buckets.append(_map_inputs(functools.partial(_block, filled), split.inputs, cut))
     return EvaluationSplit(tuple(buckets), position, split.labels)
 
 
-def _block(array: np.ndarray, at: np.ndarray, length: int | None) -> np.ndarray:
+def _block(at: np.ndarray, array: np.ndarray, length: int | None) -> np.ndarray:
     rows = array[at] if length is None else array[at, :length]
     return rows.reshape(-1, ANSWER_BLOCK, *rows.shape[1:])
 

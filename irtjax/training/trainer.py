@@ -227,7 +227,7 @@ def _descend(
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
-    """Ends an epoch of each network: answers what early stopping looks at, and keeps parameters that are the best yet."""
+    """Ends an epoch of each network: answers the monitored split and keeps parameters that are the best so far."""
     answer = functools.partial(accuracy, trainer.network)
     split = data.validation if data.monitor is None else data.monitor
     return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split))
