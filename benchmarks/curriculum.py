@@ -1,11 +1,12 @@
-r"""What does DDaCLAE's question for the network's ability cost, by a sample of items and by all, and do they agree?
+r"""The cost of estimating the network's ability in DDaCLAE, from a sample of items and from all; do the two agree?
 
   python -m benchmarks.curriculum --task=mnist --data_dir=DIR --items=RUN/difficulty/hierarchical/items.csv
 
-Trains one network by DDaCLAE three ways, from the same weights: as one jitted program with the probe, the same with
-the full pass, and by a plain loop that answers everything, selects on the host with NumPy and re-enters jit each
-epoch. Then it asks a network in training both ways, several samples an epoch. Without --items, difficulties are drawn
-from a normal distribution. Expected duration on 2 CPU cores: digits one minute, mnist two, six epochs of sst2 nine.
+Trains one network by DDaCLAE in three ways, from the same weights: as one jitted program with the probe, as the same
+program with all items, and by a plain loop that answers everything, selects on the host with NumPy and re-enters jit
+each epoch. Then it estimates the ability of a network in training both ways, with several samples per epoch. Without
+--items, difficulties are drawn from a normal distribution. Expected duration on 2 CPU cores: digits one minute, mnist
+two, six epochs of sst2 nine.
 """
 
 import functools
@@ -20,14 +21,17 @@ from scipy.special import expit
 
 from experiments.common import app, factory, settings
 from experiments.common.task_items import training_items
-from irtjax.selection.curriculum import ready, tolerable, train_curriculum
-from irtjax.selection.probe import LEAST, ask, ask_all
+from irtjax.selection.curriculum import train_curriculum
+from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
+from irtjax.selection.rules import required_se, up_to_ability
 from irtjax.training.data import accuracy, classify, to_device
 from irtjax.training.trainer import Plan, Trainer, start, train_epoch, validate
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
-_REPEATS = flags.DEFINE_integer("repeats", 3, "runs each way, of which the fastest counts", lower_bound=1)
-_SAMPLES = flags.DEFINE_integer("samples", 10, "samples an epoch that are compared with the full pass", lower_bound=2)
+_REPEATS = flags.DEFINE_integer("repeats", 3, "runs in each way; the fastest counts", lower_bound=1)
+_SAMPLES = flags.DEFINE_integer(
+    "samples", 10, "samples per epoch that are compared with answers to all items", lower_bound=2
+)
 settings.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
 
 
@@ -96,13 +100,12 @@ def race(trainer: Trainer, task, data, difficulty, chosen) -> None:
         data,
         difficulty,
         learning_rate=chosen.learning_rate,
-        width=chosen.width,
     )
-    shares = np.asarray(run(ready, probe=chosen.probe_error).share[0])
+    shares = np.asarray(run(up_to_ability, probe_error=chosen.probe_error).share[0])
     ways = {
-        "not asked": lambda: jax.block_until_ready(run(shares)),
-        "probe": lambda: jax.block_until_ready(run(ready, probe=chosen.probe_error)),
-        "full pass": lambda: jax.block_until_ready(run(ready)),
+        "schedule": lambda: jax.block_until_ready(run(shares)),
+        "probe": lambda: jax.block_until_ready(run(up_to_ability, probe_error=chosen.probe_error)),
+        "all items": lambda: jax.block_until_ready(run(up_to_ability)),
         "host loop": lambda: host_loop(trainer, task, data, difficulty, chosen),
     }
     seconds = {name: [] for name in ways}
@@ -113,24 +116,22 @@ def race(trainer: Trainer, task, data, difficulty, chosen) -> None:
             if repeat:  # the first compiles
                 seconds[name].append(time.perf_counter() - began)
     fastest = {name: min(values) for name, values in seconds.items()}
-    print(f"{trainer.max_epochs} epochs of DDaCLAE, time against that of the same shares as a schedule, not asked for:")
+    print(f"{trainer.max_epochs} epochs of DDaCLAE; time relative to the same shares as a fixed schedule:")
     for name, value in fastest.items():
-        print(f"  {name:9}  {value / fastest['not asked']:.3f}")
+        print(f"  {name:9}  {value / fastest['schedule']:.3f}")
 
 
 _train = jax.jit(train_epoch, static_argnums=0)
-_ask = jax.jit(ask, static_argnums=(0, 1))
-_ask_all = jax.jit(ask_all, static_argnums=0)
+_from_sample = jax.jit(estimate_ability, static_argnums=(0, 1))
+_from_all = jax.jit(estimate_ability_from_all, static_argnums=0)
 
 
 def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
-    """Prints, for a network that the full pass leads, what samples would have selected, and the cost of asking."""
+    """Prints what samples would have selected for a network that answers to all items lead, and the cost of both."""
     num_examples, samples = difficulty.size, _SAMPLES.value
-    difficulty = jnp.asarray(difficulty)
-    order = jnp.argsort(difficulty)
-    ascending = difficulty[order]
-    plans = plan_of(task, order, 1, chosen)
-    tolerance = functools.partial(tolerable, ready, ascending, chosen.probe_error)
+    items = rank_items(jnp.asarray(difficulty))
+    plans = plan_of(task, items.order, 1, chosen)
+    required = functools.partial(required_se, up_to_ability, items.ascending, chosen.probe_error)
 
     def timed(name, function, *arguments):
         began = time.perf_counter()
@@ -139,29 +140,29 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
         return result
 
     def share_of(theta):
-        return np.searchsorted(np.asarray(ascending), np.asarray(theta), side="right") / num_examples
+        return np.searchsorted(np.asarray(items.ascending), np.asarray(theta), side="right") / num_examples
 
     for _ in range(2):  # the first compiles
         learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
-        seconds, rows, last, fallback = {}, [], jnp.zeros(1), trainer.batch_size
+        seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
-            (full, _) = timed("full pass", _ask_all, trainer, learners.parameters, data, difficulty)
-            asked_of = learners.parameters, data, order, ascending
+            full = timed("all items", _from_all, trainer, learners.parameters, data, items.difficulty)
             keys = jax.random.split(jax.random.fold_in(jax.random.key(chosen.seed), epoch), samples)
             found = [
-                timed("probe", _ask, trainer, tolerance, keys[at : at + 1], *asked_of, last) for at in range(samples)
+                timed("probe", _from_sample, trainer, required, key, learners.parameters, data, items, previous)
+                for key in keys[:, None]
             ]
-            shares = np.concatenate([share_of(ability.ability) for ability, _ in found])
-            share, asked = share_of(full.ability)[0], int(found[0][1][0])
-            rows.append((share, shares - share, asked, float(found[0][0].standard_error[0])))
+            shares = np.concatenate([share_of(estimate.ability) for estimate in found])
+            share, first = share_of(full.ability)[0], found[0]
+            rows.append((share, shares - share, int(first.items_asked[0]), float(first.standard_error[0])))
             size = round(share * num_examples)
             if size < trainer.batch_size:
                 size, fallback = fallback, min(2 * fallback, num_examples)
-            plans = plan_of(task, order, size, chosen)
+            plans = plan_of(task, items.order, size, chosen)
             num_steps = jnp.int32(max(size // trainer.batch_size, 1))
             learners = timed("training", _train, trainer, learners, plans, data, num_steps)
             learners = learners._replace(epoch=learners.epoch + 1)
-            last = full.ability
+            previous = full.ability
     seconds["probe"] /= samples
     print("epoch  share by all items  items asked  standard error  share by samples minus share by all: rms, largest")
     for epoch, (share, apart, asked, error) in enumerate(rows):
@@ -171,8 +172,8 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
     within = (np.abs(apart) <= 0.01).mean()
     print(
         f"over all epochs: rms {100 * np.sqrt((apart**2).mean()):.2f} points, {within:.0%} of samples within 1 point\n"
-        f"asking takes {seconds['probe'] / seconds['training']:.2%} of the time of training by the probe, "
-        f"{seconds['full pass'] / seconds['training']:.2%} by the full pass"
+        f"estimating the ability takes {seconds['probe'] / seconds['training']:.2%} of the time of training from a "
+        f"sample, {seconds['all items'] / seconds['training']:.2%} from all items"
     )
 
 
@@ -188,7 +189,7 @@ def main() -> None:
     trainer = factory.make_trainer(chosen, task, chosen.epochs)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
-    if difficulty.size >= LEAST:
+    if difficulty.size >= MIN_ITEMS_TO_SAMPLE:
         follow(trainer, task, data, difficulty, chosen)
     else:
         print(f"{difficulty.size:,} items are too few for a sample: all are asked")

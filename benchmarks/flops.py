@@ -1,4 +1,4 @@
-"""Floating-point operations of the matrix products in a JAX function, and the rate a machine does them at."""
+"""Floating-point operations of the matrix products in a JAX function, and the rate at which a machine does them."""
 
 import math
 import time
@@ -14,8 +14,8 @@ from irtjax.networks.layers import compute_dtype
 def of_products(function: Callable, *arguments) -> int:
     """Twice the multiplications of all matrix products and convolutions that a call performs; loops of known length.
 
-    Elementwise work is not counted, so that a share of the product rate says how close a program is to nothing but
-    products. Neither are products whose result nobody asks for.
+    Neither elementwise work nor products whose result is unused are counted. So a program's share of the product rate
+    says how close it comes to consisting of products alone.
     """
     jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
     return _count(pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0])
@@ -45,7 +45,7 @@ def _is_jaxpr(value) -> bool:
 
 
 def product_rate(repeats: int = 5) -> float:
-    """Operations a second of one large product, by all cores of a CPU or one other device; the best of several."""
+    """Operations per second of one large product, on all cores of a CPU or one other device; the best of several."""
     size = 2048 if jax.default_backend() == "cpu" else 16_384
     a = jax.random.normal(jax.random.key(0), (size, size), compute_dtype(jnp.float32))
     multiply = jax.jit(jnp.matmul)

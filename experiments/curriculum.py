@@ -1,13 +1,18 @@
 r"""When should a network train on which examples? Curricula by item difficulty, and DDaCLAE, by the network's ability.
 
-Strategies: baseline (all data), CB-linear and CB-root (a growing share, the easiest first; with -length the shortest
-texts first), DDaCLAE (before each epoch the network's ability is scored, and it trains on the items no harder than
-that), DDaCLAE-hard (on those no easier), window (on those within --window logits of it).
+Strategies:
+
+  baseline              all data in every epoch
+  CB-linear, CB-root    a growing share of the data, the easiest first
+  CB-…-length           the same with the shortest texts first
+  DDaCLAE               items no harder than the network's ability, which is estimated before each epoch
+  DDaCLAE-hard          items no easier than it
+  window                items within --window logits of it
 
   python -m experiments.curriculum --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
     --output_dir=runs/curriculum
 
-Ends with report.md and its pictures in the run directory. docs/curriculum.md tells durations and expected numbers.
+Ends with report.md and its pictures in the run directory. docs/curriculum.md has durations and expected numbers.
 """
 
 import dataclasses
@@ -20,30 +25,31 @@ from experiments.common.task_items import crowd_cost, crowd_population, training
 from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax.kernels.scoring import STANDARD
+from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
 from irtjax.tasks.task import TextFormat
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; created if missing", required=True)
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example", required=True)
 _STRATEGIES = flags.DEFINE_list(
-    "strategies", None, f"which to compare, beside the baseline (default: {','.join(curriculum.ALL_STRATEGIES)})"
+    "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1)
-USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # which is --seeds here
+USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 settings.define_flags(USED)
 
 
 def main() -> None:
-    """Trains under each strategy, or finds it done; then the report."""
+    """Trains under each strategy unless that has been done already, then writes the report."""
     app.one_device_a_core()
     chosen = dataclasses.replace(settings.from_flags(), curriculum_seeds=_SEEDS.value)
     task = factory.load_task(chosen, settings.DATA_DIR.value)
-    possible = curriculum.choices(task)
+    possible = choices(task)
     strategies = possible if _STRATEGIES.value is None else app.choose("strategies", _STRATEGIES.value, possible)
-    strategies = (curriculum.BASELINE, *(name for name in strategies if name != curriculum.BASELINE))
+    strategies = (BASELINE, *(name for name in strategies if name != BASELINE))
     items = training_items(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
-    if chosen.ability == "map":  # results depend on it, and it is in no flag
+    if chosen.ability == "map":  # results depend on the population, which no flag holds
         used |= {"population_mean": population.mean, "population_sd": population.sd}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
     stage(

@@ -1,12 +1,13 @@
-r"""Which examples should a network train on? Filters training data by item difficulty and trains on what is left.
+r"""Which examples should a network train on? Filters training data by item difficulty and trains on the rest.
 
-Strategies: AVI keeps |b| < d, AVO |b| > d, UB b < d, LB b > d, PCUB pc < d, PCLB pc > d, beside a random choice; b is
-the difficulty and pc the share of the crowd that was right. d is set to keep each of --shares of the data.
+Strategies: AVI keeps |b| < d, AVO |b| > d, UB b < d, LB b > d, PCUB pc < d and PCLB pc > d; random keeps any. Here b is
+the difficulty of an item and pc the share of the crowd that answered it right. The threshold d is set so that each of
+--shares of the data is kept.
 
   python -m experiments.filtering --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
     --output_dir=runs/filtering
 
-Ends with report.md and its pictures in the run directory. docs/filtering.md tells durations and expected numbers.
+Writes report.md and its pictures to the run directory. docs/filtering.md tells durations and expected numbers.
 """
 
 import dataclasses
@@ -27,17 +28,17 @@ BY_PERCENT = {"PCUB", "PCLB"}
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example", required=True)
 _RESPONSES = flags.DEFINE_string(
-    "responses", None, "answers of the crowd, for the percent correct of PCUB and PCLB; by default that of --items"
+    "responses", None, "answers of the crowd, for the percent correct of PCUB and PCLB; default: that of --items"
 )
-_STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "which to compare")
-_SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "of the training data to keep, 0 to 1")
+_STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
+_SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1)
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
 settings.define_flags(USED)
 
 
 def main() -> None:
-    """Trains all networks, or finds them trained; then the report."""
+    """Trains all networks unless that is done already, then writes the report."""
     app.one_device_a_core()
     chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
@@ -67,6 +68,11 @@ def main() -> None:
 
 
 def _shares() -> list[float]:
+    """The value of --shares.
+
+    Raises:
+        InputError: it is not a list of numbers above 0, up to 1.
+    """
     try:
         shares = sorted({float(share) for share in _SHARES.value})
     except ValueError:

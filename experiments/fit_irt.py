@@ -1,17 +1,18 @@
 r"""Fits an item response model to a file of graded responses.
 
-Reads a response matrix and writes items.csv, subjects.csv and fit.json. Formats, told by ending or content: CSV matrix
-(a header of item ids, the subject id first in each row, cells 0, 1 or empty), long CSV (subject_id, item_id, response),
-py-irt JSON lines, Parquet, NPZ.
+Reads responses and writes items.csv, subjects.csv and fit.json. The format of the file is recognised by its ending or
+its content: CSV matrix (a header of item ids, the subject id first in each row, cells 0, 1 or empty), long CSV
+(subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ.
 
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
 
-On 2 CPU cores, four seconds for a thousand people and 100 items, most of them start and compilation; half a minute for
-1,000 networks and 550,000 items by mml, four to six minutes by svi, file reading aside.
+On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. One to 1,000
+networks and 550,000 items takes half a minute by mml and four to six minutes by svi, reading the file aside.
 """
 
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
@@ -39,10 +40,10 @@ _SLOPE_PRIOR = flags.DEFINE_list(
     ["auto"],
     "normal prior on slopes: mean,sd, none, or auto: none on short tests, estimated on long ones (mml)",
 )
-_START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; by default mml for the 2pl")
-_BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; all by default (svi)")
-_BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; all by default (svi)")
-_ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held (mml)")
+_START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; default: mml for the 2pl")
+_BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
+_BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
+_ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held fixed (mml)")
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "refuse", ["refuse", "keep"], "items that everyone or no one answered right (mml)"
 )
@@ -50,16 +51,16 @@ _SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower
 _MAX_ITERATIONS = flags.DEFINE_integer(
     "max_iterations",
     4000,
-    "most EM steps (mml), or optimisation steps, in rounds of 25 (svi)",
+    "most EM steps (mml), or optimisation steps in rounds of 25 (svi)",
     lower_bound=1,
 )
 
 
 def slope_prior(words: list[str]) -> NormalPrior | str | None:
-    """The prior that a flag's words stand for.
+    """The prior that the words of --slope_prior stand for.
 
     Raises:
-        InputError: they are not auto, none or two numbers.
+        InputError: they are not auto, none, or a mean and a standard deviation.
     """
     if words in (["auto"], ["none"]):
         return "auto" if words == ["auto"] else None
@@ -73,7 +74,7 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
 
 
 def main() -> None:
-    """Reads, fits, writes."""
+    """Reads responses, fits the model and writes the results."""
     prior = slope_prior(_SLOPE_PRIOR.value)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
@@ -82,7 +83,7 @@ def main() -> None:
     directory = writable_directory(_OUTPUT_DIR.value)
     with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step:
         if _ESTIMATOR.value == "svi":
-            options = {
+            options: dict[str, Any] = {
                 "priors": _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
                 "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
             }  # fmt: skip

@@ -1,7 +1,7 @@
 r"""From a task to a curriculum in one command.
 
-Trains an artificial crowd, fits IRT to its answers, filters training data by difficulty, and compares curricula; ends
-with report.md and its pictures in the run directory. The same command goes on where an interrupted one stopped.
+Trains an artificial crowd, fits IRT to its answers, filters training data by difficulty and compares curricula. Writes
+report.md and its pictures to the run directory. After an interruption the same command goes on where it stopped.
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
@@ -9,6 +9,7 @@ On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of s
 """
 
 import dataclasses
+from pathlib import Path
 
 from absl import flags
 
@@ -25,7 +26,7 @@ settings.define_flags()
 
 
 def main() -> None:
-    """Runs the stages that are not there yet, then the report."""
+    """Runs the stages that are not finished yet, then writes the report."""
     app.one_device_a_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
@@ -33,22 +34,19 @@ def main() -> None:
     _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
-    def with_checkpoints(name, work):
-        return lambda folder: work(chosen, task, folder, checkpoints=checkpoints_of(directory, name))
+    def train_crowd(folder: Path) -> None:
+        crowd.run(chosen, task, folder, checkpoints=checkpoints_of(directory, "crowd"))
 
-    stage(directory, "crowd", "1/5 crowd", with_checkpoints("crowd", crowd.run))
-
-    def fit(folder):
+    def fit(folder: Path) -> None:
         difficulty.run(chosen, crowd.load_responses(directory / "crowd"), folder)
 
+    def find_mislabelled(folder: Path) -> None:
+        mislabelled.run(chosen, task, folder, checkpoints=checkpoints_of(directory, "mislabelled"))
+
+    stage(directory, "crowd", "1/5 crowd", train_crowd)
     stage(directory, "difficulty", "2/5 difficulty", fit)
     if chosen.mislabelled > 0:
-        stage(
-            directory,
-            "mislabelled",
-            "3/5 mislabelled examples",
-            with_checkpoints("mislabelled", mislabelled.run),
-        )
+        stage(directory, "mislabelled", "3/5 mislabelled examples", find_mislabelled)
 
     items = difficulty.load_items(directory / "difficulty", chosen.priors, task.train.ids)
     stage(directory, "filtering", "4/5 filtering", lambda folder: filtering.run(chosen, task, items, folder))
@@ -64,7 +62,7 @@ def main() -> None:
 
 
 def _check(chosen: settings.Settings, task: tasks.Task) -> None:
-    """Refuses what stages after the crowd could not work with.
+    """Refuses settings that stages after the crowd could not work with.
 
     Raises:
         InputError: names the flag.

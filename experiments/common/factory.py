@@ -84,7 +84,7 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
 
 
 def recipe_of(settings: Settings, patience: int | None = None) -> Recipe:
-    """The recipe that all stages share, but for their patience; in a mixed crowd, that of the first network."""
+    """How all stages train networks, patience aside; the network is the first one of a mixed crowd."""
     return Recipe(
         network=settings.networks[0],
         width=settings.width,

@@ -82,7 +82,7 @@ def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> st
     table = [] if items is None else [items.to_numpy()]
     examples = [task.split(name)[:3] for name in SPLITS]
     for leaf in jax.tree.leaves((examples, vectors, *table)):
-        digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
+        digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
     if flags.get("members"):
         digest.update(Path(flags["members"]).read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,7 @@
 """Settings of a run: defaults per task, each replaceable by a flag of the same name."""
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from absl import flags
@@ -24,8 +24,8 @@ def setting(
     low: float | None = None,
     high: float | str | None = None,
     positive: bool = False,
-    choices: Sequence[str] = (),
-    stages: Sequence[str] = STAGES,
+    choices: Collection[str] = (),
+    stages: Collection[str] = STAGES,
 ) -> Any:
     """A field of `Settings`, with all that is known of it.
 
@@ -54,29 +54,29 @@ class Settings:
     """Everything that the results of a pipeline run depend on."""
 
     task: str
-    dataset: str = setting("", "name in TensorFlow Datasets, where it is not the task's usual one")
-    glove: str = setting("", "file of GloVe vectors for text; else vectors are made of the training text")
+    dataset: str = setting("", "name in TensorFlow Datasets, if it is not the task's usual one")
+    glove: str = setting("", "file of GloVe vectors for text; by default vectors are made from the training text")
     vectors: str = setting("ppmi", f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS)
-    embedding_dim: int = setting(100, "length of those vectors", low=1)
-    min_count: int = setting(2, "times that training texts must have a word for it to enter the vocabulary", low=1)
-    train_examples: int = setting(0, "use a random sample of so many training examples; 0 for all", low=0)
+    embedding_dim: int = setting(100, "length of the word vectors that --vectors makes", low=1)
+    min_count: int = setting(2, "a word enters the vocabulary if training texts have it at least this often", low=1)
+    train_examples: int = setting(0, "size of a random sample of training examples to use; 0 for all", low=0)
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
-    item_ids: str = setting("", "CSV of ids and texts: examples of a text task that it has take their id from it")
+    item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
     seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
     num_models: int = setting(384, "networks in the artificial crowd", low=2, stages=["crowd"])
     members: str = setting(
         "", "members.csv of a crowd: train those networks instead of drawing new ones", stages=["crowd"]
     )
-    only: str = setting("", "numbers of the networks in --members to train, with commas between them", stages=["crowd"])
+    only: str = setting("", "numbers of the networks in --members to train, separated by commas", stages=["crowd"])
     network: str = setting(
         _USUAL["network"],
-        f"one of {', '.join(networks.NETWORKS)}; several with commas make a mixed crowd, and filtering and "
+        f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
         "curriculum use the first",
     )
     width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1)
     min_width: int = setting(
         0,
-        "smallest width in the crowd, where units are masked to have it; 0 for none",
+        "smallest width in the crowd, reached by masking units; 0 masks none",
         low=0,
         high="width",
         stages=["crowd"],
@@ -90,10 +90,10 @@ class Settings:
         high=1000,
         stages=["crowd"],
     )
-    epochs: int = setting(_USUAL["epochs"], "most epochs a network is trained for", low=1)
+    epochs: int = setting(_USUAL["epochs"], "largest number of epochs of a training", low=1)
     patience: int = setting(
         _USUAL["patience"],
-        "epochs without a better validation accuracy that end a training",
+        "a training ends after this many epochs without a better validation accuracy",
         low=1,
         stages=["crowd", "filtering"],
     )
@@ -112,21 +112,21 @@ class Settings:
         stages=["crowd"],
     )
     out_of_bag: bool = setting(
-        False, "members' answers to examples that they were trained on count as missing", stages=["crowd"]
+        False, "count answers of members to examples that they were trained on as missing", stages=["crowd"]
     )
     stop_on: str = setting(
         "validation",
-        "what early stopping in the crowd looks at: validation, or train, a sample of training examples of "
-        "that size, for a crowd that never sees the validation split",
+        "split that early stopping in the crowd looks at: validation, or train, which is a sample of training examples "
+        "of the same size, for a crowd that never sees the validation split",
         choices=("validation", "train"),
         stages=["crowd"],
     )
     train_embeddings: bool = setting(
-        False, "text: networks train word vectors of their own; else all share frozen ones"
+        False, "text: each network trains its own word vectors; otherwise all share frozen ones"
     )
     slots: int = setting(
         0,
-        "networks that train at once on a device; 0 for what is fastest, by measurement",
+        "networks that train at once on a device; 0 measures which number is fastest",
         low=0,
         stages=["crowd", "filtering"],
     )
@@ -138,7 +138,7 @@ class Settings:
     )
     mislabelled: float = setting(
         0.05,
-        "share of training labels flipped to show that difficulty finds them; 0 leaves it out",
+        "share of training labels flipped to show that difficulty finds them; 0 leaves the stage out",
         low=0,
         high=0.5,
         stages=["mislabelled"],
@@ -160,20 +160,20 @@ class Settings:
     )
     probe: str = setting(
         "sample",
-        "training items that the network answers for its ability: a sample, or all; little data are "
+        "training items that the network answers to estimate its ability: a sample, or all; small training splits are "
         "answered in full in any case",
         choices=("sample", "all"),
         stages=["curriculum"],
     )
     probe_error: float = setting(
         0.005,
-        "standard error of the share selected that such a sample is to be large enough for",
+        "standard error that the selected share may have, which sets the size of that sample",
         positive=True,
         stages=["curriculum"],
     )
     window: float = setting(
         1.0,
-        "logits that items may be from the ability in the strategy of that name",
+        "strategy window: largest distance of items from the ability, in logits",
         positive=True,
         stages=["curriculum"],
     )
@@ -186,7 +186,7 @@ class Settings:
 
 # all but the task, which is of another kind: it chooses the defaults of the others
 _FIELDS = {field.name: field for field in dataclasses.fields(Settings) if field.name != "task"}
-_DEFINERS = {
+_DEFINERS: dict[Any, Callable[..., Any]] = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
@@ -225,7 +225,7 @@ def from_flags() -> Settings:
     task = _TASK.value
     if task not in tasks.TASKS:
         raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.TASKS)}")
-    given = {
+    given: dict[str, Any] = {
         name: flags.FLAGS[name].value for name in _FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
     }
     defaults = defaults_of(task)

@@ -9,10 +9,10 @@ from experiments.common.settings import Settings
 from experiments.common.task_defaults import TASK_DEFAULTS
 from experiments.common.task_items import CrowdCost
 from experiments.reports import markdown
-from experiments.stages.curriculum import BASELINE
 from irtjax.plots import selection
 from irtjax.plots.difficulty import class_densities
 from irtjax.plots.style import save_figure
+from irtjax.selection.strategies import BASELINE
 from irtjax.selection.summary import interval
 from irtjax.tasks import Task, describe
 from irtjax.tasks.text import lengths

@@ -1,4 +1,4 @@
-"""Which of two models? Comparisons of fits of the same responses."""
+"""Comparisons of two models fitted to the same responses."""
 
 from typing import NamedTuple
 

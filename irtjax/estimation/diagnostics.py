@@ -1,4 +1,4 @@
-"""Warnings that a fit owes its user: no convergence, and a scale that does not measure what it seems to."""
+"""Warnings about a fit: no convergence, or a scale that does not measure what it seems to."""
 
 import warnings
 
@@ -6,11 +6,12 @@ import numpy as np
 
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
+from irtjax.types import Float, Int
 
-RESPONSES = 2**21  # looked at in one go, in float64
-MANY = 0.1  # share of items
+RESPONSES = 2**21  # worked on at a time, in float64
+MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
-LOGITS = 6.0  # farther out a difficulty means no more than "very"
+LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that no real item has
 
 
@@ -18,7 +19,7 @@ class FitWarning(UserWarning):
     """A fit that has not converged, or whose scale is doubtful; the message says what to do."""
 
 
-def item_rest_correlations(values: np.ndarray) -> np.ndarray:
+def item_rest_correlations(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, " I"]:
     """Correlation (I,) of each item with the share right of all other items, over the subjects who answered it.
 
     Args:
@@ -30,7 +31,7 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
     right_total, observed_total = (total.astype(float) for total in counts(values, axis=1))
     several = observed_total > 1  # others have no rest
     unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
-    share = right_total * unit  # right among the rest, but for the item's own share y · unit
+    share = right_total * unit  # share right of the rest, plus the item's own part y · unit
     rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(float)
     correlations, step = [], max(1, RESPONSES // values.shape[0])
     for at in range(0, values.shape[1], step):
@@ -46,14 +47,14 @@ def item_rest_correlations(values: np.ndarray) -> np.ndarray:
     return np.concatenate(correlations)
 
 
-def difficulty_reliability(difficulty: np.ndarray, standard_error: np.ndarray) -> float:
-    """Correlation to expect of difficulties of two samples: one less their mean squared error over their variance."""
+def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: Float[np.ndarray, " I"]) -> float:
+    """Expected correlation of difficulties between two samples: 1 - mean squared standard error / variance."""
     b, se = np.clip(difficulty, -LOGITS, LOGITS), np.minimum(np.nan_to_num(standard_error, nan=LOGITS), LOGITS)
     return float(max(0.0, 1 - np.mean(se**2) / max(b.var(), 1e-12)))
 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
-    """Warns of what is doubtful about a fit."""
+    """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller `stacklevel` frames up."""
     if not fit.converged:
         warnings.warn(
             f"not converged after {fit.iterations} iterations: allow more, or ask whether the data support the model",

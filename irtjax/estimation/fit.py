@@ -1,6 +1,7 @@
 """One entry to all estimators."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
@@ -13,12 +14,12 @@ MODELS = TYPES
 ESTIMATORS = ("mml", "svi")
 
 
-def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options) -> Fit:
+def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options: Any) -> Fit:
     """Fits an item response model to a response matrix.
 
     Args:
         responses: subjects × items, see `irtjax.read_responses`.
-        model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of one of them an item.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI).
@@ -35,9 +36,12 @@ def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     if estimator == "svi":
-        from irtjax.estimation.svi.fit import fit_svi as estimate  # NumPyro and Optax take half a second to import
+        from irtjax.estimation.svi.fit import fit_svi  # NumPyro and Optax take half a second to import
+
+        if not isinstance(model, str):
+            raise InputError("estimator svi fits one model to all items: use estimator mml for a type per item")
+        result = fit_svi(responses, model, **options)
     else:
-        estimate = fit_mml
-    result = estimate(responses, model, **options)
+        result = fit_mml(responses, model, **options)
     diagnostics.warn(result)
     return result

@@ -10,6 +10,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import AnyArray, Bool, Int
 
 TYPES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 _FREE = {  # slope, intercept, lower, upper
@@ -22,9 +23,9 @@ _FREE = {  # slope, intercept, lower, upper
 
 
 # Logits from 0 and 1. The likelihood has several maxima: from the 2PL estimate and here the highest known one was
-# reached on every data set tried, from c = 0.2 it was not.
+# reached on every data set tried; from c = 0.2 it was not.
 START_ASYMPTOTE = 3.0
-FEWEST = 50  # items, or a prior is not estimated from them
+FEWEST = 50  # items with a parameter of their own, or its prior is not estimated from them
 
 
 @functools.partial(
@@ -51,10 +52,10 @@ class Specification:
             deviation together.
     """
 
-    free: np.ndarray
-    shared: np.ndarray
-    prior_mean: np.ndarray
-    prior_precision: np.ndarray
+    free: AnyArray
+    shared: AnyArray
+    prior_mean: AnyArray
+    prior_precision: AnyArray
     has_shared: bool
     fold_mean: bool
     fold_sd: bool
@@ -95,14 +96,14 @@ def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
 
 
 def specify(
-    types: Sequence[str],
+    types: Sequence[str] | np.ndarray,
     *,
     dims: int = 1,
-    anchored: np.ndarray | None = None,
+    anchored: Bool[np.ndarray, " I"] | None = None,
     slope_prior: NormalPrior | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
-    extreme: np.ndarray | None = None,
+    extreme: Bool[np.ndarray, " I"] | None = None,
     extreme_prior: NormalPrior | None = None,
     estimate: Sequence[str] = (),
 ) -> Specification:
@@ -174,7 +175,9 @@ def specify(
     )
 
 
-def start_items(specification: Specification, right: np.ndarray, observed: np.ndarray) -> ItemParameters:
+def start_items(
+    specification: Specification, right: Int[np.ndarray, " I"], observed: Int[np.ndarray, " I"]
+) -> ItemParameters:
     """Slope 1, the intercept from the logit of percent correct, free asymptotes at 0.05 and 0.95.
 
     Args:
@@ -202,7 +205,7 @@ def start_items(specification: Specification, right: np.ndarray, observed: np.nd
 def without_asymptotes(items: ItemParameters, specification: Specification) -> tuple[ItemParameters, Specification]:
     """The same items and specification with all free asymptotes held at 0 and 1."""
     dims = specification.dims
-    free = specification.free.copy()
+    free = np.array(specification.free)
     free[:, dims + 1 :] = False
     bare = items._replace(
         lower=np.where(specification.free[:, dims + 1], -np.inf, items.lower),

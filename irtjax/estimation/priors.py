@@ -10,7 +10,7 @@ class NormalPrior(NamedTuple):
     sd: float
 
 
-# Weak enough to leave a well-identified asymptote alone, strong enough to keep one that the data say nothing about
-# from running off to 0 or 1: logit c around 0.2, logit d around 0.95.
+# Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say
+# nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)

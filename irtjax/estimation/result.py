@@ -14,6 +14,7 @@ from irtjax.errors import InputError
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
 from irtjax.storage.files import whole_file, writable_directory, write_csv
+from irtjax.types import Float
 from irtjax.versions import versions
 
 
@@ -22,7 +23,7 @@ class Fit:
     """Item parameters and abilities on one logit scale.
 
     The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
-    population, but where the model has a slope of 1 (then it is the logit) or anchor items (then it is theirs).
+    population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
 
     Attributes:
         responses: what was fitted; gives the order of items and subjects.
@@ -37,7 +38,7 @@ class Fit:
         iterations: of the optimisation.
         converged: whether it ended by its own criterion.
         seconds: wall time, compilation included.
-        details: what else the estimator has to say, for `fit.json`.
+        details: further entries of `fit.json`, which depend on the estimator.
     """
 
     responses: ResponseMatrix
@@ -65,13 +66,13 @@ class Fit:
         return self.item_columns["difficulty_se"]
 
     def items(self) -> pd.DataFrame:
-        """One row an item, the columns of `items.csv`."""
+        """One row per item, with the columns of `items.csv`."""
         return pd.DataFrame(
             {"item_id": self.responses.item_ids, **self.item_columns, **_totals(self.responses.values, axis=0)}
         )
 
     def subjects(self) -> pd.DataFrame:
-        """One row a subject, the columns of `subjects.csv`."""
+        """One row per subject, with the columns of `subjects.csv`."""
         if self.ability.ndim == 1:
             columns = {"ability": self.ability, "ability_se": self.ability_se}
         else:
@@ -116,7 +117,9 @@ class Fit:
         }
 
 
-def item_columns(parameters: ItemParameters, covariances: np.ndarray) -> dict[str, np.ndarray]:
+def item_columns(
+    parameters: ItemParameters, covariances: Float[np.ndarray, "I K K"]
+) -> dict[str, Float[np.ndarray, " I"]]:
     """Estimates and standard errors in the terms of `items.csv`.
 
     Args:
@@ -127,7 +130,7 @@ def item_columns(parameters: ItemParameters, covariances: np.ndarray) -> dict[st
     slope, intercept, lower, upper = (np.asarray(leaf) for leaf in parameters)
     dims = slope.shape[1]
     variance = np.einsum("ikk->ik", covariances)
-    columns = {}
+    columns: dict[str, np.ndarray] = {}
     if dims == 1:
         a, b = slope[:, 0], -intercept / slope[:, 0]
         of_b = variance[:, 1] + b**2 * variance[:, 0] + 2 * b * covariances[:, 0, 1]
@@ -158,7 +161,7 @@ def write_fit(fit: Fit, directory: str | Path) -> None:
 
 
 def read_items(path: str | Path) -> pd.DataFrame:
-    """Reads an `items.csv`, one row an item; `irtjax.kernels.models.from_table` makes parameters of it.
+    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
 
     Raises:
         InputError: it cannot be read or has no item ids.

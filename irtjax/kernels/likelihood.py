@@ -9,6 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from irtjax.kernels.block_size import items_per_block
 from irtjax.kernels.sharding import (
     BY_ITEM,
     BY_RESPONSE,
@@ -20,15 +21,18 @@ from irtjax.kernels.sharding import (
     sum_over,
     varying,
 )
+from irtjax.types import AnyArray, Float, Int
 
-BLOCK_RESPONSES = 2**20  # in a block: a float32 array of one is 4 MB
-MULTIPLE, MOST = 64, 4096  # items a block
+BLOCK_RESPONSES = 2**20  # a float32 array of so many is 4 MB
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def log_likelihood_1pl(
-    theta: jax.Array, difficulty: jax.Array, responses: jax.Array, mesh: jax.sharding.Mesh | None = None
-) -> jax.Array:
+    theta: Float[AnyArray, " J"],
+    difficulty: Float[AnyArray, " I"],
+    responses: Int[AnyArray, "_ _"],
+    mesh: jax.sharding.Mesh | None = None,
+) -> Float[AnyArray, ""]:
     """Log-likelihood of a response matrix in the 1PL (Rasch 1960), missing responses left out.
 
         log L = Σ_ji [ y_ji (θ_j - b_i) - log(1 + exp(θ_j - b_i)) ]   over observed (j, i)
@@ -51,12 +55,16 @@ def log_likelihood_1pl(
     return _value_and_sums(theta, None, -difficulty, responses, mesh)[0]
 
 
-def _forward_1pl(theta, difficulty, responses, mesh):
+def _forward_1pl(
+    theta: AnyArray, difficulty: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
     value, by_subject, by_item = _value_and_sums(theta, None, -difficulty, responses, mesh)
     return value, (by_subject, -by_item[:, 0])
 
 
-def _backward(mesh, gradients, cotangent):
+def _backward(
+    mesh: jax.sharding.Mesh | None, gradients: tuple[jax.Array, ...], cotangent: jax.Array
+) -> tuple[jax.Array | None, ...]:
     del mesh
     return *(cotangent * gradient for gradient in gradients), None
 
@@ -66,12 +74,12 @@ log_likelihood_1pl.defvjp(_forward_1pl, _backward)
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
 def log_likelihood_2pl(
-    theta: jax.Array,
-    discrimination: jax.Array,
-    difficulty: jax.Array,
-    responses: jax.Array,
+    theta: Float[AnyArray, " J"],
+    discrimination: Float[AnyArray, " I"],
+    difficulty: Float[AnyArray, " I"],
+    responses: Int[AnyArray, "_ _"],
     mesh: jax.sharding.Mesh | None = None,
-) -> jax.Array:
+) -> Float[AnyArray, ""]:
     """Log-likelihood of a response matrix in the 2PL (Birnbaum 1968), missing responses left out.
 
     As `log_likelihood_1pl` with the logit a_i (θ_j - b_i). With r = y - p the gradients are ∂/∂θ_j = Σ_i a_i r_ji,
@@ -83,11 +91,19 @@ def log_likelihood_2pl(
         difficulty: (I,), on the scale of ability.
         responses: (J, I) integers; 1 right, 0 wrong, negative missing.
         mesh: as in `log_likelihood_1pl`.
+
+    Returns:
+        A scalar, in nats.
+
+    Raises:
+        ValueError: the shapes disagree.
     """
     return _value_and_sums(theta, discrimination, -discrimination * difficulty, responses, mesh)[0]
 
 
-def _forward_2pl(theta, discrimination, difficulty, responses, mesh):
+def _forward_2pl(
+    theta: AnyArray, discrimination: AnyArray, difficulty: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
+) -> tuple[jax.Array, tuple[AnyArray, ...]]:
     intercept = -discrimination * difficulty
     value, by_subject, by_item = _value_and_sums(theta, discrimination, intercept, responses, mesh)
     residual, times_theta = by_item[:, 0], by_item[:, 1]
@@ -97,7 +113,9 @@ def _forward_2pl(theta, discrimination, difficulty, responses, mesh):
 log_likelihood_2pl.defvjp(_forward_2pl, _backward)
 
 
-def _value_and_sums(theta, slope, intercept, responses, mesh):
+def _value_and_sums(
+    theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The log-likelihood; Σ_i slope_i r_ji (J,); and Σ_j r_ji [and Σ_j r_ji θ_j] (I, 1 [2]). A slope of None is 1."""
     if responses.shape != theta.shape + intercept.shape:
         raise ValueError(
@@ -105,18 +123,18 @@ def _value_and_sums(theta, slope, intercept, responses, mesh):
             "from theta (J,) and difficulty (I,)"
         )
 
-    def local(theta, slope, intercept, responses):
+    def local(
+        theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         num_subjects, num_items = responses.shape
-        block = min(max(BLOCK_RESPONSES // num_subjects // MULTIPLE * MULTIPLE, MULTIPLE), MOST, num_items)
+        block = items_per_block(num_subjects, num_items, BLOCK_RESPONSES)
         whole = num_items // block
 
-        def at(start, size):
-            items = [
-                None if leaf is None else jax.lax.dynamic_slice_in_dim(leaf, start, size) for leaf in (slope, intercept)
-            ]
-            return _block(theta, *items, jax.lax.dynamic_slice_in_dim(responses, start, size, axis=1))
+        def at(start: jax.Array | int, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+            part = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=size)
+            return _block(theta, None if slope is None else part(slope), part(intercept), part(responses, axis=1))
 
-        def add(by_subject, k):
+        def add(by_subject: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             value, block_by_subject, by_item = at(k * block, block)
             return by_subject + block_by_subject, (value, by_item)
 
@@ -136,7 +154,10 @@ def _value_and_sums(theta, slope, intercept, responses, mesh):
     )
 
 
-def _block(theta, slope, intercept, responses):
+def _block(
+    theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The three results of `_value_and_sums` for a block of items, the last one transposed."""
     logit = (theta[:, None] if slope is None else theta[:, None] * slope[None, :]) + intercept[None, :]
     answer = responses.astype(theta.dtype)
     observed, right = jnp.minimum(answer + 1, 1), jnp.maximum(answer, 0)

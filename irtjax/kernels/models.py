@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.types import AnyArray, Float
 
 
 class ItemParameters(NamedTuple):
@@ -28,14 +29,14 @@ class ItemParameters(NamedTuple):
         upper: (I,) logit of the upper asymptote.
     """
 
-    slope: jax.Array
-    intercept: jax.Array
-    lower: jax.Array
-    upper: jax.Array
+    slope: AnyArray
+    intercept: AnyArray
+    lower: AnyArray
+    upper: AnyArray
 
 
 def from_table(table: pd.DataFrame) -> ItemParameters:
-    """Item parameters from the columns of `items.csv`; what is missing takes the value that has no effect.
+    """Item parameters from the columns of `items.csv`; an absent column takes the value that has no effect.
 
     With D = 1: difficulty, and where they exist discrimination (else 1), guessing (else 0) and upper (else 1). With
     D > 1: discrimination_1 … discrimination_D and intercept.
@@ -70,7 +71,58 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
     return ItemParameters(slope, intercept, lower, upper)
 
 
-def probabilities(items: ItemParameters, theta: jax.Array) -> tuple[jax.Array, jax.Array]:
+class Curve(NamedTuple):
+    """Item response functions P = c + (d - c) s at logits x, s = σ(x), as the parts that derivatives are made of.
+
+    In the logit, ∂P = (d - c) s (1 - s) and ∂²P = ∂P (1 - 2 s); in the asymptotes, which are logits too, c' = c (1 - c)
+    and c'' = c' (1 - 2 c), and likewise for d. Every 1 - x is computed without cancellation.
+
+    Attributes:
+        s: (Q, I) σ(x).
+        not_s: (Q, I) 1 - s.
+        c: (1, I) lower asymptotes.
+        not_c: (1, I) 1 - c.
+        d: (1, I) upper asymptotes.
+        not_d: (1, I) 1 - d.
+    """
+
+    s: AnyArray
+    not_s: AnyArray
+    c: AnyArray
+    not_c: AnyArray
+    d: AnyArray
+    not_d: AnyArray
+
+    def right(self) -> AnyArray:
+        """P."""
+        return self.c + (self.d - self.c) * self.s
+
+    def wrong(self) -> AnyArray:
+        """1 - P."""
+        return self.not_d + (self.d - self.c) * self.not_s
+
+    def by_logit(self) -> AnyArray:
+        """∂P/∂x."""
+        return (self.d - self.c) * self.s * self.not_s
+
+    def by_lower(self) -> AnyArray:
+        """∂P/∂lower."""
+        return self.c * self.not_c * self.not_s
+
+    def by_upper(self) -> AnyArray:
+        """∂P/∂upper."""
+        return self.d * self.not_d * self.s
+
+
+def curve(items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Curve:
+    """The response functions of I items at Q abilities; NumPy arrays where the arguments are."""
+    logit = theta @ items.slope.T + items.intercept[None, :]
+    return Curve(*sigmoids(logit), *sigmoids(items.lower[None, :]), *sigmoids(items.upper[None, :]))
+
+
+def probabilities(
+    items: ItemParameters, theta: Float[AnyArray, "Q D"]
+) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
     """Probabilities of a right and of a wrong answer, each computed without cancellation.
 
     Args:
@@ -80,25 +132,24 @@ def probabilities(items: ItemParameters, theta: jax.Array) -> tuple[jax.Array, j
     Returns:
         P and 1 - P, each (Q, I); NumPy arrays where the arguments are.
     """
-    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
-    (c, _), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
-    return c + (d - c) * s, not_d + (d - c) * not_s
+    of_items = curve(items, theta)
+    return of_items.right(), of_items.wrong()
 
 
-def derivatives(items: ItemParameters, theta: jax.Array) -> jax.Array:
+def derivatives(items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I K"]:
     """Derivatives of P with respect to slope_1 … slope_D, intercept, lower and upper: (Q, I, D + 3).
 
     A NumPy array where the arguments are.
     """
-    s, not_s = sigmoids(theta @ items.slope.T + items.intercept[None, :])
-    (c, not_c), (d, not_d) = sigmoids(items.lower[None, :]), sigmoids(items.upper[None, :])
-    by_intercept = (d - c) * s * not_s
+    of_items = curve(items, theta)
+    by_intercept = of_items.by_logit()
     xp = by_intercept.__array_namespace__()
     by_slope = by_intercept[:, :, None] * theta[:, None, :]
-    return xp.concatenate([by_slope, xp.stack([by_intercept, c * not_c * not_s, d * not_d * s], axis=-1)], axis=-1)
+    ends = xp.stack([by_intercept, of_items.by_lower(), of_items.by_upper()], axis=-1)
+    return xp.concatenate([by_slope, ends], axis=-1)
 
 
-def sigmoids(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Float[AnyArray, "..."]]:
     """σ(x) and σ(-x), NumPy arrays where x is one."""
     if not isinstance(x, np.ndarray):
         return jax.nn.sigmoid(x), jax.nn.sigmoid(-x)
@@ -109,7 +160,7 @@ def sigmoids(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return np.where(positive, large, small), np.where(positive, small, large)
 
 
-def information(items: ItemParameters, theta: jax.Array) -> jax.Array:
+def information(items: ItemParameters, theta: Float[AnyArray, "Q 1"]) -> Float[AnyArray, "Q I"]:
     """Fisher information of one response to each item about θ, D = 1: (∂P/∂θ)² / (P (1 - P)), (Q, I).
 
     For the 2PL this is a² P (1 - P) (Birnbaum 1968).
@@ -123,7 +174,7 @@ def information(items: ItemParameters, theta: jax.Array) -> jax.Array:
     return by_theta**2 / (p * q)
 
 
-def probability_1pl(theta: jax.Array, difficulty: jax.Array) -> jax.Array:
+def probability_1pl(theta: Float[AnyArray, "..."], difficulty: Float[AnyArray, "..."]) -> Float[jax.Array, "..."]:
     """Probability of a right answer in the one-parameter logistic model (Rasch 1960).
 
         p = σ(θ - b)
@@ -138,7 +189,7 @@ def probability_1pl(theta: jax.Array, difficulty: jax.Array) -> jax.Array:
     return jax.nn.sigmoid(theta - difficulty)
 
 
-def information_1pl(theta: jax.Array, difficulty: jax.Array) -> jax.Array:
+def information_1pl(theta: Float[AnyArray, "..."], difficulty: Float[AnyArray, "..."]) -> Float[jax.Array, "..."]:
     """Fisher information of one response about θ in the 1PL: p (1 - p); shapes as in `probability_1pl`."""
     p = probability_1pl(theta, difficulty)
     return p * (1 - p)

@@ -1,25 +1,39 @@
-"""Nodes and weights that stand for the population of abilities in marginal likelihoods."""
+"""Nodes and weights that stand for the population of abilities, and the rules that say how many are needed for what."""
 
 import itertools
 from typing import NamedTuple
 
 import numpy as np
 
-LONG = 60  # items from which on twice as many nodes are needed, posteriors being narrow
+from irtjax.types import Float
+
+BOUND = 6.0  # standard deviations of the population; beyond it is a mass of 2e-9
+STANDARD_NODES = 61
+LONG_TEST = 60  # items from which on twice as many nodes are needed, posteriors being narrow
 
 
 class Quadrature(NamedTuple):
-    """Nodes (Q, D) of a standard normal population and the logarithms (Q,) of their weights, which sum to 1."""
+    """Nodes of a standard normal population and the logarithms of their weights, which sum to 1.
 
-    nodes: np.ndarray
-    log_weights: np.ndarray
+    Attributes:
+        nodes: (Q, D) in standard deviations of the population.
+        log_weights: (Q,).
+    """
+
+    nodes: Float[np.ndarray, "Q D"]
+    log_weights: Float[np.ndarray, " Q"]
 
 
-def rectangular(num_nodes: int = 61, bound: float = 6.0, dims: int = 1) -> Quadrature:
+def rectangular(num_nodes: int = STANDARD_NODES, bound: float = BOUND, dims: int = 1) -> Quadrature:
     """Equally spaced nodes in [-bound, bound] in each of D dimensions, weighted by the normal density there.
 
     For a density that is smooth on the scale of the spacing h this is far more accurate than its order suggests: the
     error for a normal factor of standard deviation s is about 2 exp(-2 π² s²/h²) (Trefethen and Weideman 2014).
+
+    Args:
+        num_nodes: in each dimension.
+        bound: in standard deviations of the population.
+        dims: D.
     """
     line = np.linspace(-bound, bound, num_nodes)
     nodes = np.array(list(itertools.product(line, repeat=dims)))
@@ -27,6 +41,31 @@ def rectangular(num_nodes: int = 61, bound: float = 6.0, dims: int = 1) -> Quadr
     return Quadrature(nodes, log_weights - np.logaddexp.reduce(log_weights))
 
 
+def spacing(num_nodes: int) -> float:
+    """Distance of neighbouring nodes of `rectangular(num_nodes)`, in standard deviations of the population."""
+    return 2 * BOUND / (num_nodes - 1)
+
+
+def nodes_per_dimension(dims: int) -> int:
+    """Number of nodes in each of D dimensions with which item parameters are estimated."""
+    return {1: STANDARD_NODES, 2: 31, 3: 21}.get(dims, 9)
+
+
 def of_test(num_items: int) -> Quadrature:
     """Nodes for sums over the abilities of what a test of so many items says."""
-    return rectangular(61 if num_items < LONG else 121)
+    return rectangular(STANDARD_NODES if num_items < LONG_TEST else 2 * STANDARD_NODES - 1)
+
+
+def of_moments(dims: int) -> Quadrature:
+    """Nodes for probabilities of right answers, and of pairs of them, in the whole population."""
+    return rectangular({1: STANDARD_NODES, 2: 31}.get(dims, 15), dims=dims)
+
+
+def of_posterior_mean(dims: int) -> Quadrature:
+    """Nodes for the mean and the standard deviation of one subject's posterior."""
+    return rectangular({1: STANDARD_NODES, 2: 31, 3: 15}.get(dims, 9), dims=dims)
+
+
+def of_mode_search(dims: int) -> Quadrature:
+    """Nodes from the best of which the search for the mode of a posterior begins."""
+    return rectangular() if dims == 1 else rectangular(7, BOUND / 2, dims)

@@ -1,5 +1,6 @@
 """Ability of a subject given items of known parameters: the jitted step that training loops call."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -7,7 +8,10 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 
 from irtjax.kernels.models import ItemParameters, derivatives, information_1pl, probabilities, probability_1pl
-from irtjax.kernels.quadrature import rectangular
+from irtjax.kernels.quadrature import STANDARD_NODES, of_mode_search, of_posterior_mean, spacing
+from irtjax.types import AnyArray, Float, Int, Scalar
+
+Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # point, objective, last change, number of steps
 
 MAX_STEPS = 100
 BOUND = 25.0  # logits; beyond it no answer holds an ML ability back
@@ -31,11 +35,11 @@ class Ability(NamedTuple):
 
 
 def ability_1pl(
-    responses: jax.Array,
-    difficulty: jax.Array,
+    responses: Int[AnyArray, " I"],
+    difficulty: Float[AnyArray, " I"],
     population: Population | None = None,
-    start: float | jax.Array = 0.0,
-    weights: jax.Array | None = None,
+    start: Scalar = 0.0,
+    weights: Float[AnyArray, " I"] | None = None,
 ) -> Ability:
     """Ability of one subject in the 1PL with known difficulties; `jax.vmap` it over many.
 
@@ -63,10 +67,10 @@ def ability_1pl(
     observed = responses >= 0 if weights is None else (responses >= 0) & (weights > 0)
     right = ((responses == 1) & observed).astype(difficulty.dtype)
 
-    def weighted(terms):
+    def weighted(terms: jax.Array) -> jax.Array:
         return jnp.where(observed, terms if weights is None else weights * terms, 0).sum()
 
-    def slope_and_information(theta):
+    def slope_and_information(theta: jax.Array) -> tuple[jax.Array, jax.Array]:
         residual = weighted(right - probability_1pl(theta, difficulty))
         information = weighted(information_1pl(theta, difficulty))
         if population is not None:
@@ -91,18 +95,20 @@ def ability_1pl(
     return Ability(theta, standard_error)
 
 
-def _newton(slope_and_information, start, finished):
+def _newton(
+    slope_and_information: Callable[[jax.Array], tuple[jax.Array, jax.Array]], start: jax.Array, finished: jax.Array
+) -> jax.Array:
     """Root of a decreasing slope by Newton's method in steps of at most one logit; `finished` makes none."""
     tolerance = _tolerance(start.dtype)
 
-    def step(carry):
+    def step(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         theta, _, count = carry
         slope, information = slope_and_information(theta)
         # far from every item the information underflows; the slope still says which way to go
         change = jnp.clip(slope / jnp.maximum(information, jnp.finfo(theta.dtype).tiny), -1, 1)
         return theta + change, change, count + 1
 
-    def moving(carry):
+    def moving(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         _, change, count = carry
         return (jnp.abs(change) > tolerance) & (count < MAX_STEPS)
 
@@ -110,17 +116,19 @@ def _newton(slope_and_information, start, finished):
     return jax.lax.while_loop(moving, step, (start, first, jnp.zeros((), jnp.int32)))[0]
 
 
-def _tolerance(dtype) -> float:
+def _tolerance(dtype: jnp.dtype) -> float:
     return 1e-5 if dtype == jnp.float32 else 1e-9
 
 
-def ability_mode(responses: jax.Array, items: ItemParameters, population: Population | None = None) -> Ability:
+def ability_mode(
+    responses: Int[AnyArray, " I"], items: ItemParameters, population: Population | None = None
+) -> Ability:
     """ML or MAP ability of one subject in any model of one or more dimensions; `jax.vmap` it over many.
 
     Maximises log L(θ) = Σ_i [y_i log P_i(θ) + (1 - y_i) log(1 - P_i(θ))] over the observed items, plus the log-density
     of independent normal populations for MAP, by Fisher scoring: steps information⁻¹ slope, halved until the objective
     rises. With lower asymptotes it can have several maxima (Samejima 1973): in one dimension the search starts from the
-    best of 61 points.
+    best of 61 points (in more, of 7 in each).
 
     Args:
         responses: (I,) integers; 1 right, 0 wrong, negative missing.
@@ -137,14 +145,14 @@ def ability_mode(responses: jax.Array, items: ItemParameters, population: Popula
     right = (responses == 1).astype(dtype)[None, :]
     wrong = (responses == 0).astype(dtype)[None, :]
 
-    def objective(theta):
+    def objective(theta: jax.Array) -> jax.Array:
         p, q = probabilities(items, theta[None, :])
         value = (_times_log(right, p) + _times_log(wrong, q)).sum()
         if population is not None:
             value -= 0.5 * (((theta - population.mean) / population.sd) ** 2).sum()
         return value
 
-    def slope_and_information(theta):
+    def slope_and_information(theta: jax.Array) -> tuple[jax.Array, jax.Array]:
         p, q = probabilities(items, theta[None, :])
         by_intercept = derivatives(items, theta[None, :])[..., dims]  # ∂P/∂θ_k is slope_k times this
         by_theta = by_intercept[0, :, None] * items.slope
@@ -156,7 +164,7 @@ def ability_mode(responses: jax.Array, items: ItemParameters, population: Popula
             information = information + jnp.eye(dims, dtype=dtype) * population.sd**-2.0
         return residual, information
 
-    def step(carry):
+    def step(carry: Search) -> Search:
         theta, _, _, count = carry
         slope, information = slope_and_information(theta)
         ridge = 10 * jnp.finfo(dtype).eps * jnp.trace(information) + jnp.finfo(dtype).tiny
@@ -167,12 +175,12 @@ def ability_mode(responses: jax.Array, items: ItemParameters, population: Popula
         best = jnp.argmax(values)
         return candidates[best], values[best], jnp.abs(candidates[best] - theta).max(), count + 1
 
-    def moving(carry):
+    def moving(carry: Search) -> jax.Array:
         theta, _, change, count = carry
         inside = jnp.abs(theta).max() < BOUND
         return (change > tolerance) & (count < MAX_STEPS) & inside
 
-    grid = jnp.asarray(rectangular(61 if dims == 1 else 7, 6.0 if dims == 1 else 3.0, dims).nodes, dtype)
+    grid = jnp.asarray(of_mode_search(dims).nodes, dtype)
     values = jax.vmap(objective)(grid)
     first = grid[jnp.argmax(values)]
     theta, _, _, _ = jax.lax.while_loop(
@@ -188,11 +196,11 @@ def ability_mode(responses: jax.Array, items: ItemParameters, population: Popula
     return Ability(theta[0], error[0]) if dims == 1 else Ability(theta, error)
 
 
-def ability_eap(responses: jax.Array, items: ItemParameters, population: Population = STANDARD) -> Ability:
+def ability_eap(responses: Int[AnyArray, " I"], items: ItemParameters, population: Population = STANDARD) -> Ability:
     """Expected a posteriori ability of one subject (Bock and Mislevy 1982), and its posterior standard deviation.
 
-    Integrates over 61 equally spaced nodes within six standard deviations of the population (31 and 15 a dimension in
-    two and three dimensions). Where the posterior is narrower than their spacing, as on tests of thousands of
+    Integrates over 61 equally spaced nodes within six standard deviations of the population (31 and 15 per dimension in
+    two and three). Where the posterior is narrower than their spacing, as on tests of thousands of
     items, the nodes are laid around the posterior mode instead, within six of its standard errors (D = 1 only).
 
     Args:
@@ -201,11 +209,11 @@ def ability_eap(responses: jax.Array, items: ItemParameters, population: Populat
         population: the same for each dimension.
     """
     dims, dtype = items.slope.shape[1], items.slope.dtype
-    nodes = jnp.asarray(rectangular({1: 61, 2: 31, 3: 15}.get(dims, 9), dims=dims).nodes, dtype)
+    nodes = jnp.asarray(of_posterior_mean(dims).nodes, dtype)
     centre, width = jnp.asarray(population.mean, dtype), jnp.asarray(population.sd, dtype)
     if dims == 1:
         mode = ability_mode(responses, items, population)
-        narrow = mode.standard_error < 0.2 * population.sd  # the spacing
+        narrow = mode.standard_error < spacing(STANDARD_NODES) * population.sd
         centre = jnp.where(narrow, mode.ability, centre)
         width = jnp.where(narrow, mode.standard_error, width)
     theta = centre + width * nodes
@@ -220,11 +228,11 @@ def ability_eap(responses: jax.Array, items: ItemParameters, population: Populat
     return Ability(mean[0], error[0]) if dims == 1 else Ability(mean, error)
 
 
-def percentile(ability: jax.Array, population: Population = STANDARD) -> jax.Array:
+def percentile(ability: Float[AnyArray, "..."], population: Population = STANDARD) -> Float[AnyArray, "..."]:
     """Percentage of the population below an ability: 100 Φ((θ - μ)/σ)."""
     return 100 * ndtr((ability - population.mean) / population.sd)
 
 
-def _times_log(indicator: jax.Array, probability: jax.Array) -> jax.Array:
+def _times_log(indicator: AnyArray, probability: AnyArray) -> jax.Array:
     """The product indicator · log(probability), 0 where the indicator is 0 even if the probability is."""
     return jnp.where(indicator > 0, jnp.log(jnp.where(indicator > 0, probability, 1.0)), 0.0)

@@ -1,6 +1,7 @@
 """Devices as a mesh of subjects × items, and the same code with and without one."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax import NamedSharding
@@ -20,21 +21,21 @@ def mesh_of(subjects: int, items: int) -> jax.sharding.Mesh:
     )
 
 
-def place(tree, mesh: jax.sharding.Mesh | None, axis: P):
+def place(tree: Any, mesh: jax.sharding.Mesh | None, axis: P) -> Any:
     """Puts arrays on the devices of a mesh, split along their first axis as `axis` says."""
     return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, axis))
 
 
-def on_mesh(function: Callable, mesh: jax.sharding.Mesh | None, in_specs, out_specs) -> Callable:
+def on_mesh(function: Callable, mesh: jax.sharding.Mesh | None, in_specs: Any, out_specs: Any) -> Callable:
     """The function on each device's own part of its arguments, or as it is without a mesh."""
     return function if mesh is None else jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
 
-def sum_over(axis: str, mesh: jax.sharding.Mesh | None, tree):
+def sum_over(axis: str, mesh: jax.sharding.Mesh | None, tree: Any) -> Any:
     """Sums what the devices along an axis hold."""
     return tree if mesh is None else jax.lax.psum(tree, axis)
 
 
-def varying(axis: str, mesh: jax.sharding.Mesh | None, tree):
+def varying(axis: str, mesh: jax.sharding.Mesh | None, tree: Any) -> Any:
     """Marks a carry that starts equal everywhere as one that will differ along an axis."""
     return tree if mesh is None else jax.tree.map(lambda leaf: jax.lax.pcast(leaf, axis, to="varying"), tree)

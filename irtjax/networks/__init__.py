@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from flax import nnx
 
 from irtjax.errors import InputError
@@ -14,6 +15,7 @@ from irtjax.networks.lenet import LeNet
 from irtjax.networks.lstm import LstmClassifier
 from irtjax.networks.mlp import Mlp
 from irtjax.networks.nse import NseClassifier
+from irtjax.networks.sizes import Images, Sentences, Sizes
 from irtjax.networks.vgg16 import Vgg16
 from irtjax.tasks import Task
 from irtjax.tasks.task import ImageFormat
@@ -22,14 +24,20 @@ Parameters = Any
 
 
 class _Kind(NamedTuple):
-    """A module of this package: what it reads (`sentences` (), of images), and the dropout it is built with."""
+    """A module of this package.
 
-    module: type[nnx.Module]
+    Attributes:
+        module: built from `Sizes`, `active` and `rngs`.
+        sentences: how many per example it can read; () for images.
+        dropout: rate unless another one is asked for.
+    """
+
+    module: Callable[..., nnx.Module]
     sentences: tuple[int, ...]
     dropout: float
 
 
-# dropout as published for vgg16, cnn and esim; for the others, ours
+# dropout as published for vgg16, cnn and esim; our own choice for the others
 _KINDS = {
     "mlp": _Kind(Mlp, (), 0.0),
     "lenet": _Kind(LeNet, (), 0.5),
@@ -46,10 +54,10 @@ class Network(NamedTuple):
     """A network without its parameters.
 
     Attributes:
-        init: (key, number of hidden units that are not masked) -> parameters.
+        init: (key, number of hidden units that are not masked) -> parameters. All units where the number exceeds them.
         logits: (parameters, embeddings, inputs, key) -> (B, C) class logits. `embeddings` (V, D) are the word vectors
             that numbers in `inputs` point to, None for images. `inputs` is what `Split.inputs` holds, for B examples;
-            sentences may be cut to any length that holds them. `key` is of dropout; None means none, as in answering.
+            sentences may be cut to any length that holds them. `key` draws the dropout; None for no dropout.
     """
 
     init: Callable[[jax.Array, jax.Array | int], Parameters]
@@ -68,8 +76,8 @@ def build(name: str, task: Task, width: int, *, dropout: float | None = None) ->
     Args:
         name: one of `choices(task)`.
         task: gives the shape and format of inputs and the number of classes.
-        width: hidden units a layer; of an image network with convolutions, the channels of the first.
-        dropout: rate, in [0, 1); None for the network's own.
+        width: hidden units of a layer; in an image network with convolutions, channels of the first.
+        dropout: rate, in [0, 1); None for the default of the network.
 
     Raises:
         InputError: unknown name, a network that cannot read the inputs of `task`, a width that is not positive, or a
@@ -84,31 +92,35 @@ def build(name: str, task: Task, width: int, *, dropout: float | None = None) ->
         raise InputError(f"network {name!r} reads {reads}; for task {task.name!r}, choose {', '.join(choices(task))}")
     if width < 1:
         raise InputError(f"network width {width}, expected at least 1")
-    module, _, rate = _KINDS[name]
-    rate = rate if dropout is None else dropout
+    kind = _KINDS[name]
+    rate = kind.dropout if dropout is None else dropout
     if not 0 <= rate < 1:
         raise InputError(f"dropout {rate}, expected at least 0 and less than 1")
-    return _network(module, *_reading(name, task), width, task.num_classes, rate)
+    return _network(kind.module, Sizes(_inputs(task), width, task.num_classes, rate))
 
 
-def _reading(name: str, task: Task) -> tuple[Any, ...]:
-    """What a module must know of the inputs, its first arguments."""
+def _inputs(task: Task) -> Images | Sentences:
+    """What a network for the task reads."""
     if isinstance(task.format, ImageFormat):
-        return task.train.inputs.shape[1:], task.format
-    dimension = task.format.embeddings.shape[1]
-    return (dimension,) if _KINDS[name].sentences == (2,) else (dimension, len(task.train.inputs))
+        return Images(np.shape(task.train.inputs)[1:], task.format)
+    return Sentences(task.format.embeddings.shape[1], len(task.train.inputs))
 
 
 @functools.cache
-def _network(module: type[nnx.Module], *arguments: Any) -> Network:
-    """One network a size: its functions are static arguments of jit, and two of them would be compiled for twice."""
+def _network(module: Callable[..., nnx.Module], sizes: Sizes) -> Network:
+    """The network of these sizes, always the same object: as a static argument of jit, another would compile anew."""
 
     def make(key: jax.Array, active: jax.Array | int) -> nnx.Module:
-        return module(*arguments, active, rngs=nnx.Rngs(key))
+        return module(sizes, active, rngs=nnx.Rngs(key))
 
     graph = nnx.split(nnx.eval_shape(lambda: make(jax.random.key(0), 1)))[0]
 
-    def logits(parameters, embeddings, inputs, key=None):
+    def init(key: jax.Array, active: jax.Array | int) -> Parameters:
+        return nnx.split(make(key, active), nnx.Param)[1]
+
+    def logits(
+        parameters: Parameters, embeddings: jax.Array | None, inputs: Any, key: jax.Array | None = None
+    ) -> jax.Array:
         return nnx.merge(graph, parameters)(embeddings, inputs, key)
 
-    return Network(init=lambda key, active: nnx.split(make(key, active), nnx.Param)[1], logits=logits)
+    return Network(init, logits)

@@ -1,11 +1,14 @@
 """Convolutions over the words of a sentence."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from irtjax.networks.convolution import shift
 from irtjax.networks.layers import Dense, dropout, matmul, only_active, split_key, width_mask
+from irtjax.networks.sizes import Sentences, Sizes
 from irtjax.networks.words import Words, max_over_time
 
 WINDOWS = (3, 4, 5)
@@ -18,40 +21,23 @@ class CnnClassifier(nnx.Module):
         c_i = relu(w_k · [x_i; ...; x_{i+n-1}] + b_k),  ĉ_k = max_i c_i.
     A window starts at every word; beyond the sentence there are zeros, so sentences of fewer than n words have
     features too. One sentence: logits = V dropout(ĉ) + c. A pair: the features of premise and hypothesis, by the same
-    filters, are concatenated; as a sum of what each of them says could not compare them, one tanh layer follows
-    (after Bowman et al. 2015): logits = V dropout(tanh(T [ĉ; ĉ'] + d)) + c.
-
-    Args:
-        dimension: D, of word vectors.
-        num_sentences: 1 or 2.
-        width: units of the projection, and filters of each size.
-        num_classes: C.
-        dropout: rate.
-        active: units that are not masked.
-        rngs: of the initial weights.
+    filters, are concatenated. A linear layer would add up what each sentence says without comparing them, so one tanh
+    layer follows (after Bowman et al. 2015): logits = V dropout(tanh(T [ĉ; ĉ'] + d)) + c.
+    `width` is the number of units of the word projection, and of filters of each size.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        num_sentences: int,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.dropout = dropout
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, (dimension, num_sentences) = sizes.width, sizes.inputs
+        self.dropout = sizes.dropout
         self.words = Words(dimension, width, rngs=rngs)
         self.filters = nnx.List([Dense(n * width, width, rngs=rngs) for n in WINDOWS])
         joined = num_sentences * len(WINDOWS) * width
         self.layers = nnx.List([Dense(joined, 2 * width, rngs=rngs)] if num_sentences > 1 else [])
-        self.out = Dense(2 * width if num_sentences > 1 else joined, num_classes, rngs=rngs)
+        self.out = Dense(2 * width if num_sentences > 1 else joined, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
-        """(V, D) vectors and (B, L) word numbers a sentence -> (B, C) logits."""
+        """(V, D) vectors and (B, L) word numbers of each sentence -> (B, C) logits."""
         feature_key, layer_key = split_key(key, 2)
         u = jnp.concatenate([self.features(embeddings, sentence) for sentence in inputs], axis=-1)
         u = dropout(u, self.dropout, feature_key)
@@ -63,15 +49,15 @@ class CnnClassifier(nnx.Module):
         """ĉ of one sentence, (B, 3 · width): filters of 3 words, of 4, of 5."""
         x, present = self.words(embeddings, sentence, self.mask)
         width = x.shape[-1]
-        # every word is multiplied by its part of every filter, at every place it can have in a window: one product,
-        # no copies of windows; a window's value is then a sum of products of words that follow each other
+        # one product multiplies every word by its part of every filter, at every place it can have in a window, without
+        # copies of windows; the value of a window is then a sum of products of successive words
         kernels = [layer.kernel[...].reshape(n, width, width) for n, layer in zip(WINDOWS, self.filters, strict=True)]
         products = matmul(x, jnp.concatenate([part for kernel in kernels for part in kernel], axis=1))
-        # split, not sliced: the gradient of twelve slices would be twelve arrays of the whole's size
+        # split, not sliced: the gradient of twelve slices would be twelve arrays as large as the whole
         parts = iter(jnp.split(products, sum(WINDOWS), axis=-1))
         features = []
         for n, layer in zip(WINDOWS, self.filters, strict=True):
-            window = sum(shift(next(parts), place, axis=0) for place in range(n))
+            window = functools.reduce(jnp.add, [shift(next(parts), place, axis=0) for place in range(n)])
             # the largest of relu(w · x + b) is relu(the largest w · x, + b)
             largest = max_over_time(window, present) + layer.bias[...][None]
             features.append(only_active(self.mask, nnx.relu(largest)))

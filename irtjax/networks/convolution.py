@@ -1,5 +1,7 @@
 """Convolutions and pooling of images, formulated for the backend they run on. Images are (B, H, W, channels)."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -13,9 +15,9 @@ def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
     .. math:: y_{b,i,j,o} = \sum_{u,v,c} x_{b,i+u-r,j+v-r,c} k_{u,v,c,o}, \qquad r = \lfloor size / 2 \rfloor
 
-    The formulation is chosen here, for all networks. On a GPU or TPU: XLA's convolution. On a CPU that one is slow
-    where it matters, within a loop of training steps (12 times as slow as outside of it) and vmapped over kernels
-    (which makes it a grouped convolution): there, matrix products.
+    The formulation is chosen here for all networks: XLA's convolution on a GPU or TPU, matrix products on a CPU. There,
+    XLA's convolution is slow where it matters: within a loop of training steps (12 times as slow as outside of it), and
+    vmapped over kernels, which makes it a grouped convolution.
 
     Args:
         x: (B, H, W, C).
@@ -43,21 +45,21 @@ def by_products(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """`convolve` by one matrix product, shifting images along the width before it and along the height after it.
 
     Every pixel and its neighbours in the row, (size · C) values, are multiplied by all rows of the kernel at once; the
-    results, (size · O) values, are then summed over rows that follow each other. Against the usual patches of
-    size² · C values, as many multiplications with a fraction of the copies. The way back is the same with the roles
-    exchanged. Only `x` is kept for it.
+    results, (size · O) values, are then summed over successive rows. This takes as many multiplications as the usual
+    patches of size² · C values, with a fraction of the copies. The backward pass is the same with the roles exchanged,
+    and keeps nothing but `x`.
     """
     size, _, _, num_outputs = kernel.shape
     products = matmul(_along_width(x, size), _as_matrix(kernel))
     parts = (products[..., u * num_outputs : (u + 1) * num_outputs] for u in range(size))
-    return sum(shift(part, u - size // 2, axis=1) for u, part in enumerate(parts))
+    return functools.reduce(jnp.add, (shift(part, u - size // 2, axis=1) for u, part in enumerate(parts)))
 
 
-def _forward(x, kernel):
+def _forward(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return by_products(x, kernel), (x, kernel)
 
 
-def _backward(residuals, gradient):
+def _backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
     x, kernel = residuals
     size, _, num_inputs, num_outputs = kernel.shape
     radius = size // 2
@@ -66,25 +68,26 @@ def _backward(residuals, gradient):
     d_kernel = d_matrix.reshape(size, num_inputs, size, num_outputs).transpose(2, 0, 1, 3)
     d_rows = matmul(d_products, _as_matrix(kernel).T)
     parts = (d_rows[..., v * num_inputs : (v + 1) * num_inputs] for v in range(size))
-    return sum(shift(part, radius - v, axis=2) for v, part in enumerate(parts)), d_kernel
+    d_x = functools.reduce(jnp.add, (shift(part, radius - v, axis=2) for v, part in enumerate(parts)))
+    return d_x, d_kernel
 
 
 by_products.defvjp(_forward, _backward)
 
 
-def _along_width(x, size):
+def _along_width(x: jax.Array, size: int) -> jax.Array:
     """Every pixel with its neighbours in the row: (B, H, W, size · C)."""
     return jnp.concatenate([shift(x, v - size // 2, axis=2) for v in range(size)], axis=-1)
 
 
-def _as_matrix(kernel):
+def _as_matrix(kernel: jax.Array) -> jax.Array:
     """(size, size, C, O), by row and column, as (size · C, size · O): the columns of a kernel, by its rows."""
     size, _, num_inputs, num_outputs = kernel.shape
     return kernel.transpose(1, 2, 0, 3).reshape(size * num_inputs, size * num_outputs)
 
 
 def shift(x: jax.Array, by: int, axis: int) -> jax.Array:
-    """`x` moved so that place i has what was at i + by, zeros where nothing was."""
+    """`x` moved along an axis: place i gets what was at i + `by`, or zeros where nothing was."""
     if abs(by) >= x.shape[axis]:
         return jnp.zeros_like(x)
     padding = [(-by, by, 0) if at == axis else (0, 0, 0) for at in range(x.ndim)]  # negative: cut off
@@ -105,9 +108,9 @@ def convolve_and_pool(x: jax.Array, kernel: jax.Array) -> jax.Array:
 def by_squares(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """`max_pool` of `convolve` for even sizes, with squares of 2 × 2 pixels as the places of the product.
 
-    A square's four outputs come from the 3 × 3 squares around it (for kernels of 3 or 5), by a matrix in which the
-    kernel stands four times, shifted: against patches of pixels, 1.4 times the multiplications with a third of the
-    copies, and pooling is the largest of four neighbouring columns.
+    A square's four outputs come from the 3 × 3 squares around it (for kernels of 3 or 5), by a matrix that holds four
+    shifted copies of the kernel. Compared with patches of pixels, this takes 1.4 times the multiplications and a third
+    of the copies, and pooling takes the largest of four neighbouring columns.
     """
     batch, height, width, channels = x.shape
     radius = _radius_in_squares(kernel.shape[0])
@@ -119,18 +122,18 @@ def by_squares(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return _largest(y.reshape(*y.shape[:-1], 4, kernel.shape[-1]))
 
 
-def _radius_in_squares(size):
+def _radius_in_squares(size: int) -> int:
     return (size // 2 + 1) // 2
 
 
-def _as_matrix_of_squares(kernel):
+def _as_matrix_of_squares(kernel: jax.Array) -> jax.Array:
     """(size, size, C, O) as (squares around · 4C, 4 · O), rows and columns in the order of `by_squares`."""
     size, _, num_inputs, num_outputs = kernel.shape
     span = 2 * _radius_in_squares(size) + 1  # squares
     room = 2 * span - size  # rows that the kernel leaves free; at least 1, for it to move
     first = span - 1 - size // 2  # of the kernel, for the upper left pixel of the square in the middle
 
-    def placed(down, right):
+    def placed(down: int, right: int) -> jax.Array:
         free = [(first + offset, room - first - offset) for offset in (down, right)]
         wide = jnp.pad(kernel, [*free, (0, 0), (0, 0)])
         wide = wide.reshape(span, 2, span, 2, num_inputs, num_outputs).transpose(0, 2, 1, 3, 4, 5)
@@ -146,18 +149,18 @@ def max_pool(x: jax.Array) -> jax.Array:
 
 
 @jax.custom_vjp
-def _largest(x):
+def _largest(x: jax.Array) -> jax.Array:
     """(..., 4, C) -> (..., C)."""
     return x.max(-2)
 
 
-def _largest_forward(x):
+def _largest_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     largest = _largest(x)
     return largest, (x, largest)
 
 
-def _largest_backward(residuals, gradient):
-    """Equal parts to all that are the largest, as JAX's own gradient, in a third of its time on a CPU."""
+def _largest_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array]:
+    """The gradient in equal parts to all that are the largest, as JAX has it, in a third of its time on a CPU."""
     x, largest = residuals
     count = sum((x[..., part, :] == largest).astype(x.dtype) for part in range(4))
     return (jnp.where(x == largest[..., None, :], (gradient / count)[..., None, :], 0),)
@@ -167,18 +170,18 @@ _largest.defvjp(_largest_forward, _largest_backward)
 
 
 @jax.custom_vjp
-def _max_of_squares(x):
+def _max_of_squares(x: jax.Array) -> jax.Array:
     batch, height, width, channels = x.shape
     return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
 
 
-def _max_forward(x):
+def _max_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     largest = _max_of_squares(x)
     return largest, (x, largest)
 
 
-def _max_backward(residuals, gradient):
-    """Equal parts to all pixels that are the largest, as JAX's own gradient, in a third of its time on a CPU."""
+def _max_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array]:
+    """The gradient in equal parts to all largest pixels, as JAX has it, in a third of its time on a CPU."""
     x, largest = residuals
     batch, height, width, channels = x.shape
     pairs = x.reshape(batch, height // 2, 2, width // 2, 2 * channels)
@@ -187,7 +190,7 @@ def _max_backward(residuals, gradient):
     return (jnp.where(x == _repeat(largest), _repeat(gradient / count), 0),)
 
 
-def _repeat(x):
+def _repeat(x: jax.Array) -> jax.Array:
     """Each pixel four times, as a square."""
     batch, height, width, channels = x.shape
     square = (batch, height, 2, width, 2, channels)

@@ -6,6 +6,7 @@ from flax import nnx
 
 from irtjax.networks.layers import Dense, dropout, only_active, split_key, width_mask
 from irtjax.networks.recurrent import BiLstm
+from irtjax.networks.sizes import Sentences, Sizes
 from irtjax.networks.words import Words, max_over_time, mean_over_time, where_present
 
 
@@ -20,28 +21,19 @@ class EsimClassifier(nnx.Module):
         v_{a,i} &= BiLSTM_c(F(m_a), i), \quad v_{b,j} = BiLSTM_c(F(m_b), j), \qquad F(m) = relu(W_F m + b_F) \\
         v &= [mean_i v_a; max_i v_a; mean_j v_b; max_j v_b], \qquad logits = V \tanh(T v + d) + c
 
-    Words at padding take part in no sum and no maximum. The same weights read both sentences. Dropout is applied to
-    the inputs of both BiLSTMs and of both last layers.
-
-    Args:
-        dimension: D, of word vectors.
-        width: units of the projection, of an LSTM in one direction, of F and of the tanh layer.
-        num_classes: C.
-        dropout: rate.
-        active: units that are not masked.
-        rngs: of the initial weights.
+    Padding takes part in no sum and no maximum. The same weights read both sentences. The word projection, an LSTM in
+    one direction, F and the tanh layer have `width` units each. Dropout is applied to the inputs of both BiLSTMs and of
+    both last layers.
     """
 
-    def __init__(
-        self, dimension: int, width: int, num_classes: int, dropout: float, active: jax.Array, *, rngs: nnx.Rngs
-    ):
-        self.dropout = dropout
-        self.words = Words(dimension, width, rngs=rngs)
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, self.dropout = sizes.width, sizes.dropout
+        self.words = Words(sizes.inputs.dimension, width, rngs=rngs)
         self.encoder = BiLstm(width, width, rngs=rngs)
         self.local = Dense(8 * width, width, rngs=rngs)
         self.composition = BiLstm(width, width, rngs=rngs)
         self.hidden = Dense(8 * width, width, rngs=rngs)
-        self.out = Dense(width, num_classes, rngs=rngs)
+        self.out = Dense(width, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(
@@ -51,8 +43,8 @@ class EsimClassifier(nnx.Module):
         pooled_key, hidden_key, *keys = split_key(key, 6)
         (a, in_a), (b, in_b) = (self.encode(embeddings, *pair) for pair in zip(inputs, keys[:2], strict=True))
         aligned_a, aligned_b = align(a, b, in_a, in_b)
-        v = [*self.compose(a, aligned_a, in_a, keys[2]), *self.compose(b, aligned_b, in_b, keys[3])]
-        v = dropout(jnp.concatenate(v, axis=-1), self.dropout, pooled_key)
+        pooled = [*self.compose(a, aligned_a, in_a, keys[2]), *self.compose(b, aligned_b, in_b, keys[3])]
+        v = dropout(jnp.concatenate(pooled, axis=-1), self.dropout, pooled_key)
         hidden = only_active(self.mask, jnp.tanh(self.hidden(v)))
         return self.out(dropout(hidden, self.dropout, hidden_key))
 
@@ -72,10 +64,10 @@ class EsimClassifier(nnx.Module):
 
 
 def align(a: jax.Array, b: jax.Array, in_a: jax.Array, in_b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What each word of a sentence meets in the other one: (L, B, K) and (L', B, K) -> ã (L, B, K), b̃ (L', B, K)."""
+    """Each sentence's words aligned with the other sentence: (L, B, K) and (L', B, K) -> ã (L, B, K), b̃ (L', B, K)."""
     e = jnp.einsum("ibk,jbk->bij", a, b)
     over_b = jax.nn.softmax(jnp.where(in_b.T[:, None, :], e, -jnp.inf), axis=2)
     over_a = jax.nn.softmax(jnp.where(in_a.T[:, :, None], e, -jnp.inf), axis=1)
-    # a state at padding is the one carried there: its weight is exactly 0, and what it is aligned with is dropped here
+    # padding has a state too, carried there from the last word: its weight is exactly 0, and its alignment is dropped
     aligned_a = where_present(in_a, jnp.einsum("bij,jbk->ibk", over_b, b))
     return aligned_a, where_present(in_b, jnp.einsum("bij,ibk->jbk", over_a, a))

@@ -1,8 +1,8 @@
 """Random bits and permutations by hashing counters.
 
-`jax.random` is made to be good enough for everything; within a training step on a processor it takes longer than much
-of what it is drawn for, and a shuffle that sorts all examples longer than many steps. For dropout and the order of
-minibatches a hash will do.
+`jax.random` is good enough for everything, and slow within a training step on a CPU: drawing the bits of a dropout
+takes longer than much of the step, and a shuffle that sorts all examples longer than many steps. For dropout and the
+order of minibatches, a hash is good enough.
 """
 
 import jax
@@ -25,10 +25,10 @@ def random_bits(key: jax.Array, count: int) -> jax.Array:
 
 
 def permute(key: jax.Array, places: jax.Array, size: jax.Array) -> jax.Array:
-    """Where a random permutation of 0 … size - 1 takes some places; costs as much as there are places.
+    """Images of some places under a random permutation of 0 … size - 1; the cost is proportional to their number.
 
-    A Feistel network permutes the numbers of as many bits as `size` takes; those that it leads out of range go through
-    it again until they are back, which keeps it a permutation (cycle walking, Black and Rogaway 2002).
+    A Feistel network permutes the numbers of as many bits as `size` takes. Numbers that it leads out of range pass
+    through it again until they are back in range, which keeps it a permutation (cycle walking, Black and Rogaway 2002).
 
     Args:
         key: of the permutation.
@@ -36,7 +36,7 @@ def permute(key: jax.Array, places: jax.Array, size: jax.Array) -> jax.Array:
         size: scalar, at least 1.
 
     Returns:
-        int32, the shape of `places`; different places have different ones.
+        int32, the shape of `places`; different places have different images.
     """
     size = size.astype(jnp.uint32)
     bits = 32 - jax.lax.clz(size - 1)
@@ -44,14 +44,14 @@ def permute(key: jax.Array, places: jax.Array, size: jax.Array) -> jax.Array:
     low_mask, high_mask = (jnp.uint32(1) << low) - 1, (jnp.uint32(1) << (bits - low)) - 1
     words = jax.random.bits(key, (ROUNDS,), jnp.uint32)
 
-    def network(x):
+    def network(x: jax.Array) -> jax.Array:
         left, right = x >> low, x & low_mask
         for at in range(0, ROUNDS, 2):
             left = left ^ (mix(right ^ words[at]) & high_mask)
             right = right ^ (mix(left ^ words[at + 1]) & low_mask)
         return left << low | right
 
-    def back(x):
+    def back(x: jax.Array) -> jax.Array:
         return jnp.where(x < size, x, network(x))
 
     return jax.lax.while_loop(lambda x: (x >= size).any(), back, network(places.astype(jnp.uint32))).astype(jnp.int32)

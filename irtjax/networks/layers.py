@@ -1,4 +1,4 @@
-"""What several networks share."""
+"""Parts that several networks share: dense layers, dropout, masks of hidden units, products in two precisions."""
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +11,18 @@ from irtjax.tasks.task import ImageFormat
 
 def image_values(format: ImageFormat, images: jax.Array) -> jax.Array:
     """Stored images as float32 inputs: (x / scale - mean) / deviation, by channel."""
-    mean, deviation = np.float32(format.mean), np.float32(format.deviation)
-    gain = 1 / (format.scale * deviation)
-    return along_last(gain, images) * images.astype(jnp.float32) - along_last(mean / deviation, images)
+    mean, deviation = np.asarray(format.mean, np.float32), np.asarray(format.deviation, np.float32)
+    gain, offset = jnp.asarray(1 / (format.scale * deviation)), jnp.asarray(mean / deviation)
+    return along_last(gain, images) * images.astype(jnp.float32) - along_last(offset, images)
 
 
 def along_last(vector: jax.Array, like: jax.Array) -> jax.Array:
-    """(N,) with leading axes of 1, as many as `like` has dimensions: ranks are never promoted silently."""
+    """(N,) with leading axes of 1, up to the rank of `like`: ranks are never promoted silently."""
     return vector.reshape((1,) * (like.ndim - 1) + (-1,))
 
 
 def compute_dtype(dtype: jnp.dtype) -> jnp.dtype:
-    """What operands of `dtype` are multiplied in: float32 in bfloat16 on a GPU or TPU, all else as it is."""
+    """The dtype that operands of `dtype` are multiplied in: bfloat16 for float32 on a GPU or TPU, else their own."""
     low = jax.default_backend() in ("gpu", "tpu") and dtype == jnp.float32
     return jnp.dtype(jnp.bfloat16 if low else dtype)
 
@@ -31,7 +31,7 @@ def compute_dtype(dtype: jnp.dtype) -> jnp.dtype:
 def matmul(x: jax.Array, w: jax.Array) -> jax.Array:
     """Product of x (..., K) and w (K, N): operands in `compute_dtype`, sums and result in the dtype of x.
 
-    Its gradient is formed likewise (left to JAX, it would mix bfloat16 with float32), in the order that suits a CPU.
+    Its gradient is formed in the same way, in the order that suits a CPU. JAX's own would mix bfloat16 with float32.
     """
     return _product(x, w, x.ndim - 1, 0)
 
@@ -45,17 +45,17 @@ def gradient_of_matrix(x: jax.Array, gradient: jax.Array) -> jax.Array:
     return _product(gradient, x, 0, 0).T
 
 
-def _product(x, y, x_axis, y_axis):
+def _product(x: jax.Array, y: jax.Array, x_axis: int, y_axis: int) -> jax.Array:
     low = compute_dtype(x.dtype)
     dimensions = (((x_axis,), (y_axis,)), ((), ()))
     return jax.lax.dot_general(x.astype(low), y.astype(low), dimensions, preferred_element_type=x.dtype)
 
 
-def _matmul_forward(x, w):
+def _matmul_forward(x: jax.Array, w: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return matmul(x, w), (x, w)
 
 
-def _matmul_backward(residuals, gradient):
+def _matmul_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
     x, w = residuals
     return _product(gradient, w, x.ndim - 1, 1), gradient_of_matrix(x, gradient)
 
@@ -79,7 +79,7 @@ class Dense(nnx.Module):
 def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
     """Values set to 0 with probability `rate`, the others divided by 1 - rate (Srivastava et al. 2014).
 
-    One random byte a value, a quarter of the cost of a random float: `rate` is rounded to a 256th.
+    Each value takes one random byte, a quarter of the cost of a random float: `rate` is rounded to a multiple of 1/256.
 
     Args:
         x: any shape.
@@ -99,16 +99,16 @@ def split_key(key: jax.Array | None, count: int) -> list[jax.Array | None]:
     return [None] * count if key is None else list(jax.random.split(key, count))
 
 
-def width_mask(width: int, active: jax.Array) -> nnx.Param:
+def width_mask(width: int, active: jax.Array | int) -> nnx.Param:
     """(width,) ones for the first `active` hidden units, zeros for the others.
 
-    A narrow network in a crowd of wide ones: a masked unit puts out 0 and gets no gradient. The mask is stored among
-    the parameters, because each member has its own; networks take it through `only_active`, so it never changes.
+    It makes a narrow network in a crowd of wide ones: a masked unit puts out 0 and gets no gradient. The mask is stored
+    among the parameters, because each member has its own. Networks apply it by `only_active`, so it never changes.
     """
     return nnx.Param((jnp.arange(width) < active).astype(jnp.float32))
 
 
 def only_active(mask: nnx.Param, x: jax.Array) -> jax.Array:
-    """`x` (..., k · width) with masked units set to 0: of a layer k times as wide as the mask, units ≥ k · active."""
+    """`x` (..., k · width) with masked units set to 0; in a layer k times as wide as the mask, units ≥ k · active."""
     units = jax.lax.stop_gradient(mask[...]).astype(x.dtype)
     return x * along_last(jnp.repeat(units, x.shape[-1] // units.size), x)

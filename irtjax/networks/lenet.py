@@ -6,7 +6,7 @@ from flax import nnx
 
 from irtjax.networks.convolution import convolve_and_pool
 from irtjax.networks.layers import Dense, along_last, dropout, image_values, only_active, split_key, width_mask
-from irtjax.tasks.task import ImageFormat
+from irtjax.networks.sizes import Images, Sizes
 
 KERNEL = 5
 
@@ -17,36 +17,17 @@ class LeNet(nnx.Module):
     x_1 = relu(pool(k_1 * x) + b_1) of `width` channels, x_2 = relu(pool(k_2 * x_1) + b_2) of 2 · width, for 5 × 5
     kernels over images padded to keep their size and pools of 2 × 2; u = relu(W_1 vec(x_2) + c_1) of 8 · width units;
     logits = W_2 u + c_2. Dropout before both dense layers. (Bias and rectifier come after the pool, where they cost a
-    quarter: neither changes which of four values is the largest.)
-
-    Args:
-        shape: (height, width, channels) of an image.
-        format: of the images.
-        width: channels of the first convolution.
-        num_classes: C.
-        dropout: rate.
-        active: channels of the first convolution that are not masked.
-        rngs: of the initial weights.
+    quarter; neither changes which of four values is the largest.)
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        format: ImageFormat,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.format, self.dropout = format, dropout
-        height, breadth, channels = shape
+    def __init__(self, sizes: Sizes[Images], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, (height, breadth, channels) = sizes.width, sizes.inputs.shape
+        self.format, self.dropout = sizes.inputs.format, sizes.dropout
         self.first = Convolution(KERNEL, channels, width, rngs=rngs)
         self.second = Convolution(KERNEL, width, 2 * width, rngs=rngs)
         self.pixels = -(-height // 4) * -(-breadth // 4)
         self.hidden = Dense(self.pixels * 2 * width, 8 * width, rngs=rngs)
-        self.out = Dense(8 * width, num_classes, rngs=rngs)
+        self.out = Dense(8 * width, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: None, inputs: jax.Array, key: jax.Array | None = None) -> jax.Array:

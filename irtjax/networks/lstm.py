@@ -6,6 +6,7 @@ from flax import nnx
 
 from irtjax.networks.layers import Dense, dropout, only_active, split_key, width_mask
 from irtjax.networks.recurrent import Lstm
+from irtjax.networks.sizes import Sentences, Sizes
 from irtjax.networks.words import Words
 
 
@@ -14,41 +15,23 @@ class LstmClassifier(nnx.Module):
 
     One sentence (Hochreiter and Schmidhuber 1997), h_L the state of `recurrent.Lstm` after its last word:
         logits = V h_L + c.
-    A pair (Bowman et al. 2015), an encoder each:
+    A pair (Bowman et al. 2015), with one encoder per sentence:
         u_0 = [h_L; h'_L'],  u_k = tanh(T_k u_{k-1} + d_k) for k = 1, 2, 3, of 2 · width units,  logits = V u_3 + c.
-    Dropout is applied to the encoders' inputs and last states.
-
-    Args:
-        dimension: D, of word vectors.
-        num_sentences: 1 or 2.
-        width: units of the projection and of each encoder.
-        num_classes: C.
-        dropout: rate.
-        active: units that are not masked.
-        rngs: of the initial weights.
+    The word projection and each encoder have `width` units. Dropout is applied to the encoders' inputs and last states.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        num_sentences: int,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.dropout = dropout
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, (dimension, num_sentences) = sizes.width, sizes.inputs
+        self.dropout = sizes.dropout
         self.words = Words(dimension, width, rngs=rngs)
         self.encoders = nnx.List([Lstm(width, width, rngs=rngs) for _ in range(num_sentences)])
         joined = num_sentences * width
         self.layers = nnx.List([Dense(joined, joined, rngs=rngs) for _ in range(3 if num_sentences > 1 else 0)])
-        self.out = Dense(joined, num_classes, rngs=rngs)
+        self.out = Dense(joined, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
-        """(V, D) vectors and (B, L) word numbers a sentence -> (B, C) logits."""
+        """(V, D) vectors and (B, L) word numbers of each sentence -> (B, C) logits."""
         last_key, *keys = split_key(key, 1 + len(inputs))
         last = []
         for encoder, sentence, word_key in zip(self.encoders, inputs, keys, strict=True):

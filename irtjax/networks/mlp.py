@@ -4,37 +4,21 @@ import jax
 from flax import nnx
 
 from irtjax.networks.layers import Dense, dropout, image_values, only_active, width_mask
-from irtjax.tasks.task import ImageFormat
+from irtjax.networks.sizes import Images, Sizes
 
 
 class Mlp(nnx.Module):
     """logits = W₂ (m · relu(W₁ x + c₁)) + c₂, for the values x of an image, flattened, and a mask m of hidden units.
 
-    Args:
-        shape: (height, width, channels) of an image.
-        format: of the images.
-        width: hidden units.
-        num_classes: C.
-        dropout: rate, of the hidden units.
-        active: hidden units that are not masked.
-        rngs: of the initial weights.
+    `width` is the number of hidden units. Dropout is applied to them.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        format: ImageFormat,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.format, self.dropout = format, dropout
+    def __init__(self, sizes: Sizes[Images], active: jax.Array | int, *, rngs: nnx.Rngs):
+        shape, width = sizes.inputs.shape, sizes.width
+        self.format, self.dropout = sizes.inputs.format, sizes.dropout
         self.num_inputs = shape[0] * shape[1] * shape[2]
         self.hidden = Dense(self.num_inputs, width, rngs=rngs)
-        self.out = Dense(width, num_classes, rngs=rngs)
+        self.out = Dense(width, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: None, inputs: jax.Array, key: jax.Array | None = None) -> jax.Array:

@@ -1,16 +1,28 @@
 """Neural semantic encoders."""
 
+import functools
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from irtjax.networks.layers import Dense, dropout, matmul, only_active, split_key, width_mask
 from irtjax.networks.recurrent import Lstm, cell
+from irtjax.networks.sizes import Sentences, Sizes
 from irtjax.networks.words import Words
 
 
+class States(NamedTuple):
+    """What reading a sentence carries from word to word: memory (B, L, K), and h and c (B, K) of LSTM_w."""
+
+    memory: jax.Array
+    hidden: jax.Array
+    carried: jax.Array
+
+
 class NseClassifier(nnx.Module):
-    r"""Neural semantic encoder (Munkhdalai and Yu 2017): a sentence is read into a memory of a slot a word.
+    r"""Neural semantic encoder (Munkhdalai and Yu 2017): a sentence is read into a memory of one slot per word.
 
     The memory :math:`M_0 \in R^{K \times L}` starts as the (projected) words; at word t
 
@@ -21,46 +33,28 @@ class NseClassifier(nnx.Module):
         h_t &= LSTM_w(c_t) \\
         M_t &= M_{t-1} (1 - (z_t \otimes e_k)') + (h_t \otimes e_l)(z_t \otimes e_k)'
 
-    where e are vectors of ones: slot l becomes (1 - z_l) M_l + z_l h. Here the memory is (B, L, K), K = width; z is 0
-    at padding, which is therefore neither attended to nor written, and reading ends with the last word. LSTM_r never
-    sees the memory, so all o_t are computed first.
+    where e are vectors of ones: slot l becomes (1 - z_l) M_l + z_l h. Here the memory is (B, L, K). z is 0 at padding,
+    which is therefore neither attended to nor written, and reading ends with the last word. LSTM_r never sees the
+    memory, so all o_t are computed first. K, the units of projection, LSTMs and memory, is `width`.
 
     One sentence, by the last h: logits = V h_L + c. A pair, read by the same weights into a memory each, by the
     features of Mou et al. (2016): u = relu(T [h; h'; h - h'; h ⊙ h'] + d), logits = V u + c.
     Dropout is applied to the words and to the last h (or u).
-
-    Args:
-        dimension: D, of word vectors.
-        num_sentences: 1 or 2.
-        width: K, units of projection, LSTMs and memory.
-        num_classes: C.
-        dropout: rate.
-        active: units that are not masked.
-        rngs: of the initial weights.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        num_sentences: int,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.dropout = dropout
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, (dimension, num_sentences) = sizes.width, sizes.inputs
+        self.dropout = sizes.dropout
         self.words = Words(dimension, width, rngs=rngs)
         self.read = Lstm(width, width, rngs=rngs)
         self.compose = Dense(2 * width, width, rngs=rngs)
         self.write = Lstm(width, width, rngs=rngs)
         self.layers = nnx.List([Dense(4 * width, width, rngs=rngs)] if num_sentences > 1 else [])
-        self.out = Dense(width, num_classes, rngs=rngs)
+        self.out = Dense(width, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
-        """(V, D) vectors and (B, L) word numbers a sentence -> (B, C) logits."""
+        """(V, D) vectors and (B, L) word numbers of each sentence -> (B, C) logits."""
         last_key, *keys = split_key(key, 1 + len(inputs))
         last = [self.encode(embeddings, *pair) for pair in zip(inputs, keys, strict=True)]
         u = last[0]
@@ -81,7 +75,7 @@ class NseClassifier(nnx.Module):
         from_m, recurrent = self.compose.kernel[width:], self.write.masked_recurrent(self.mask)
         nowhere = jnp.where(present.T, 0, -jnp.inf).astype(x.dtype)
 
-        def step(carry, at):
+        def step(carry: States, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[States, None]:
             memory, hidden, carried = carry
             o, from_o, present = at
             scores = jnp.einsum("bk,blk->bl", o, memory) + nowhere
@@ -91,12 +85,15 @@ class NseClassifier(nnx.Module):
             new = cell(self.write.input(c) + matmul(hidden, recurrent), carried)
             new_hidden = only_active(self.mask, new.hidden)
             written = memory + z[:, :, None] * (new_hidden[:, None] - memory)
-            after = (written, new_hidden, new.memory)
-            return tuple(
-                jnp.where(present.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-                for new, old in zip(after, carry, strict=True)
-            ), None
+            after = States(written, new_hidden, new.memory)
+            keep = functools.partial(_where_example, present)
+            return jax.tree.map(keep, after, carry), None
 
         zero = jnp.zeros(x.shape[1:], x.dtype)
-        (_, hidden, _), _ = jax.lax.scan(step, (x.transpose(1, 0, 2), zero, zero), (o, from_o, present))
-        return hidden
+        last, _ = jax.lax.scan(step, States(x.transpose(1, 0, 2), zero, zero), (o, from_o, present))
+        return last.hidden
+
+
+def _where_example(condition: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
+    """`new` (B, ...) for examples where the condition (B,) holds, else `old`."""
+    return jnp.where(condition.reshape(-1, *[1] * (new.ndim - 1)), new, old)

@@ -1,7 +1,7 @@
 """Long short-term memory over padded sequences: one kernel for every network that reads word by word."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,25 +38,25 @@ class Lstm(nnx.Module):
         return only_active(mask, states(self.input(x), self.masked_recurrent(mask), present, reverse))
 
     def masked_recurrent(self, mask: nnx.Param) -> jax.Array:
-        """U (H, 4H) that ignores masked units: their state may be anything, it goes nowhere and has no gradient."""
+        """U (H, 4H) that ignores masked units: whatever their state is, it has no effect and no gradient."""
         return only_active(mask, self.recurrent[...].T).T
 
 
 class BiLstm(nnx.Module):
-    """Two LSTMs, one a direction, whose states are concatenated: (L, B, 2H)."""
+    """Two LSTMs, one per direction, whose states are concatenated: (L, B, 2H)."""
 
     def __init__(self, num_inputs: int, width: int, *, rngs: nnx.Rngs):
         self.forward = Lstm(num_inputs, width, rngs=rngs)
         self.backward = Lstm(num_inputs, width, rngs=rngs)
 
     def __call__(self, x: jax.Array, present: jax.Array, mask: nnx.Param) -> jax.Array:
-        """(L, B, inputs) -> (L, B, 2H): what is before and at a word, and what is at and after it."""
+        """(L, B, inputs) -> (L, B, 2H): states after reading up to each word from the left, and from the right."""
         both = self.forward(x, present, mask), self.backward(x, present, mask, reverse=True)
         return jnp.concatenate(both, axis=-1)
 
 
 class Step(NamedTuple):
-    """What one step of an LSTM computed, (..., H) each: activated gates, and the state after it."""
+    """One step of an LSTM, (..., H) each: its activated gates, and the state after it."""
 
     input: jax.Array
     forget: jax.Array
@@ -74,13 +74,16 @@ def cell(z: jax.Array, memory: jax.Array) -> Step:
     return Step(i, f, o, g, memory, o * jnp.tanh(memory))
 
 
+Residuals = tuple[Step, jax.Array, jax.Array]  # steps, U, and where there are words
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def states(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool) -> jax.Array:
     """States of an LSTM from its input products.
 
-    The gradient of a scan adds to dU at every step, a product over B examples each. Here the way back puts out dz of
-    every step, and dU is one product over L · B; and all of a step's derivatives that need no gradient are formed for
-    the whole sequence at once, so that the loop has little more to do than its matrix product.
+    The gradient of a scan would add to dU at every step, with one product over B examples each. Here the backward pass
+    returns dz of every step, and dU is one product over L · B. All derivatives of a step that need no gradient are
+    formed for the whole sequence at once, so that the loop does little more than its matrix product.
 
     Args:
         z: (L, B, 4H) W x + b.
@@ -89,16 +92,18 @@ def states(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool
         reverse: from the last column to the first.
 
     Returns:
-        (L, B, H) states h; at padding the state before it.
+        (L, B, H) states h; at padding, the state before it.
     """
     return _scan(z, recurrent, present, reverse).hidden
 
 
-def _scan(z, recurrent, present, reverse):
+def _scan(z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool) -> Step:
     low = compute_dtype(recurrent.dtype)
     recurrent = recurrent.astype(low)
 
-    def step(carry, at):
+    def step(
+        carry: tuple[jax.Array, jax.Array], at: tuple[jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], Step]:
         hidden, memory = carry
         z, present = at
         new = cell(z + jnp.dot(hidden.astype(low), recurrent, preferred_element_type=z.dtype), memory)
@@ -110,16 +115,18 @@ def _scan(z, recurrent, present, reverse):
     return jax.lax.scan(step, (zero, zero), (z, present), reverse=reverse)[1]
 
 
-def _states_forward(z, recurrent, present, reverse):
+def _states_forward(
+    z: jax.Array, recurrent: jax.Array, present: jax.Array, reverse: bool
+) -> tuple[jax.Array, Residuals]:
     steps = _scan(z, recurrent, present, reverse)
     return steps.hidden, (steps, recurrent, present)
 
 
-def _states_backward(reverse, residuals, gradient):
+def _states_backward(reverse: bool, residuals: Residuals, gradient: jax.Array) -> tuple[jax.Array, jax.Array, None]:
     (i, f, o, g, memory, hidden), recurrent, present = residuals
     tanh, here = jnp.tanh(memory), present[:, :, None]
 
-    # derivatives of dh and dc by ...; 0 at padding, where dh and dc pass unchanged
+    # what dh and dc are multiplied by; 0 at padding, where they pass unchanged
     by_input, by_forget = g * i * (1 - i), _before(memory, reverse) * f * (1 - f)
     by_output, by_candidate = tanh * o * (1 - o), i * (1 - g * g)
     by_gates = tuple(jnp.where(here, by, 0) for by in (by_input, by_forget, by_output, by_candidate))
@@ -130,7 +137,7 @@ def _states_backward(reverse, residuals, gradient):
     low = compute_dtype(recurrent.dtype)
     transposed = recurrent.T.astype(low)
 
-    def step(carry, at):
+    def step(carry: tuple[jax.Array, jax.Array], at: Any) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         dh, dc = carry
         gradient, (by_i, by_f, by_o, by_g), hidden_by_memory, memory_by_memory, hidden_by_hidden = at
         dh = dh + gradient
@@ -145,7 +152,7 @@ def _states_backward(reverse, residuals, gradient):
     return dz, gradient_of_matrix(_before(hidden, reverse), dz), None
 
 
-def _before(states, reverse):
+def _before(states: jax.Array, reverse: bool) -> jax.Array:
     """The state that each step started from: states one step earlier, 0 at first."""
     zero = jnp.zeros_like(states[:1])
     return jnp.concatenate([states[1:], zero] if reverse else [zero, states[:-1]])

@@ -6,7 +6,7 @@ from flax import nnx
 
 from irtjax.networks.convolution import convolve, max_pool
 from irtjax.networks.layers import Dense, along_last, dropout, image_values, only_active, split_key, width_mask
-from irtjax.tasks.task import ImageFormat
+from irtjax.networks.sizes import Images, Sizes
 
 BLOCKS = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))  # channels of each convolution, in multiples of the width
 GROUP = 16
@@ -16,38 +16,19 @@ EPSILON = 1e-5
 class Vgg16(nnx.Module):
     """Configuration D of Simonyan and Zisserman (2015): 13 convolutions of 3 × 3 in five blocks.
 
-    A block ends with a pool of 2 × 2. A layer is x ↦ relu(norm(k * x)), for images padded to keep their size. At
-    `width` 64 the channels are the published 64, 128, 256, 512, 512. As usual for images of 32 × 32, of which the
-    pools leave one pixel, the two dense layers of 4096 units are one of 8 · width:
+    A block ends with a pool of 2 × 2, which rounds odd sizes up. A layer is x ↦ relu(norm(k * x)), for images padded to
+    keep their size. At `width` 64, the channels are the published 64, 128, 256, 512, 512. As usual for images of
+    32 × 32, of which the pools leave one pixel, the two dense layers of 4096 units are one of 8 · width:
     logits = W_2 relu(W_1 vec(x) + c_1) + c_2, with dropout before both.
 
     Layers are normalised by groups of 16 channels (`normalise`; Wu and He 2018), not by batch: there is no running
-    state to keep, and nothing ties the answer to one example to the others in its batch. The network of 2015 had no
-    normalisation, and was trained in stages instead.
-
-    Args:
-        shape: (height, width, channels) of an image; odd sizes are rounded up at a pool.
-        format: of the images.
-        width: channels of the first block.
-        num_classes: C.
-        dropout: rate.
-        active: channels of the first block that are not masked.
-        rngs: of the initial weights.
+    state to keep, and the answer to an example does not depend on the others in its batch. The network of 2015 had no
+    normalisation and was trained in stages instead.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        format: ImageFormat,
-        width: int,
-        num_classes: int,
-        dropout: float,
-        active: jax.Array,
-        *,
-        rngs: nnx.Rngs,
-    ):
-        self.format, self.dropout = format, dropout
-        height, breadth, channels = shape
+    def __init__(self, sizes: Sizes[Images], active: jax.Array | int, *, rngs: nnx.Rngs):
+        width, (height, breadth, channels) = sizes.width, sizes.inputs.shape
+        self.format, self.dropout = sizes.inputs.format, sizes.dropout
         layers = []
         for block in BLOCKS:
             for multiple in block:
@@ -56,7 +37,7 @@ class Vgg16(nnx.Module):
             height, breadth = -(-height // 2), -(-breadth // 2)
         self.layers = nnx.List(layers)
         self.hidden = Dense(height * breadth * channels, 8 * width, rngs=rngs)
-        self.out = Dense(8 * width, num_classes, rngs=rngs)
+        self.out = Dense(8 * width, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: None, inputs: jax.Array, key: jax.Array | None = None) -> jax.Array:
@@ -94,12 +75,12 @@ def normalise(x: jax.Array, gain: jax.Array, bias: jax.Array, active: jax.Array)
         x: (B, H, W, C).
         gain: (C,) γ.
         bias: (C,) β.
-        active: (C,) ones for channels that count, zeros for masked ones. (A group may be partly masked, and the last
-            one may hold fewer than 16 channels: it then has the mean of those it has.)
+        active: (C,) ones for channels that count, zeros for masked ones. A group that is partly masked, or a last group
+            of fewer than 16 channels, has the mean and variance of the channels that it has.
     """
     channels = x.shape[-1]
 
-    def by_group(values):  # (..., C) -> (..., G) sums over active channels
+    def by_group(values: jax.Array) -> jax.Array:  # (..., C) -> (..., G) sums over active channels
         values = values * along_last(active, values)
         padded = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, -channels % GROUP)])
         return padded.reshape(*values.shape[:-1], -1, GROUP).sum(-1)
@@ -111,5 +92,5 @@ def normalise(x: jax.Array, gain: jax.Array, bias: jax.Array, active: jax.Array)
         jnp.repeat(values, GROUP, axis=1)[:, :channels] for values in (mean, jnp.sqrt(variance + EPSILON))
     )
     scale = gain[None] / deviation
-    # two passes over the images, one for sums and one for values: all else is by image and channel
+    # two passes over the images, one for sums and one for values: everything else has one value per image and channel
     return x * scale[:, None, None] + (bias[None] - mean * scale)[:, None, None]

@@ -1,4 +1,4 @@
-"""From word numbers to vectors, and what padding may do: nothing. Sequences are time first: (L, B, ...)."""
+"""From word numbers to vectors, without any effect of padding. Sequences are time first: (L, B, ...)."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from irtjax.tasks.task import PADDING
 
 
 class Words(nnx.Module):
-    """x_t = m · (P e_t + c): the frozen vector e of a word, shared by a crowd, in a member's own small projection.
+    """x_t = m · (P e_t + c): a member's own small projection of the frozen vector e of a word, which the crowd shares.
 
     Args:
         dimension: D, of word vectors.
@@ -21,7 +21,7 @@ class Words(nnx.Module):
         self.projection = Dense(dimension, width, rngs=rngs)
 
     def __call__(self, embeddings: jax.Array, sentences: jax.Array, mask: nnx.Param) -> tuple[jax.Array, jax.Array]:
-        """(V, D) vectors and (B, L) word numbers -> (L, B, width) inputs, 0 at padding, and (L, B) bool: a word?"""
+        """(V, D) vectors and (B, L) word numbers -> (L, B, width), 0 at padding, and (L, B) where words are."""
         words = sentences.T.astype(jnp.int32)
         present = words != PADDING
         vectors = jnp.asarray(embeddings).at[words].get(mode="clip")  # time first from here on: no transpose of vectors

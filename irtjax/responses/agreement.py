@@ -1,11 +1,13 @@
 """Do people agree on the labels of items? Majorities and Fleiss' kappa."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.types import Int, Shaped
 
 
 class Agreement(NamedTuple):
@@ -28,12 +30,12 @@ class Agreement(NamedTuple):
     kappa_of_label: dict[str, float]
 
 
-def label_counts(answers: pd.DataFrame, labels: list[str]) -> np.ndarray:
+def label_counts(answers: pd.DataFrame, labels: Sequence[str]) -> Int[np.ndarray, "I C"]:
     """How often each item was given each label: (I, C); other cells, such as empty ones, count as missing."""
     return np.stack([(answers == label).to_numpy().sum(axis=0) for label in labels], axis=1)
 
 
-def agreement(counts: np.ndarray, labels: list[str], gold: np.ndarray) -> Agreement:
+def agreement(counts: Int[np.ndarray, "I C"], labels: Sequence[str], gold: Shaped[np.ndarray, " I"]) -> Agreement:
     """Majorities and kappas of labels that people gave to items.
 
     With n_ic of n_i answers to item i for label c, P_i = Σ_c n_ic (n_ic - 1) / (n_i (n_i - 1)) and p_c the share of all

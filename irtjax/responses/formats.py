@@ -4,8 +4,9 @@ import csv
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.storage.files import whole_file
 
+Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
 LONG_COLUMNS = ("subject_id", "item_id", "response")
 
 
@@ -21,7 +23,8 @@ def read_responses(path: str | Path) -> ResponseMatrix:
     """Reads graded responses.
 
     * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
-    * `.csv`, long: columns subject_id, item_id and response, a row a response, in any order; others are ignored.
+    * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns are
+      ignored.
     * `.jsonl`, `.jsonlines`: py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`.
     * `.parquet`: a matrix, its first column the subject ids, or the long columns.
     * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
@@ -54,7 +57,11 @@ def read_responses(path: str | Path) -> ResponseMatrix:
 
 
 def write_responses(responses: ResponseMatrix, path: str | Path) -> None:
-    """Writes a response matrix in the format told by the ending (`.csv` or `.npz`, see `read_responses`)."""
+    """Writes a response matrix in the format that the ending says (`.csv` or `.npz`, see `read_responses`).
+
+    Raises:
+        InputError: another ending, or a folder that cannot be written to.
+    """
     path = Path(path)
     writers = {".csv": _write_csv, ".npz": _write_npz}
     if path.suffix not in writers:
@@ -101,10 +108,10 @@ def _read_csv(path: Path) -> ResponseMatrix:
     return ResponseMatrix(values=values, subject_ids=np.array(subject_ids, str), item_ids=np.array(item_ids, str))
 
 
-def _read_long(reader, header: list[str]) -> ResponseMatrix:
+def _read_long(reader: Any, header: list[str]) -> ResponseMatrix:
     at = [header.index(name) for name in LONG_COLUMNS]
 
-    def triples():
+    def answers() -> Iterator[Answer]:
         for row in reader:
             if not row:
                 continue
@@ -119,11 +126,11 @@ def _read_long(reader, header: list[str]) -> ResponseMatrix:
                 )
             yield f"line {reader.line_num}", subject, item, code
 
-    return _gather(triples())
+    return _gather(answers())
 
 
 def _read_json_lines(path: Path) -> ResponseMatrix:
-    def triples():
+    def answers() -> Iterator[Answer]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 if not line.strip():
@@ -144,15 +151,15 @@ def _read_json_lines(path: Path) -> ResponseMatrix:
                         )
                     yield f"line {number}", subject, item, int(code)
 
-    return _gather(triples())
+    return _gather(answers())
 
 
-def _gather(triples: Iterable[tuple[str, str, str, int]]) -> ResponseMatrix:
-    """A matrix of (place, subject, item, code); what nobody answered is missing, what is answered twice refused."""
+def _gather(answers: Iterable[Answer]) -> ResponseMatrix:
+    """The matrix of some answers; those that are not given are missing, and those given twice are refused."""
     subjects: dict[str, int] = {}
     items: dict[str, int] = {}
     codes: dict[tuple[int, int], int] = {}
-    for place, subject, item, code in triples:
+    for place, subject, item, code in answers:
         cell = subjects.setdefault(subject, len(subjects)), items.setdefault(item, len(items))
         if cell in codes:
             raise InputError(f"{place}: subject {subject!r} answers item {item!r} a second time")

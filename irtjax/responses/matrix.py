@@ -1,18 +1,20 @@
 """Response matrices: graded answers of subjects (people or networks) to items (examples of a data set)."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 MISSING = -1
-CHUNK = 2**24  # responses looked at in one go
+CHUNK = 2**24  # responses that are counted at a time
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class ResponseMatrix:
-    """Graded responses of J subjects to I items.
+    """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.
 
     Attributes:
         values: (J, I) int8; 1 right, 0 wrong, -1 missing.
@@ -24,15 +26,20 @@ class ResponseMatrix:
             that occurs twice.
     """
 
-    values: np.ndarray
-    subject_ids: np.ndarray
-    item_ids: np.ndarray
+    values: Int[np.ndarray, "J I"]
+    subject_ids: Shaped[np.ndarray, " J"]
+    item_ids: Shaped[np.ndarray, " I"]
 
-    def __post_init__(self):
-        values = np.asarray(self.values)
+    def __init__(
+        self,
+        values: AnyArray | Sequence[Sequence[int]],
+        subject_ids: np.ndarray | Sequence[str],
+        item_ids: np.ndarray | Sequence[str],
+    ) -> None:
+        values = np.asarray(values)
         if values.dtype.kind not in "biuf":
             raise InputError(f"responses of type {values.dtype}, expected integers")
-        subjects, items = np.asarray(self.subject_ids, dtype=str), np.asarray(self.item_ids, dtype=str)
+        subjects, items = np.asarray(subject_ids, dtype=str), np.asarray(item_ids, dtype=str)
         if subjects.ndim != 1 or items.ndim != 1:
             raise InputError(f"ids have shapes {subjects.shape} and {items.shape}, expected one dimension each")
         if values.shape != (subjects.size, items.size):
@@ -67,12 +74,12 @@ class ResponseMatrix:
         """I."""
         return self.values.shape[1]
 
-    def choose_items(self, chosen: np.ndarray) -> "ResponseMatrix":
+    def choose_items(self, chosen: Shaped[np.ndarray, " chosen"]) -> "ResponseMatrix":
         """The responses to some of the items, by a mask (I,) or by positions."""
         return ResponseMatrix(self.values[:, chosen], self.subject_ids, self.item_ids[chosen])
 
 
-def counts(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def counts(values: Int[np.ndarray, "J I"], axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
     """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix.
 
     A few rows at a time: a mask of a matrix that fills half of the memory would fill the other half.
@@ -86,14 +93,14 @@ def counts(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return right, observed
 
 
-def percent_correct(values: np.ndarray, axis: int) -> np.ndarray:
+def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
     """Share of observed answers that are right, 0 to 1, over `axis`; NaN where nothing was observed."""
     right, observed = counts(values, axis)
     return np.divide(right, observed, out=np.full(right.shape, np.nan), where=observed > 0)
 
 
 def require_estimable(responses: ResponseMatrix) -> None:
-    """Refuses a matrix with a subject or an item that nothing was observed of.
+    """Refuses a matrix in which a subject or an item has no responses.
 
     Raises:
         InputError: names the first such subject or item.
@@ -136,13 +143,17 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
     )
 
 
-def grade(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) -> Int[np.ndarray, "J I"]:
     """Grades predicted classes (J, I) against gold labels (I,): int8, 1 where equal, 0 where not."""
     return (np.asarray(predictions) == np.asarray(labels)[None, :]).astype(np.int8)
 
 
-def concatenate_items(parts: list[ResponseMatrix]) -> ResponseMatrix:
-    """One matrix of all items that the same subjects answered, in the order given."""
+def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:
+    """One matrix of all items that the same subjects answered, in the order given.
+
+    Raises:
+        InputError: the parts have different subjects.
+    """
     first = parts[0]
     if any(not np.array_equal(first.subject_ids, part.subject_ids) for part in parts[1:]):
         raise InputError("response matrices to join along items have different subjects")

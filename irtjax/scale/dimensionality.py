@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.estimation.compare import likelihood_ratio_test
-from irtjax.estimation.mml.fit import NODES_PER_DIMENSION, fit_mml
+from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.result import Fit
+from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
 from irtjax.types import Float, Int
@@ -89,7 +90,7 @@ def compare_factors(responses: ResponseMatrix, model: str = "3pl") -> Factors:
             are those at the posterior modes and may be below those of the 2PL.
     """
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
-    nodes = NODES_PER_DIMENSION[2] if responses.num_items > LONG else None
+    nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
     one, two = (
         fit_mml(responses, model, dims=dims, num_nodes=number, tolerance=TOLERANCE, standard_errors=False)
         for dims, number in ((1, None), (2, nodes))

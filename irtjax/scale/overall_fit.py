@@ -14,11 +14,9 @@ from irtjax.estimation.mml.observed_information import parameter_index
 from irtjax.estimation.parameterization import item_types, specify
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
-from irtjax.kernels.quadrature import Quadrature, rectangular
+from irtjax.kernels.quadrature import Quadrature, of_moments
 from irtjax.responses.matrix import MISSING
 
-NODES = {1: 61, 2: 31}  # per dimension, for margins of one and two items: smoother than posteriors of whole tests
-NODES_MANY = 15  # in three dimensions or more
 CONVERGED = 1e-9  # relative residual of conjugate gradients
 
 
@@ -102,7 +100,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         raise InputError(f"M2 of {num_items} items has no degrees of freedom")
     pairs = right.T @ right / num_subjects
     observed = _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
-    moments = _Moments(items, rectangular(NODES.get(dims, NODES_MANY), dims=dims), design)
+    moments = _Moments(items, of_moments(dims), design)
     statistic = num_subjects * moments.distance(observed)
     statistic_0 = num_subjects * _independent(observed.one).distance(observed)
     degrees_0 = num_items * (num_items - 1) // 2

@@ -15,7 +15,7 @@ LARGEST = 0.9999  # beyond it the density is almost a line
 MAX_STEPS = 60
 TOLERANCE = 1e-8
 CONTINUITY = 0.5
-BLOCKS = (2**9, 2**12, 2**14)  # pairs at a time: a program is compiled for each size that is used, not for each test
+BLOCK = 2**14  # pairs at a time
 
 Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]  # ρ, its bounds, the last step, number of steps
 
@@ -76,8 +76,8 @@ def tetrachoric(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I"]:
 
 
 def _in_blocks(tables: np.ndarray, num_nodes: int) -> np.ndarray:
-    """ρ (K,) of tables (K, 2, 2), in blocks of one shape."""
-    size = next((size for size in BLOCKS if size >= len(tables)), BLOCKS[-1])
+    """ρ (K,) of tables (K, 2, 2), in blocks of one shape, so that few programs are compiled."""
+    size = min(BLOCK, 2 ** int(np.ceil(np.log2(max(len(tables), 1)))))
     filled = np.concatenate([tables, np.ones((-len(tables) % size, 2, 2))])
     with jax.enable_x64(True):
         found = [np.asarray(_correlations(block, num_nodes)) for block in filled.reshape(-1, size, 2, 2)]

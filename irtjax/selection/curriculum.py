@@ -1,6 +1,8 @@
-"""Curricula: which training examples in which epoch? Fixed schedules, and DDaCLAE, which asks the network's ability."""
+"""Curricula: which training examples in which epoch, by a fixed schedule or by the ability that the network has then.
 
-import dataclasses
+All epochs of all seeds are one program. It is a loop over epochs of `_epoch`: select examples, train on them, record.
+"""
+
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,28 +11,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.kernels.scoring import Ability, Population
-from irtjax.selection.probe import LEAST, ask, ask_all
+from irtjax.kernels.scoring import Population
+from irtjax.selection.probe import (
+    MIN_ITEMS_TO_SAMPLE,
+    Estimate,
+    RankedItems,
+    estimate_ability,
+    estimate_ability_from_all,
+    rank_items,
+)
+from irtjax.selection.rules import Range, Rule, required_se, widen
 from irtjax.training.data import Data, accuracy
 from irtjax.training.devices import default_mesh, on_devices
-from irtjax.training.trainer import Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
+from irtjax.training.trainer import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
+from irtjax.types import AnyArray, Float, Shaped
 
-NEAR, LOOSE = 0.25, 0.5  # logits
-PROBING = 1  # folded into a network's key, for the samples that it is asked
+PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
+ALL_UNITS = np.iinfo(np.int32).max  # hidden units that are not masked: networks of a curriculum have their full width
+
+OnEpoch = Callable[[np.ndarray, np.ndarray], None]
 
 
 class History(NamedTuple):
-    """One row an epoch: (S seeds, E epochs), NaN after a seed has stopped early.
+    """What happened in each epoch: (S seeds, E epochs) each, NaN after a seed has stopped early.
 
     Attributes:
         share: of the training data that was selected, 0 to 1.
-        ability: of the network before the epoch, in logits; NaN where the strategy does not ask for it.
+        ability: of the network before the epoch, in logits; NaN for a fixed schedule, which does not estimate it.
         examples_used: examples trained on in the epoch, minibatches times their size.
         dev_accuracy: validation accuracy after the epoch.
-        test_accuracy: likewise.
-        ability_se: standard error of the ability: of a sample's, against what all items would give; of the answers to
-            all items, by their information.
-        items_asked: answered for the ability.
+        test_accuracy: test accuracy after the epoch.
+        ability_se: standard error of the ability, in logits. From a sample of the items, it is measured against the
+            ability that answers to all items would give; from answers to all items, it follows from their information.
+        items_asked: items answered to estimate the ability.
     """
 
     share: jax.Array
@@ -42,231 +55,221 @@ class History(NamedTuple):
     items_asked: jax.Array
 
 
-class Range(NamedTuple):
-    """Examples that an epoch trains on, as a range of those in ascending order of difficulty; int32."""
+class _Pacing(NamedTuple):
+    """Numbers that a selection depends on, the same for all seeds; None for those that it does not need.
 
-    first: jax.Array
-    count: jax.Array
-
-
-def ready(ascending: jax.Array, ability: jax.Array) -> Range:
-    """DDaCLAE: what the network is ready for, b ≤ θ (Lalor and Yu 2020, algorithm 1).
-
-    Args:
-        ascending: (N,) difficulties in ascending order, logits.
-        ability: θ, scalar, logits.
+    Attributes:
+        shares: (E,) share of the data at each epoch, of a fixed schedule.
+        population: for a rule, the prior of a MAP estimate of ability.
+        probe_error: for a rule, scalar, standard error of the selected share where a sample gives the ability.
     """
-    return Range(jnp.int32(0), jnp.searchsorted(ascending, ability, side="right").astype(jnp.int32))
+
+    shares: jax.Array | None
+    population: Population | None
+    probe_error: jax.Array | None
 
 
-def hard(ascending: jax.Array, ability: jax.Array) -> Range:
-    """Hard-example mining: what is beyond the network, b ≥ θ; arguments as in `ready`."""
-    first = jnp.searchsorted(ascending, ability, side="left").astype(jnp.int32)
-    return Range(first, ascending.size - first)
+class _Program(NamedTuple):
+    """What is compiled into the program: how to train, the rule (None for a schedule), and the callback."""
+
+    trainer: Trainer
+    rule: Rule | None
+    on_epoch: OnEpoch | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Window:
-    """What is near the network's ability, |b - θ| ≤ `half_width` logits; arguments of a call as in `ready`."""
+class _Problem(NamedTuple):
+    """Arrays that no epoch changes."""
 
-    half_width: float
-
-    def __call__(self, ascending: jax.Array, ability: jax.Array) -> Range:
-        """The range."""
-        first = jnp.searchsorted(ascending, ability - self.half_width, side="left").astype(jnp.int32)
-        return Range(first, jnp.searchsorted(ascending, ability + self.half_width, side="right") - first)
+    data: Data
+    items: RankedItems
+    plans: Plan
+    pacing: _Pacing
 
 
-def widened(selected: Range, size: jax.Array, num_examples: int) -> Range:
-    """A range of `size` examples about the middle of the selected one, within what there is."""
-    middle = selected.first + selected.count // 2
-    return Range(jnp.clip(middle - size // 2, 0, num_examples - size), size)
+class _State(NamedTuple):
+    """What an epoch leaves to the next one; leading axes of S seeds.
 
-
-def tolerable(rule: Callable, ascending: jax.Array, share_error: float, ability: jax.Array) -> jax.Array:
-    """Standard error of the ability at which what a rule selects is off by the share `share_error` of the data.
-
-    Each end of the selected range moves by its density of items a logit, taken from `NEAR` on both sides of θ. At most
-    `LOOSE`, where hardly an item is near.
-
-    Args:
-        rule: `ready`, `hard` or a `Window`.
-        ascending: (N,) difficulties in ascending order, logits.
-        share_error: 0 to 1.
-        ability: θ, scalar; beyond the items, the nearest item's.
+    Attributes:
+        learners: networks in training.
+        ability: (S,) abilities that were estimated last.
+        min_examples: (S,) examples to train on where a rule selects fewer than a minibatch.
+        history: the epochs so far.
     """
-    ability = jnp.clip(ability, ascending[0], ascending[-1])
-    low, high = rule(ascending, ability - NEAR), rule(ascending, ability + NEAR)
-    first, end = jnp.abs(high.first - low.first), jnp.abs(high.first + high.count - low.first - low.count)
-    moved = (first + end) / (2 * NEAR * ascending.size)
-    return jnp.minimum(share_error / jnp.maximum(moved, jnp.finfo(jnp.float32).tiny), LOOSE)
 
-
-def full_share(num_epochs: int) -> np.ndarray:
-    """The baseline's schedule: all data in every epoch."""
-    return np.ones(num_epochs)
-
-
-def linear_share(num_epochs: int, length: int, c0: float) -> np.ndarray:
-    """CB-linear, share of the data at epoch t = 0, 1, …: min(1, t (1 - c0)/T + c0) (Platanios et al. 2019, eq. 6).
-
-    Args:
-        num_epochs: entries of the schedule.
-        length: T, the epoch at which all data are reached.
-        c0: share at epoch 0.
-    """
-    t = np.arange(num_epochs)
-    return np.minimum(1, t * (1 - c0) / length + c0)
-
-
-def root_share(num_epochs: int, length: int, c0: float) -> np.ndarray:
-    """CB-root: min(1, sqrt(t (1 - c0²)/T + c0²)) (Platanios et al. 2019, eq. 7); arguments as in `linear_share`."""
-    t = np.arange(num_epochs)
-    return np.minimum(1, np.sqrt(t * (1 - c0**2) / length + c0**2))
+    learners: Learner
+    ability: jax.Array
+    min_examples: jax.Array
+    history: History
 
 
 def train_curriculum(
     trainer: Trainer,
     keys: jax.Array,
     data: Data,
-    difficulty: jax.Array,
-    selection: np.ndarray | Callable[[jax.Array, jax.Array], Range],
+    difficulty: Shaped[AnyArray, " N"],
+    selection: Float[AnyArray, " E"] | Rule,
     *,
     learning_rate: float,
-    width: int,
     population: Population | None = None,
-    probe: float | None = None,
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
+    probe_error: float | None = None,
+    on_epoch: OnEpoch | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> History:
-    """Trains one network a key under one strategy; all epochs of all seeds are one jitted program.
+    """Trains one network per key under one strategy; all epochs of all seeds are one jitted program.
 
-    An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement,
-    and at least one, filled by reading them again where they are fewer. A fixed schedule selects `selection[t]` of the
-    data at epoch t, the easiest, rounded up. A rule (`ready`, `hard`, `Window`) is told the network's ability θ, from
-    its graded answers to the training examples.
+    An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement.
+    It has at least one minibatch, filled by reading the examples again where they are fewer. A fixed schedule selects
+    the easiest examples, `selection[t]` of the data at epoch t, rounded up. A rule (`up_to_ability`, `beyond_ability`,
+    `Window`) selects by the network's ability θ, which its graded answers to the training examples give.
 
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
-    Where a rule selects fewer examples than one minibatch, `batch_size` examples about those are trained on instead,
-    and twice as many at each further such epoch: training on a handful of the easiest, often of a single class, can
-    leave the ability where it was. A selection of a minibatch or more is followed to the letter, also where the ability
-    stays where it is until early stopping.
+    Where a rule selects fewer examples than one minibatch, `batch_size` examples about the middle of those are trained
+    on instead, and twice as many at each further such epoch: training on a handful of the easiest, often of a single
+    class, can leave the ability where it was. A selection of at least a minibatch is followed exactly, even if the
+    ability stays the same until early stopping.
 
     Args:
-        trainer: how.
+        trainer: how to train.
         keys: (S,) of initial weights, minibatches and samples.
         data: the splits.
-        difficulty: (N,) of the training examples, in logits, or in any unit for a schedule.
-        selection: (max_epochs,) share of the data at each epoch, or a rule, hashable.
+        difficulty: (N,) of the training examples: in logits for a rule, on any scale for a schedule.
+        selection: (max_epochs,) share of the data at each epoch, or a rule, which must be hashable.
         learning_rate: of the optimizer.
-        width: hidden units a layer, as the network was built with.
         population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
-        probe: for a rule, standard error that the share selected is to have, 0 to 1, where a sample of the examples
-            tells the ability, see `irtjax.selection.probe`; None to ask for all of them, as is done where they are few.
-        on_epoch: called from within the program after each epoch with epochs made and best accuracies of the seeds, of
-            those of one device.
+        probe_error: for a rule, standard error of the selected share (0 to 1) for which a sample of the examples is
+            large enough to give the ability, see `irtjax.selection.probe`. With None, or where examples are few, all
+            of them are asked.
+        on_epoch: called from within the program after each epoch, with the epochs completed and the best validation
+            accuracies of the seeds on one device.
         mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
     """
     rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
-    rate, width = jnp.float32(learning_rate), jnp.int32(width)
     difficulty = jnp.asarray(difficulty, jnp.float32)
-    if difficulty.size < LEAST:
-        probe = None
+    by_sample = rule is not None and probe_error is not None and difficulty.size >= MIN_ITEMS_TO_SAMPLE
+    pacing = _Pacing(shares, population, jnp.float32(probe_error) if by_sample else None)
     mesh = default_mesh(1) if mesh is None else mesh
     num_seeds = keys.shape[0]
     filled = keys[jnp.arange(-(-num_seeds // mesh.size) * mesh.size) % num_seeds]
-    shared = data, difficulty, shares, population, rate, width
-    history = _train(trainer, rule, probe, on_epoch, mesh, filled, *shared)
+    program = _Program(trainer, rule, on_epoch)
+    history = _train(program, mesh, filled, data, difficulty, pacing, jnp.float32(learning_rate))
     return jax.tree.map(lambda table: table[:num_seeds], history)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
-def _train(trainer, rule, probe, on_epoch, mesh, keys, *shared):
-    train = functools.partial(_train_seeds, trainer, rule, probe, on_epoch)
-    return on_devices(train, mesh, (True, *[False] * len(shared)))(keys, *shared)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _train(
+    program: _Program,
+    mesh: jax.sharding.Mesh,
+    keys: jax.Array,
+    data: Data,
+    difficulty: jax.Array,
+    pacing: _Pacing,
+    learning_rate: jax.Array,
+) -> History:
+    train = on_devices(functools.partial(_train_seeds, program), mesh, (True, False, False, False, False))
+    return train(keys, data, difficulty, pacing, learning_rate)
 
 
-def _train_seeds(trainer, rule, probe, on_epoch, keys, data, difficulty, shares, population, learning_rate, width):
-    num_examples, num_seeds = difficulty.shape[0], keys.shape[0]
-    # sorted once, so that whatever an epoch selects is a range
-    order = jnp.argsort(difficulty)
-    ascending = difficulty[order]
-    least = min(trainer.batch_size, num_examples)
+def _train_seeds(
+    program: _Program,
+    keys: jax.Array,
+    data: Data,
+    difficulty: jax.Array,
+    pacing: _Pacing,
+    learning_rate: jax.Array,
+) -> History:
+    """All epochs of the seeds of one device."""
+    items = rank_items(difficulty)
+    problem = _Problem(data, items, _plans(keys, items.order, data.train.labels, learning_rate), pacing)
+    return jax.lax.while_loop(
+        lambda state: is_training(program.trainer, state.learners).any(),
+        functools.partial(_epoch, program, problem),
+        _start(program.trainer, problem),
+    ).history
 
-    def everyone(value):
-        return jnp.broadcast_to(value, (num_seeds, *jnp.shape(value)))
 
-    plans = Plan(
-        keys,
-        everyone(order),
-        everyone(jnp.int32(1)),
-        everyone(data.train.labels),
-        everyone(learning_rate),
-        everyone(width),
+def _plans(keys: jax.Array, order: jax.Array, labels: AnyArray, learning_rate: jax.Array) -> Plan:
+    """One plan per seed, on the examples by ascending difficulty; each epoch sets how many of them, and from where."""
+
+    def for_all(value: AnyArray) -> jax.Array:
+        return jnp.broadcast_to(value, (keys.shape[0], *jnp.shape(value)))
+
+    size, width = jnp.int32(1), jnp.int32(ALL_UNITS)
+    return Plan(keys, for_all(order), for_all(size), for_all(labels), for_all(learning_rate), for_all(width))
+
+
+def _start(trainer: Trainer, problem: _Problem) -> _State:
+    """Before the first epoch: the ability is 0, the mean of the crowd, as the network has not been asked yet."""
+    num_seeds, num_examples = problem.plans.order.shape
+    empty = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
+    return _State(
+        learners=jax.vmap(functools.partial(start, trainer), (0, None))(problem.plans, problem.data.embeddings),
+        ability=jnp.zeros(num_seeds, jnp.float32),
+        min_examples=jnp.full(num_seeds, min(trainer.batch_size, num_examples)),
+        history=History(*[empty] * len(History._fields)),
     )
 
-    def ability_of(learners, last):
-        """Abilities with standard errors, and how many items they rest on."""
-        if probe is None:
-            return ask_all(trainer, learners.parameters, data, difficulty, population)
-        sampling = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBING), epoch))
-        drawn = sampling(learners.key, learners.epoch)
-        tolerance = functools.partial(tolerable, rule, ascending, probe)
-        return ask(trainer, tolerance, drawn, learners.parameters, data, order, ascending, last, population)
 
-    def select(learners, last, fallback):
-        """The range of each seed, what it rests on (ability, items asked), and the next fallback."""
-        if rule is None:
-            count = jnp.ceil(shares[learners.epoch] * num_examples).astype(jnp.int32)
-            unknown = jnp.full(num_seeds, jnp.nan)
-            return (
-                Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)),
-                (Ability(unknown, unknown), jnp.zeros(num_seeds, jnp.int32)),
-                fallback,
-            )
-        scored = ability_of(learners, last)
-        chosen = jax.vmap(rule, (None, 0))(ascending, scored[0].ability)
-        too_few = chosen.count < least
-        wider = jax.vmap(widened, (0, 0, None))(chosen, fallback, num_examples)
-        chosen = jax.tree.map(functools.partial(jnp.where, too_few), wider, chosen)
-        return chosen, scored, jnp.where(too_few, jnp.minimum(2 * fallback, num_examples), fallback)
-
-    def body(carry):
-        learners, last, fallback, history = carry
-        active, at = is_training(trainer, learners), learners.epoch
-        chosen, (scored, asked), fallback = select(learners, last, fallback)
-        num_steps = jnp.where(active, jnp.maximum(chosen.count // trainer.batch_size, 1), 0)
-        orders = jax.vmap(jnp.roll)(plans.order, -chosen.first)
-        new = train_epoch(trainer, learners, plans._replace(order=orders, size=chosen.count), data, num_steps)
-        answer = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
-        dev_accuracy, test_accuracy = (
-            answer(new.parameters, data.embeddings, split) for split in (data.validation, data.test)
-        )
-        row = History(
-            share=chosen.count / num_examples,
-            ability=scored.ability,
-            examples_used=num_steps * trainer.batch_size,
-            dev_accuracy=dev_accuracy,
-            test_accuracy=test_accuracy,
-            ability_se=scored.standard_error,
-            items_asked=asked,
-        )
-        learners = jax.vmap(tree_where)(active, end_epoch(new, dev_accuracy), learners)
-        # a seed that has stopped writes past the end, which is dropped
-        columns = jnp.where(active, at, trainer.max_epochs)
-        history = jax.tree.map(
-            lambda table, values: table.at[jnp.arange(num_seeds), columns].set(values, mode="drop"), history, row
-        )
-        if on_epoch is not None:
-            jax.debug.callback(on_epoch, learners.epoch, learners.best_accuracy)
-        return learners, scored.ability, fallback, history
-
-    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
-    first = jnp.zeros(num_seeds, jnp.float32)  # the mean ability of the crowd, until the network has answered
-    fallback = jnp.full(num_seeds, least)
-    blank = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
-    history = History(*[blank] * len(History._fields))
-    *_, history = jax.lax.while_loop(
-        lambda carry: is_training(trainer, carry[0]).any(), body, (learners, first, fallback, history)
+def _epoch(program: _Program, problem: _Problem, state: _State) -> _State:
+    """One epoch of the seeds that are still in training; the others stay as they are."""
+    trainer, data, plans, learners = program.trainer, problem.data, problem.plans, state.learners
+    active = is_training(trainer, learners)
+    selected, estimate, min_examples = _select(program, problem, state)
+    num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
+    # the selected examples come first
+    orders = jax.vmap(jnp.roll)(plans.order, -selected.first)
+    trained = train_epoch(trainer, learners, plans._replace(order=orders, size=selected.num_examples), data, num_steps)
+    accuracies = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
+    dev_accuracy = accuracies(trained.parameters, data.embeddings, data.validation)
+    row = History(
+        share=selected.num_examples / problem.items.order.size,
+        ability=estimate.ability,
+        examples_used=num_steps * trainer.batch_size,
+        dev_accuracy=dev_accuracy,
+        test_accuracy=accuracies(trained.parameters, data.embeddings, data.test),
+        ability_se=estimate.standard_error,
+        items_asked=estimate.items_asked,
     )
-    return history
+    history = _record(state.history, row, active, learners.epoch)
+    learners = jax.vmap(tree_where)(active, end_epoch(trained, dev_accuracy), learners)
+    if program.on_epoch is not None:
+        jax.debug.callback(program.on_epoch, learners.epoch, learners.best_accuracy)
+    return _State(learners, estimate.ability, min_examples, history)
+
+
+def _select(program: _Program, problem: _Problem, state: _State) -> tuple[Range, Estimate, jax.Array]:
+    """The examples of each seed, the abilities they rest on, and how many to train on when next they are too few."""
+    num_seeds, num_examples = problem.plans.order.shape
+    if program.rule is None:
+        assert problem.pacing.shares is not None  # a schedule or a rule
+        count = jnp.ceil(problem.pacing.shares[state.learners.epoch] * num_examples).astype(jnp.int32)
+        selected = Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples))
+        unknown = jnp.full(num_seeds, jnp.nan)
+        return selected, Estimate(unknown, unknown, jnp.zeros(num_seeds, jnp.int32)), state.min_examples
+    estimate = _estimate(program.trainer, program.rule, problem, state)
+    selected = jax.vmap(program.rule, (None, 0))(problem.items.ascending, estimate.ability)
+    too_few = selected.num_examples < min(program.trainer.batch_size, num_examples)
+    wider = jax.vmap(widen, (0, 0, None))(selected, state.min_examples, num_examples)
+    selected = jax.tree.map(functools.partial(jnp.where, too_few), wider, selected)
+    doubled = jnp.minimum(2 * state.min_examples, num_examples)
+    return selected, estimate, jnp.where(too_few, doubled, state.min_examples)
+
+
+def _estimate(trainer: Trainer, rule: Rule, problem: _Problem, state: _State) -> Estimate:
+    """Abilities of the networks, from a sample of the training examples or from all of them."""
+    (data, items, _, pacing), learners = problem, state.learners
+    if pacing.probe_error is None:
+        return estimate_ability_from_all(trainer, learners.parameters, data, items.difficulty, pacing.population)
+    draws = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBE_STREAM), epoch))
+    keys = draws(learners.key, learners.epoch)
+    required = functools.partial(required_se, rule, items.ascending, pacing.probe_error)
+    return estimate_ability(trainer, required, keys, learners.parameters, data, items, state.ability, pacing.population)
+
+
+def _record(history: History, row: History, active: jax.Array, epoch: jax.Array) -> History:
+    """The history with one more row, (S,) values each, of the seeds that are active."""
+    num_seeds, max_epochs = history.share.shape
+    # a seed that has stopped writes past the end, which is dropped
+    columns = jnp.where(active, epoch, max_epochs)
+    return jax.tree.map(
+        lambda table, values: table.at[jnp.arange(num_seeds), columns].set(values, mode="drop"), history, row
+    )

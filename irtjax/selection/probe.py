@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,38 @@ import numpy as np
 
 from irtjax.kernels.models import information_1pl, probability_1pl
 from irtjax.kernels.scoring import Ability, Population, ability_1pl
+from irtjax.networks import Parameters
 from irtjax.training.data import ANSWER_BLOCK, Data, classify, take
 from irtjax.training.sparse_embeddings import split as split_embeddings
 from irtjax.training.trainer import Trainer
+from irtjax.types import AnyArray, Float, Int, Shaped
 
-PILOT = 4 * ANSWER_BLOCK  # items that tell where the ability is now, and so which and how many to ask
-SIZES = (16 * ANSWER_BLOCK, 256 * ANSWER_BLOCK)  # of the arrays of a sample, as little as its items fit in
-LEAST = 8 * PILOT  # training items that there must be for a sample to pay
-MOST = 0.5  # share of the items from which on all are asked instead
-GROUP = 64
-FLOOR = 0.1  # least weight of an item: a network may fail where the model is certain that it does not
+PILOT_SIZE = 4 * ANSWER_BLOCK  # items that locate the ability; they decide which items to ask next, and how many
+CAPACITIES = (16 * ANSWER_BLOCK, 256 * ANSWER_BLOCK)  # sizes of a sample's arrays; the smallest that holds it is used
+MIN_ITEMS_TO_SAMPLE = 8 * PILOT_SIZE  # training items below which a sample does not pay
+MAX_SAMPLED_SHARE = 0.5  # of the items; where a sample would be larger, all are asked
+GROUP_SIZE = 64  # neighbours in difficulty that are drawn with one weight
+MIN_WEIGHT = 0.1  # of an item; a network may fail where the model is certain that it does not
+
+
+class RankedItems(NamedTuple):
+    """Training examples with their place in ascending order of difficulty.
+
+    Attributes:
+        difficulty: (N,) of the examples in their own order, logits.
+        order: (N,) int32 examples by ascending difficulty.
+        ascending: (N,) difficulties in that order.
+    """
+
+    difficulty: jax.Array
+    order: jax.Array
+    ascending: jax.Array
+
+
+def rank_items(difficulty: Float[jax.Array, " N"]) -> RankedItems:
+    """Training examples sorted once, so that whatever an epoch selects is a range."""
+    order = jnp.argsort(difficulty)
+    return RankedItems(difficulty, order, difficulty[order])
 
 
 class Sample(NamedTuple):
@@ -27,17 +49,31 @@ class Sample(NamedTuple):
 
     Attributes:
         places: (M,) int32 among the items in ascending order of difficulty; an item may be there more than once.
-        weights: (M,) how many items each stands for; 0 from `count` on.
-        count: scalar int32, how many were drawn.
+        weights: (M,) how many items each stands for; 0 from `num_drawn` on.
+        num_drawn: scalar int32.
     """
 
     places: jax.Array
     weights: jax.Array
-    count: jax.Array
+    num_drawn: jax.Array
+
+
+class Estimate(NamedTuple):
+    """Abilities of G networks.
+
+    Attributes:
+        ability: (G,) logits.
+        standard_error: (G,) logits.
+        items_asked: (G,) items answered for it.
+    """
+
+    ability: jax.Array
+    standard_error: jax.Array
+    items_asked: jax.Array
 
 
 class _Groups(NamedTuple):
-    """Neighbours in difficulty, `GROUP` of them, that are drawn with one weight: so no draw reads all items.
+    """Groups of `GROUP_SIZE` neighbours in difficulty that are drawn with one weight, so that no draw reads all items.
 
     Attributes:
         size: (K,) items; the last group may be smaller.
@@ -51,31 +87,35 @@ class _Groups(NamedTuple):
 
 
 def _groups(ascending: jax.Array, ability: jax.Array) -> _Groups:
-    first = np.arange(0, ascending.size, GROUP)
-    size = np.minimum(GROUP, ascending.size - first)
+    first = np.arange(0, ascending.size, GROUP_SIZE)
+    size = np.minimum(GROUP_SIZE, ascending.size - first)
     ability = jnp.clip(ability, ascending[0], ascending[-1])
     information = information_1pl(ability, ascending[first + size // 2])
-    return _Groups(jnp.asarray(size), information, jnp.sqrt(information) + FLOOR)
+    return _Groups(jnp.asarray(size), information, jnp.sqrt(information) + MIN_WEIGHT)
 
 
 def size_for(
-    ascending: jax.Array, ability: jax.Array, standard_error: jax.Array, precision: float | jax.Array = 0.0
+    ascending: Float[jax.Array, " N"],
+    ability: Float[jax.Array, ""] | float,
+    standard_error: Float[jax.Array, ""] | float,
+    precision: Float[jax.Array, ""] | float = 0.0,
 ) -> jax.Array:
-    """How many items a sample must have for the standard error of the ability, against answers to all items.
+    """How many items a sample must have for a given standard error of the ability, against answers to all items.
 
-    From m items drawn as in `draw`, it is the square root of Σ (s_i - 1 + 1/(3 s_i)) P_i (1 - P_i) / (I + τ)², I the
-    information of all items, τ that of the population and s_i = Σ w / (m w_i), as long as no s_i is below 1.
+    From m items drawn as in `draw`, the error is the square root of Σ (s_i - 1 + 1/(3 s_i)) P_i (1 - P_i) / (I + τ)².
+    There, I is the information of all items, τ that of the population, and s_i = Σ w / (m w_i), as long as no s_i is
+    below 1.
 
     Args:
-        ascending: (N,) difficulties in logits.
-        ability: θ; values beyond the items, infinite ones too, count as the nearest item's.
+        ascending: (N,) difficulties in ascending order, logits.
+        ability: θ; beyond the items, infinite values included, that of the nearest item counts.
         standard_error: in logits.
         precision: τ, 1/σ² of a MAP estimate's population, 0 for maximum likelihood.
 
     Returns:
         Scalar, not rounded.
     """
-    size, information, weight = _groups(ascending, ability)
+    size, information, weight = _groups(ascending, jnp.asarray(ability))
     everything, total = (size * information).sum(), (size * weight).sum()
     # spread/m + shared m = reach, the smaller root
     spread, shared = total * (size * information / weight).sum(), (size * information * weight).sum() / (3 * total)
@@ -83,116 +123,151 @@ def size_for(
     return 2 * spread / (reach + jnp.sqrt(jnp.maximum(reach**2 - 4 * spread * shared, 0.0)))
 
 
-def draw(key: jax.Array, ascending: jax.Array, ability: jax.Array, count: jax.Array, most: int) -> Sample:
+def draw(
+    key: jax.Array,
+    ascending: Float[jax.Array, " N"],
+    ability: Float[jax.Array, ""] | float,
+    num_drawn: Int[jax.Array, ""] | int,
+    capacity: int,
+) -> Sample:
     """Items to ask a network whose ability was last seen at θ.
 
-    Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `FLOOR` at θ, which but for the floor
-    minimises the variance of the weighted estimate: one from each of m strata of equal weight along the difficulties,
-    which may end within an item. It stands for s_i = 1/π_i items. w is that of the middle of the item's group of
-    `GROUP` neighbours.
+    Item i is drawn with probability proportional to w_i = sqrt(P_i (1 - P_i)) + `MIN_WEIGHT` at θ. But for the added
+    minimum, this minimises the variance of the weighted estimate. One item is drawn from each of m strata of equal
+    weight along the difficulties; strata may end within an item. An item stands for s_i = 1/π_i items, π_i being its
+    probability of being drawn. w_i is taken in the middle of the item's group of `GROUP_SIZE` neighbours.
 
     Args:
         key: of the draws.
-        ascending: (N,) difficulties in logits, in ascending order.
+        ascending: (N,) difficulties in ascending order, logits.
         ability: θ, as in `size_for`.
-        count: m.
-        most: M, the size of the arrays.
+        num_drawn: m.
+        capacity: M, the size of the arrays, at least m.
     """
-    size, _, weight = _groups(ascending, ability)
-    ends, at = jnp.cumsum(size * weight), jnp.arange(most)
-    positions = (at + jax.random.uniform(key, (most,))) / count * ends[-1]
+    size, _, weight = _groups(ascending, jnp.asarray(ability))
+    ends, at = jnp.cumsum(size * weight), jnp.arange(capacity)
+    positions = (at + jax.random.uniform(key, (capacity,))) / num_drawn * ends[-1]
     group = jnp.searchsorted(ends, positions, side="right").clip(0, size.size - 1)
     within = (positions - ends[group]) / weight[group] + size[group]
-    places = group * GROUP + within.astype(jnp.int32).clip(0, size[group] - 1)
-    return Sample(places, jnp.where(at < count, ends[-1] / (count * weight[group]), 0), count)
+    places = group * GROUP_SIZE + within.astype(jnp.int32).clip(0, size[group] - 1)
+    weights = jnp.where(at < num_drawn, ends[-1] / (num_drawn * weight[group]), 0)
+    return Sample(places, weights, jnp.asarray(num_drawn))
 
 
-def ask_all(
-    trainer: Trainer, parameters: jax.Array, data: Data, difficulty: jax.Array, population: Population | None = None
-) -> tuple[Ability, jax.Array]:
-    """As `ask`, from answers to all N training examples; (N,) difficulties in their own order, logits."""
-
-    def ability_of(parameters):
-        answers = classify(trainer.network, parameters, data.embeddings, data.train)
-        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
-
-    estimate = jax.vmap(ability_of)(parameters)
-    return estimate, jnp.full(estimate.ability.shape, difficulty.size)
-
-
-def ask(
+def estimate_ability_from_all(
     trainer: Trainer,
-    tolerance: Callable[[jax.Array], jax.Array],
-    keys: jax.Array,
-    parameters: jax.Array,
+    parameters: Parameters,
     data: Data,
-    order: jax.Array,
-    ascending: jax.Array,
-    last: jax.Array,
+    difficulty: Float[jax.Array, " N"],
     population: Population | None = None,
-) -> tuple[Ability, jax.Array]:
-    """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
-
-    A pilot sample around the last ability tells where it is now. If that is not exact enough there, a second sample,
-    around the new ability, is as large as it must be; where that is more than `MOST` of the items, all are asked.
+) -> Estimate:
+    """Abilities of G networks from their answers to all N training examples.
 
     Args:
         trainer: of the networks.
-        tolerance: ability -> standard error that is wanted there, in logits, against answers to all items.
+        parameters: of G networks.
+        data: the task.
+        difficulty: (N,) of the training examples, logits.
+        population: None for maximum likelihood, else the prior of a MAP estimate.
+    """
+
+    def ability_of(parameters: Parameters) -> Ability:
+        answers = classify(trainer.network, parameters, data.embeddings, data.train)
+        return ability_1pl((answers == data.train.labels).astype(jnp.int8), difficulty, population)
+
+    ability, standard_error = jax.vmap(ability_of)(parameters)
+    return Estimate(ability, standard_error, jnp.full(ability.shape, difficulty.size))
+
+
+def estimate_ability(
+    trainer: Trainer,
+    required_se: Callable[[jax.Array], jax.Array],
+    keys: jax.Array,
+    parameters: Parameters,
+    data: Data,
+    items: RankedItems,
+    previous: Float[jax.Array, " G"],
+    population: Population | None = None,
+) -> Estimate:
+    """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
+
+    A pilot sample around the previous ability locates the present one. If that is not precise enough, a second sample
+    around the new ability is as large as it must be. Where that is more than `MAX_SAMPLED_SHARE` of the items, all are
+    asked.
+
+    Args:
+        trainer: of the networks.
+        required_se: ability -> standard error that is required there, in logits, against answers to all items.
         keys: (G,) of the samples.
         parameters: of G networks.
         data: the task.
-        order: (N,) training examples by ascending difficulty, at least `LEAST`.
-        ascending: (N,) their difficulties, logits.
-        last: (G,) abilities that pilots are drawn for, such as those of the epoch before.
+        items: its training examples, at least `MIN_ITEMS_TO_SAMPLE`.
+        previous: (G,) abilities that pilots are drawn for, such as those of the epoch before.
         population: None for maximum likelihood, else the prior of a MAP estimate.
 
     Returns:
-        Abilities (G,), and how many items each network was asked. Standard errors are those of sampling: how far the
-        ability is from what answers to all items would give, sqrt(Σ v_i (y_i - P_i)²) / (Σ s_i P_i (1 - P_i) + τ).
-        There s_i are the items that an answer stands for, v_i = s_i (s_i - 1) + 1/3, or s_i³/3 where s_i < 1 (of an
-        item that the ends of strata cut), and τ is the population's 1/σ². They are 0 where all were asked, and inf
-        where the ability is infinite.
+        Abilities with the standard errors of sampling: how far the ability is from what answers to all items would
+        give, sqrt(Σ v_i (y_i - P_i)²) / (Σ s_i P_i (1 - P_i) + τ). There, s_i is the number of items that an answer
+        stands for, and v_i = s_i (s_i - 1) + 1/3, or s_i³/3 where s_i < 1, as for an item that the ends of strata cut.
+        τ is the population's 1/σ². The errors are 0 where all were asked, and inf where the ability is infinite.
     """
     precision = 0.0 if population is None else population.sd**-2.0
-    most = round(MOST * order.size)
-    largest = -(-most // ANSWER_BLOCK) * ANSWER_BLOCK
+    num_items = items.order.size
+    max_sampled = round(MAX_SAMPLED_SHARE * num_items)
+    largest = -(-max_sampled // ANSWER_BLOCK) * ANSWER_BLOCK
 
-    def scored(most, keys, around, count):
-        sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, ascending, around, count, most)
-        sample, right = _answered(trainer, parameters, data, order, sample)
-        return jax.vmap(score, (0, 0, None, 0, None))(sample, right, ascending, around, population)
+    def from_sample(capacity: int, keys: jax.Array, around: jax.Array, num_drawn: jax.Array) -> Ability:
+        sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, items.ascending, around, num_drawn, capacity)
+        sample, right = _answered(trainer, parameters, data, items.order, sample)
+        return jax.vmap(score, (0, 0, None, 0, None))(sample, right, items.ascending, around, population)
 
-    def all_of_them():
-        found, _ = ask_all(trainer, parameters, data, jnp.zeros_like(ascending).at[order].set(ascending), population)
-        return found._replace(standard_error=jnp.zeros_like(found.standard_error))
+    def from_all() -> Ability:
+        found = estimate_ability_from_all(trainer, parameters, data, items.difficulty, population)
+        return Ability(found.ability, jnp.zeros_like(found.standard_error))
 
     keys = jax.vmap(jax.random.split)(keys)
-    pilot = jnp.full(last.shape, PILOT)
-    around = scored(PILOT, keys[:, 0], last, pilot)
-    wanted = jax.vmap(tolerance)(around.ability)
-    needed = jax.vmap(size_for, (None, 0, 0, None))(ascending, around.ability, wanted, precision)
-    enough = around.standard_error <= wanted
-    count = jnp.where(enough, 0, jnp.maximum(jnp.ceil(needed), PILOT)).astype(jnp.int32)
+    pilot_size = jnp.full(previous.shape, PILOT_SIZE)
+    pilot = from_sample(PILOT_SIZE, keys[:, 0], previous, pilot_size)
+    required = jax.vmap(required_se)(pilot.ability)
+    needed = jax.vmap(size_for, (None, 0, 0, None))(items.ascending, pilot.ability, required, precision)
+    enough = pilot.standard_error <= required
+    num_drawn = jnp.where(enough, 0, jnp.maximum(jnp.ceil(needed), PILOT_SIZE)).astype(jnp.int32)
 
-    sizes = [0, *sorted({*(size for size in SIZES if size < largest), largest})]
-    way = jnp.where(count.max() > most, len(sizes), jnp.searchsorted(jnp.asarray(sizes), count.max()))
-    ways = [functools.partial(scored, size, keys[:, 1], around.ability, count) for size in sizes[1:]]
-    found = jax.lax.switch(way, [lambda: around, *ways, all_of_them])
-    count = jnp.where((way == len(sizes)) & ~enough, order.size, count)
-    estimate = jax.tree.map(functools.partial(jnp.where, enough), around, found)
-    return estimate, pilot + count
+    capacities = [*sorted({*(size for size in CAPACITIES if size < largest), largest})]
+    samples = [functools.partial(from_sample, size, keys[:, 1], pilot.ability, num_drawn) for size in capacities]
+    branches: list[Callable[[], Ability]] = [lambda: pilot, *samples, from_all]
+    most, ask_all = num_drawn.max(), len(branches) - 1
+    branch = jnp.where(most > max_sampled, ask_all, jnp.searchsorted(jnp.asarray([0, *capacities]), most))
+    found = jax.lax.switch(branch, branches)
+    num_drawn = jnp.where((branch == ask_all) & ~enough, num_items, num_drawn)
+    estimate = jax.tree.map(functools.partial(jnp.where, enough), pilot, found)
+    return Estimate(estimate.ability, estimate.standard_error, pilot_size + num_drawn)
 
 
 def score(
-    sample: Sample, right: jax.Array, ascending: jax.Array, start: jax.Array, population: Population | None
+    sample: Sample,
+    right: Shaped[AnyArray, " M"],
+    ascending: Float[jax.Array, " N"],
+    start: Float[jax.Array, ""] | float,
+    population: Population | None,
 ) -> Ability:
-    """The ability of one network by its graded answers (M,) to its sample, and its error of sampling, see `ask`."""
+    """The ability of one network from its graded answers to its sample, and the error of sampling.
+
+    Args:
+        sample: M items.
+        right: (M,) 0 and 1, or booleans.
+        ascending: (N,) difficulties in ascending order, logits.
+        start: where the search for the ability begins.
+        population: None for maximum likelihood, else the prior of a MAP estimate.
+
+    Returns:
+        Scalars, as in `estimate_ability`.
+    """
     places, weights, _ = sample
     difficulty = ascending[places]
-    theta = ability_1pl(right, difficulty, population, start, weights).ability
-    beyond = jnp.where(weights >= 1, weights * (weights - 1) + 1 / 3, weights**3 / 3) * (weights > 0)
-    variance = (beyond * (right - probability_1pl(theta, difficulty)) ** 2).sum()
+    theta = ability_1pl(jnp.asarray(right), difficulty, population, start, weights).ability
+    variances = jnp.where(weights >= 1, weights * (weights - 1) + 1 / 3, weights**3 / 3) * (weights > 0)
+    variance = (variances * (right - probability_1pl(theta, difficulty)) ** 2).sum()
     information = (weights * information_1pl(theta, difficulty)).sum()
     if population is not None:
         information += population.sd**-2.0
@@ -200,25 +275,31 @@ def score(
     return Ability(theta, jnp.where(jnp.isfinite(theta), error, jnp.inf))
 
 
-def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample, jax.Array]:
-    """Which of their samples the networks have right, (G, M); as many blocks are answered as the largest needs."""
-    places, weights, count = sample
+def _answered(
+    trainer: Trainer, parameters: Parameters, data: Data, order: Int[jax.Array, " N"], sample: Sample
+) -> tuple[Sample, jax.Array]:
+    """Which of their samples the networks have right, (G, M); as many blocks are answered as the largest needs.
+
+    Samples of texts come back in another order: texts of similar length are answered together.
+    """
+    places, weights, num_drawn = sample
     examples, level = order[places], jnp.zeros(places.shape, jnp.uint8)
-    if trainer.buckets:  # those of like length side by side, what was not drawn at the end
+    if data.bucket is not None:  # texts of similar length side by side, what was not drawn at the end
         level = jnp.where(weights > 0, data.bucket[examples], len(trainer.buckets))
         by_length = jnp.argsort(level, axis=1)
         places, weights, examples, level = (
             jnp.take_along_axis(leaf, by_length, axis=1) for leaf in (places, weights, examples, level)
         )
 
-    def answer(parameters, chosen, cut):
+    def answer(parameters: Parameters, chosen: jax.Array, cut: tuple[int, ...] | None) -> jax.Array:
         network, embeddings = split_embeddings(parameters, data.embeddings)
         logits = trainer.network.logits(network, embeddings, take(data.inputs, chosen, cut), None)
         return logits.argmax(-1) == data.train.labels[chosen]
 
-    levels = [jax.vmap(functools.partial(answer, cut=cut)) for cut in trainer.buckets or (None,)]
+    cuts: tuple[Any, ...] = trainer.buckets or (None,)
+    levels = [jax.vmap(functools.partial(answer, cut=cut)) for cut in cuts]
 
-    def block(number, right):
+    def block(number: jax.Array, right: jax.Array) -> jax.Array:
         start = number * ANSWER_BLOCK
         chosen = jax.lax.dynamic_slice_in_dim(examples, start, ANSWER_BLOCK, axis=1)
         # clamped: what was not drawn lies above all levels
@@ -227,6 +308,6 @@ def _answered(trainer, parameters, data, order, sample: Sample) -> tuple[Sample,
         answers = jax.lax.switch(longest, levels, parameters, chosen)
         return jax.lax.dynamic_update_slice_in_dim(right, answers.astype(jnp.int8), start, axis=1)
 
-    num_blocks = -(-count.max() // ANSWER_BLOCK)
+    num_blocks = -(-num_drawn.max() // ANSWER_BLOCK)
     right = jax.lax.fori_loop(0, num_blocks, block, jnp.zeros(places.shape, jnp.int8))
-    return Sample(places, weights, count), right
+    return Sample(places, weights, num_drawn), right

@@ -20,7 +20,7 @@ class Loader:
     Attributes:
         load: makes the task.
         dataset: name of its data in TensorFlow Datasets; None where a package embeds them.
-        unused: fields of `Options` that it would not look at. `data_dir` may always be given.
+        unused: fields of `Options` that the task ignores, `data_dir` aside, which may always be given.
     """
 
     load: Callable[[Options], Task]
@@ -44,7 +44,7 @@ def load(name: str, data_dir: str | None = None, **options: Any) -> Task:
     Args:
         name: a key of `TASKS`.
         data_dir: folder of prepared TensorFlow Datasets; None for that package's own default. The embedded task
-            `digits` does not look at it.
+            `digits` ignores it.
         options: the other fields of `Options`.
 
     Raises:

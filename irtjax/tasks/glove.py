@@ -14,16 +14,19 @@ _REPORT_EVERY = 20_000  # rows
 def read_glove(
     path: str | Path, words: Container[str], on_progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> dict[str, np.ndarray]:
-    """The vectors of those of `words` that a file has; one pass in bounded memory.
+    """Reads the vectors of some words from a file, in one pass and in bounded memory.
 
-    A row is a word and D numbers, separated by single spaces; the first row tells D. Words of the published 840B file
-    may hold spaces themselves, so that D numbers are counted from the right. Of two rows for one word the first counts.
-    A first row of two whole numbers, which word2vec writes, is skipped.
+    A row is a word and D numbers, separated by single spaces; D is that of the first row. Some words of the published
+    840B file contain spaces; their rows, which have more than D spaces, are skipped. If a word has two rows, the first
+    one counts. A first row of two whole numbers, which word2vec writes, is skipped.
 
     Args:
         path: the file, not compressed.
-        words: the words wanted; none of them holds a space.
-        on_progress: called with a description, bytes read and all bytes.
+        words: the words wanted; none of them contains a space.
+        on_progress: called with a description, the number of bytes read and that of the file.
+
+    Returns:
+        (D,) float32 vectors of the words found.
 
     Raises:
         InputError: a row is not a word and D finite numbers (the message names it), or no word was found.
@@ -61,12 +64,15 @@ def read_glove(
 
 
 def embed(vocabulary: Sequence[str], known: dict[str, np.ndarray], seed: int) -> np.ndarray:
-    """(V, D) float32 vectors of a vocabulary; words without one get normal draws of the same mean square.
+    """Vectors of a vocabulary; words without a known one get normal draws of the same mean square.
 
     Args:
         vocabulary: V words, the first the padding, whose vector is zero.
         known: vectors of some of them.
         seed: of the draws.
+
+    Returns:
+        (V, D) float32.
     """
     dim = len(next(iter(known.values())))
     scale = np.sqrt(np.mean([np.mean(np.square(vector, dtype=np.float64)) for vector in known.values()]))

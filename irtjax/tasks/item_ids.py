@@ -1,4 +1,4 @@
-"""Names that files of items give to examples, told by their text."""
+"""Ids that a file of items gives to examples, which are recognised by their text."""
 
 import csv
 import re
@@ -24,12 +24,14 @@ Ids = dict[str, np.ndarray]
 def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> tuple[Ids, str]:
     """Gives examples the ids that a CSV file has for their text.
 
-    The file has a column `item_id`, `phrase_id` or `pair_id`, and `text`, or `premise` and `hypothesis`; rows that lack
-    a text or a label are skipped. Texts are equal when their letters and digits are: case, spaces and punctuation
-    differ between copies of the same corpus. Where there is a column `label` or `gold_label`, the labels (names of
-    classes, or their numbers) must be equal too. Where a text stands for several examples those of the test split are
-    meant, or else of validation, or else of training; where these are several still, or several rows have the text,
-    none is renamed.
+    The file has a column `item_id`, `phrase_id` or `pair_id`, and a column `text`, or `premise` and `hypothesis`. Rows
+    without a text or a label are skipped. Only letters and digits of texts are compared, because case, spaces and
+    punctuation differ between copies of a corpus. Where there is a column `label` or `gold_label`, the labels (names of
+    classes, or their numbers) must be equal too.
+
+    If several examples have the text of a row, the one in the test split is renamed, or else that in the validation
+    split, or else that in the training split. No example is renamed if that split has several, or if several rows have
+    the text.
 
     Args:
         path: the file.
@@ -37,11 +39,11 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
         classes: names of the labels.
 
     Returns:
-        The ids of each split, and a line that tells how many were found.
+        The ids of each split, and a line that says how many were found.
 
     Raises:
-        InputError: the file is not of that kind, has an id twice, or no text of it is found; or an id is another
-            example's already.
+        InputError: the file is of another kind, has an id twice, has no text of the task, or has an id that another
+            example has already.
     """
     num_sentences = len(splits["train"].sentences)
     names, num_rows = _read(path, num_sentences, classes)
@@ -50,7 +52,7 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
     with_label = any(len(key) > num_sentences for key in names)
     renamed = {split: splits[split].ids.astype(object) for split in SPLITS}
     found = 0
-    for split in reversed(SPLITS):  # an example of the test split is more likely meant than its double in training
+    for split in reversed(SPLITS):  # files of items are more likely about the test split than about a copy in training
         keys = _keys(splits[split], with_label)
         counts = Counter(key for key in keys if key in single)
         for at, key in enumerate(keys):
@@ -69,7 +71,7 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
 
 
 def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict[Key, list[str]], int]:
-    """Ids by key, and the number of rows with a text."""
+    """The ids of each key, and the number of rows with a text."""
     names: dict[Key, list[str]] = defaultdict(list)
     seen: dict[str, int] = {}
     num_rows = 0

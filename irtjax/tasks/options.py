@@ -1,7 +1,7 @@
 """What can be chosen about a task."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from irtjax.errors import InputError
 from irtjax.tasks.vectors import KINDS
@@ -15,14 +15,15 @@ class Options:
         data_dir: folder of prepared TensorFlow Datasets; None for that package's own default.
         dataset: TFDS name to read in place of the task's own, such as `cifar10_test1k` or `snli_subset`.
         test_labels: CSV file with columns idx and label, for a test split whose labels are withheld (sst2).
-        item_ids: CSV file of names for examples, told by their text (text; see `irtjax.tasks.item_ids`).
-        glove: file of word vectors in GloVe's text format (text).
-        vectors: without `glove`, one of `vectors.KINDS` (text).
-        embedding_dim: length of vectors that do not come from a file (text).
-        min_count: times the training text must have a word for it to enter the vocabulary (text).
-        seed: of word vectors (text).
-        on_progress: called with a description, what is done and the total, while files are read.
-        on_note: called with one line where there is something to tell: coverage of word vectors, items that were named.
+        item_ids: CSV file of ids for examples, which are recognised by their text (text tasks; see
+            `irtjax.tasks.item_ids`).
+        glove: file of word vectors in GloVe's text format (text tasks).
+        vectors: kind of word vectors where there is no `glove`, one of `vectors.KINDS` (text tasks).
+        embedding_dim: length of vectors that do not come from a file (text tasks).
+        min_count: a word enters the vocabulary if the training text has it at least this often (text tasks).
+        seed: of random word vectors (text tasks).
+        on_progress: called with a description, the amount done and the total, while files are read.
+        on_note: called with one line of news, such as how many words the vectors cover or how many ids were found.
     """
 
     data_dir: str | None = None
@@ -37,8 +38,12 @@ class Options:
     on_progress: Callable[[str, int, int], None] = lambda *_: None
     on_note: Callable[[str], None] = lambda _: None
 
-    def check(self, task: str, unused: tuple[str, ...]) -> None:
-        """Refuses bad values, and those that a task would silently not look at.
+    def check(self, task: str, unused: Collection[str]) -> None:
+        """Refuses bad values, and values that the task would silently ignore.
+
+        Args:
+            task: named in errors.
+            unused: fields that the task ignores.
 
         Raises:
             InputError: names the option.

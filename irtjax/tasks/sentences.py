@@ -1,4 +1,4 @@
-"""Examples of one or two sentences, made into a task."""
+"""Makes a task of examples of one or two sentences."""
 
 import numpy as np
 
@@ -11,8 +11,14 @@ from irtjax.tasks.task import SPLITS, Split, Task, TextFormat
 def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, ...], options: Options) -> Task:
     """Numbers the words and finds their vectors.
 
-    The vocabulary is that of the training split alone; a GloVe file adds the words that it has of the rare and unseen
-    ones, since its vectors are there for them too.
+    The vocabulary is that of the training split. A GloVe file adds words that are rare or absent there, if it has
+    vectors for them.
+
+    Args:
+        name: of the task.
+        splits: the examples of each split.
+        classes: names of the labels.
+        options: of the vocabulary, the vectors and the ids.
 
     Raises:
         InputError: a file named in `options` is bad.

@@ -59,7 +59,7 @@ def tokenise(text: str) -> list[str]:
 
     Punctuation stands alone (a run of one mark is one word), the clitics n't, 's, 're, 've, 'll, 'd and 'm are split
     off; hyphenated words, numbers and abbreviations such as `u.s.` stay whole. Curly quotes, `` and '' become straight
-    ones, and -lrb- a bracket. A text that is in this form already, as that of SST is, passes through.
+    ones, and -lrb- a bracket. Texts that have this form already, as in SST, do not change.
     """
     return [match.group() for match in _TOKEN.finditer(normalise(text))]
 
@@ -79,7 +79,7 @@ class Words(NamedTuple):
 def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
     """Tokenises sentences; words that `lexicon` lacks are added to it with the next number."""
     numbers, lengths = array("i"), array("i")
-    known: dict[str, array] = {}  # a premise of SNLI stands before three hypotheses
+    known: dict[str, array] = {}  # in SNLI, three hypotheses share a premise
     for sentence in sentences:
         words = known.get(sentence)
         if words is None:
@@ -91,7 +91,7 @@ def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
 
 
 def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count: int) -> list[str]:
-    """The words that the training sentences have at least `min_count` times, most frequent first, ties by alphabet."""
+    """The words that training sentences have at least `min_count` times, most frequent first, then alphabetical."""
     counts = np.sum([np.bincount(words.numbers, minlength=len(lexicon)) for words in train], axis=0)
     spelled = list(lexicon)
     kept = np.flatnonzero(counts >= max(min_count, 1))
@@ -99,7 +99,7 @@ def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count
 
 
 def choose_buckets(train: Sequence[Words], longest: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Lengths to batch at: those that `BUCKET_SHARES` of the training sentences do not exceed, rounded up to even.
+    """Lengths to batch at: quantiles `BUCKET_SHARES` of the lengths of training sentences, rounded up to even numbers.
 
     Args:
         train: the training sentences, one entry per sentence of an example.
@@ -167,7 +167,7 @@ def lookup_table(lexicon: dict[str, int], vocabulary: Sequence[str]) -> np.ndarr
 
 
 def decode(inputs: Sequence[np.ndarray], vocabulary: Sequence[str]) -> list[str]:
-    """Examples as words joined by spaces and sentences joined by ' / '."""
+    """Examples as text: words joined by spaces, sentences by ' / '."""
     spelled = [
         [" ".join(vocabulary[number] for number in row if number != PADDING) for row in sentence] for sentence in inputs
     ]
@@ -175,7 +175,7 @@ def decode(inputs: Sequence[np.ndarray], vocabulary: Sequence[str]) -> list[str]
 
 
 def describe(task: Task, split: Split) -> list[str]:
-    """A readable string for each example of a text task: its original text, or its words where that is not kept.
+    """The text of each example of a text task; its words where the original text is not kept.
 
     Raises:
         InputError: the task is not one of text.

@@ -19,7 +19,7 @@ _BLOCK = 32_768  # sentences counted at once
 def make_vectors(
     kind: str, sentences: Sequence[np.ndarray], num_words: int, dim: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """Vectors of a vocabulary: `ppmi_vectors`, which the cache keeps, or `random_vectors`.
+    """Vectors of a vocabulary by `ppmi_vectors`, which are kept in the cache, or by `random_vectors`.
 
     Args:
         kind: one of `KINDS`.
@@ -29,7 +29,7 @@ def make_vectors(
         seed: of random draws.
 
     Returns:
-        (V, D) float32; zeros for padding.
+        (V, D) float32, zeros for padding.
     """
     if kind == "random":
         return random_vectors(num_words, dim, seed)
@@ -51,7 +51,7 @@ def random_vectors(num_words: int, dim: int, seed: int) -> np.ndarray:
 def ppmi_vectors(sentences: Sequence[np.ndarray], num_words: int, dim: int, seed: int) -> np.ndarray:
     """Truncated singular value decomposition of positive pointwise mutual information.
 
-    With n_wc the times that word w has c within `WINDOW` words, and q_c proportional to (sum_w n_wc)^0.75,
+    With n_wc the number of times that c is within `WINDOW` words of w, and q_c proportional to (sum_w n_wc)^0.75,
 
         M_wc = max(0, log(n_wc / (q_c sum_c n_wc))),   M ≈ U S V',   vectors = U S^(1/2),
 
@@ -82,7 +82,7 @@ def ppmi_vectors(sentences: Sequence[np.ndarray], num_words: int, dim: int, seed
 
 
 def _cooccurrences(sentences: Sequence[np.ndarray], num_words: int) -> scipy.sparse.csr_array:
-    """(V, V) times that two words stand within `WINDOW` words of each other; padding counts for nothing."""
+    """(V, V) numbers of times that two words are within `WINDOW` words of each other, padding aside."""
     total = scipy.sparse.csr_array((num_words, num_words), dtype=np.float64)
     for rows in sentences:
         for start in range(0, len(rows), _BLOCK):

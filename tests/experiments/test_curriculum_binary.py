@@ -15,7 +15,11 @@ from experiments.common.task_items import CrowdCost, crowd_cost, crowd_populatio
 from experiments.reports import sections
 from experiments.stages import curriculum
 from irtjax import InputError, tasks
-from irtjax.selection.curriculum import History, Window
+from irtjax.selection import compare
+from irtjax.selection.curriculum import History
+from irtjax.selection.rules import Window
+from irtjax.selection.strategies import STRATEGIES as ALL_STRATEGIES
+from irtjax.selection.strategies import choices
 
 TASK = tasks.load("digits")
 SMALL = ["--task=digits", "--width=8", "--epochs=4", "--seeds=2"]
@@ -120,7 +124,7 @@ def test_another_population_is_another_run(crowd_run, finished):
 
 
 def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
-    """Schedules by length get the lengths, rules by ability the probe; what is trained is not looked at."""
+    """Schedules by length get the lengths, rules by ability the probe; nothing is trained."""
     task, lengths = small_texts
     given = {}
 
@@ -128,7 +132,7 @@ def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
         given[len(given)] = np.asarray(scale), selection, options
         return History(*[np.ones((1, 1))] * len(History._fields))
 
-    monkeypatch.setattr(curriculum, "train_curriculum", spy)
+    monkeypatch.setattr(compare, "train_curriculum", spy)
     difficulty = np.linspace(-1, 1, len(lengths))
     settings = Settings(
         task="sst2", network="lstm", width=4, epochs=3, curriculum_seeds=1, probe_error=0.02, window=0.3
@@ -136,22 +140,22 @@ def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
     run_stage = functools.partial(
         curriculum.run, task=task, items=pd.DataFrame({"difficulty": difficulty}), population=None, folder=tmp_path
     )
-    run_stage(settings, strategies=curriculum.ALL_STRATEGIES)
-    by_name = dict(zip(curriculum.ALL_STRATEGIES, given.values(), strict=True))
+    run_stage(settings, strategies=tuple(ALL_STRATEGIES))
+    by_name = dict(zip(ALL_STRATEGIES, given.values(), strict=True))
     for name, (scale, selection, options) in by_name.items():
         np.testing.assert_array_equal(scale, lengths if name.endswith("-length") else difficulty)
-        assert options["probe"] == 0.02
+        assert options["probe_error"] == 0.02
         if name.endswith("-length"):
             np.testing.assert_array_equal(selection, by_name[name.removesuffix("-length")][1])
     assert by_name["window"][1] == Window(0.3)
     given.clear()
-    run_stage(dataclasses.replace(settings, probe="all"), strategies=["DDaCLAE"])
-    assert given[0][2]["probe"] is None
+    run_stage(dataclasses.replace(settings, probe="all"), strategies=["baseline", "DDaCLAE"])
+    assert given[1][2]["probe_error"] is None
 
 
 def test_lengths_are_for_texts(small_texts):
-    assert curriculum.choices(small_texts[0]) == curriculum.ALL_STRATEGIES
-    assert set(curriculum.ALL_STRATEGIES) - set(curriculum.choices(TASK)) == {"CB-linear-length", "CB-root-length"}
+    assert choices(small_texts[0]) == tuple(ALL_STRATEGIES)
+    assert set(ALL_STRATEGIES) - set(choices(TASK)) == {"CB-linear-length", "CB-root-length"}
 
 
 def test_discrepancies_name_the_short_and_hard_and_the_long_and_easy(small_texts):

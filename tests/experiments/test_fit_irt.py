@@ -13,7 +13,7 @@ MODULE = "experiments.fit_irt"
 
 
 def test_fits_a_csv_file(tmp_path):
-    responses, _, _ = simulate(60, 30, missing=0.2)
+    responses, _, _ = simulate(150, 80, missing=0.2)
     irtjax.write_responses(responses, tmp_path / "responses.csv")
     place = [f"--responses={tmp_path / 'responses.csv'}", f"--output_dir={tmp_path / 'fit'}"]
     result = run(*place, "--model=1pl", "--estimator=svi", module=MODULE)

@@ -72,7 +72,7 @@ def test_ties_among_people_count_half(tmp_path):
     irtjax.write_responses(responses, tmp_path / "responses.csv")
     assert score(tmp_path, tmp_path / "out", f"--population={tmp_path / 'subjects.csv'}").returncode == 0
     percentile = pd.read_csv(tmp_path / "out" / "subjects.csv").percentile
-    rank = pd.Series(fit.ability.round(6)).rank()  # the mean rank of those with the same answers
+    rank = pd.Series(fit.ability.round(6)).rank()  # subjects with the same answers get their mean rank
     assert rank.duplicated().mean() > 0.5
     np.testing.assert_allclose(percentile, 100 * (rank - 0.5) / 300, rtol=1e-4)
 

@@ -11,10 +11,11 @@ from scipy.stats import rankdata
 
 from experiments.common.factory import make_trainer
 from experiments.common.settings import Settings
-from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
+from experiments.stages import crowd, difficulty, filtering, mislabelled
 from irtjax import tasks
 from irtjax.estimation.reliability import alternate_subjects
 from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
+from irtjax.selection.summary import summarise
 from irtjax.training import trainer as training
 from irtjax.training.data import accuracy, to_device
 
@@ -116,7 +117,7 @@ def test_summary_by_hand():
         ("DDaCLAE", 1, 0, 30, 9, 0.7, 0.7), ("DDaCLAE", 1, 1, 50, 7, 0.6, 0.8),
     ]  # fmt: skip
     columns = ["strategy", "seed", "epoch", "examples_used", "items_asked", "dev_accuracy", "test_accuracy"]
-    summary = curriculum.summarise(pd.DataFrame(rows, columns=columns)).set_index("strategy")
+    summary = summarise(pd.DataFrame(rows, columns=columns)).set_index("strategy")
     assert summary.best_epoch.to_dict() == {"baseline": 1.5, "DDaCLAE": 1.5}
     assert summary.examples_used.to_dict() == {"baseline": 150, "DDaCLAE": 45}
     assert summary.test_accuracy["baseline"] == pytest.approx(0.7)

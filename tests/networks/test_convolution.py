@@ -64,24 +64,25 @@ def test_pool_against_xla(image):
 @pytest.mark.parametrize("pool", [convolution.max_pool, lambda x: convolution._largest(x.reshape(1, 1, 4, 1))])
 def test_equal_pixels_share_the_gradient(pool):
     x = jnp.asarray([[3.0, 3.0], [1.0, 3.0]]).reshape(1, 2, 2, 1)
-    gradient = jax.grad(lambda x: 6 * pool(x).sum())(x)
+    gradient = jax.jit(jax.grad(lambda x: 6 * pool(x).sum()))(x)
     np.testing.assert_allclose(gradient.reshape(2, 2), [[2, 2], [0, 2]], rtol=1e-6)
 
 
 def test_every_backend_convolves_alike(monkeypatch):
     x, kernel = (jnp.asarray(each, jnp.float32) for each in (values(2, 4, 4, 1), values(5, 5, 1, 2, seed=1)))
-    on_cpu = convolution.convolve_and_pool(x, kernel)
+    on_cpu = jax.jit(lambda x, kernel: convolution.convolve_and_pool(x, kernel))(x, kernel)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    on_gpu = convolution.convolve_and_pool(x, kernel)
+    on_gpu = jax.jit(lambda x, kernel: convolution.convolve_and_pool(x, kernel))(x, kernel)
     assert on_gpu.dtype == jnp.float32
-    np.testing.assert_array_equal(on_gpu, convolution.max_pool(convolution.by_convolution(x, kernel)))
+    by_convolution = jax.jit(lambda x, kernel: convolution.max_pool(convolution.by_convolution(x, kernel)))
+    np.testing.assert_array_equal(on_gpu, by_convolution(x, kernel))
     np.testing.assert_allclose(on_gpu, on_cpu, rtol=0.02, atol=0.1)
 
 
 def test_groups_are_normalised_without_their_masked_channels():
     x, gain, bias = values(2, 3, 3, 40) + 1, values(40, seed=1), values(40, seed=2)
     active = np.arange(40) < 20  # a whole group, four channels of the second, none of the third
-    y = np.asarray(normalise(*(jnp.asarray(each, jnp.float32) for each in (x, gain, bias, active))))
+    y = np.asarray(jax.jit(normalise)(*(jnp.asarray(each, jnp.float32) for each in (x, gain, bias, active))))
     for channels in (slice(0, 16), slice(16, 20)):
         group = x[..., channels]
         mean, variance = group.mean((1, 2, 3), keepdims=True), group.var((1, 2, 3), keepdims=True)

@@ -8,6 +8,7 @@ import reference
 from example_tasks import arrays, dense, embeddings, images, text, words_of
 
 from irtjax import InputError, networks, tasks
+from irtjax.tasks.task import TextFormat
 
 TEXT, PAIR, IMAGES, COLOURS = text(1), text(2), images(8, 8, 1), images(8, 6, 3)
 TEXT_NETWORKS = [("lstm", TEXT), ("lstm", PAIR), ("cnn", TEXT), ("cnn", PAIR), ("nse", TEXT), ("nse", PAIR)]
@@ -35,14 +36,22 @@ def random_parameters(network, width, seed=0, active=None):
     return jax.tree_util.tree_map_with_path(draw, like)
 
 
+# sizes of which every test asks, so that each program is compiled once
+TEXT_WIDTH, IMAGE_WIDTH = 5, 3
+
+
+def width_for(task):
+    return TEXT_WIDTH if isinstance(task.format, TextFormat) else IMAGE_WIDTH
+
+
 def answer(network, parameters, task, inputs=None, key=None):
     return jax.jit(network.logits)(parameters, embeddings(task), task.train.inputs if inputs is None else inputs, key)
 
 
 @pytest.mark.parametrize(("name", "task"), named(TEXT_NETWORKS))
 def test_text_networks_against_numpy(name, task):
-    network = networks.build(name, task, width=5)
-    parameters = random_parameters(network, 5)
+    network = networks.build(name, task, TEXT_WIDTH)
+    parameters = random_parameters(network, TEXT_WIDTH)
     p = arrays(parameters)
     expected = []
     for sentences in zip(*task.train.inputs, strict=True):
@@ -53,7 +62,7 @@ def test_text_networks_against_numpy(name, task):
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "width"), [("lenet", IMAGES, 3), ("lenet", COLOURS, 2), ("vgg16", COLOURS, 2)]
+    ("name", "task", "width"), [("lenet", IMAGES, IMAGE_WIDTH), ("lenet", COLOURS, 2), ("vgg16", COLOURS, 2)]
 )
 def test_image_networks_against_numpy(name, task, width):
     network = networks.build(name, task, width)
@@ -67,27 +76,28 @@ def test_image_networks_against_numpy(name, task, width):
 def test_mlp_by_hand():
     task = tasks.load("digits")
     network = networks.build("mlp", task, width=5)
-    parameters = network.init(jax.random.key(0), 5)
+    parameters = random_parameters(network, 5)
     p = arrays(parameters)
     assert p["hidden"]["kernel"].shape == (64, 5)
     assert p["out"]["kernel"].shape == (5, 10)
     x = task.train.inputs[:3].reshape(3, 64) / 16.0
     expected = dense(p["out"], np.maximum(dense(p["hidden"], x), 0))
-    logits = network.logits(parameters, None, jnp.asarray(task.train.inputs[:3]), None)
+    logits = answer(network, parameters, task, task.train.inputs[:3])
     np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "task"), named(PAIR_NETWORKS))
 def test_padding_changes_no_answer(name, task):
-    network = networks.build(name, task, width=5)
-    parameters = random_parameters(network, 5)
+    network = networks.build(name, task, TEXT_WIDTH)
+    parameters = random_parameters(network, TEXT_WIDTH)
     longer = tuple(np.pad(sentence, ((0, 0), (0, 7))) for sentence in task.train.inputs)
     np.testing.assert_allclose(answer(network, parameters, task), answer(network, parameters, task, longer), atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), *PAIR_NETWORKS]))
 def test_a_masked_network_is_a_narrower_one(name, task):
-    width, active = 4, 3
+    active = width_for(task)
+    width = active + 1
     wide, narrow = networks.build(name, task, width), networks.build(name, task, active)
     parameters = random_parameters(wide, width, active=active)
     like = random_parameters(narrow, active)
@@ -135,10 +145,12 @@ def test_initial_weights_follow_the_key(name, task):
     assert all(leaf.dtype == jnp.float32 for leaf in one)
 
 
-@pytest.mark.parametrize(("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), ("lstm", TEXT)]))
-def test_dropout_follows_the_key_and_is_absent_without_one(name, task):
-    network = networks.build(name, task, width=6, dropout=0.5)
-    parameters = random_parameters(network, 6)
+@pytest.mark.parametrize(
+    ("name", "task", "dropout"), named([("mlp", IMAGES, 0.5), ("lenet", IMAGES, None), ("lstm", TEXT, None)])
+)
+def test_dropout_follows_the_key_and_is_absent_without_one(name, task, dropout):
+    network = networks.build(name, task, width_for(task), dropout=dropout)
+    parameters = random_parameters(network, width_for(task))
     logits = jax.jit(network.logits)
     arguments = parameters, embeddings(task), task.train.inputs
     without = logits(*arguments, None)
@@ -151,8 +163,9 @@ def test_dropout_follows_the_key_and_is_absent_without_one(name, task):
 
 @pytest.mark.parametrize(("name", "task"), named([("lstm", TEXT), ("lenet", IMAGES)]))
 def test_members_of_a_vmapped_crowd_answer_as_alone(name, task):
-    network = networks.build(name, task, width=4)
-    members = [random_parameters(network, 4, seed, active) for seed, active in ((0, 4), (1, 2), (2, 3))]
+    width = width_for(task)
+    network = networks.build(name, task, width)
+    members = [random_parameters(network, width, seed, active) for seed, active in ((0, width), (1, 2), (2, width - 1))]
     crowd = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
     together = jax.jit(jax.vmap(lambda p: network.logits(p, embeddings(task), task.train.inputs, None)))(crowd)
     for parameters, logits in zip(members, together, strict=True):

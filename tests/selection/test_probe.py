@@ -11,8 +11,9 @@ from conftest import BUCKETS, data_of, sentences
 
 from irtjax.kernels.scoring import Population, ability_1pl
 from irtjax.networks import Network
-from irtjax.selection.curriculum import Window, hard, ready, tolerable, train_curriculum
-from irtjax.selection.probe import PILOT, ask, draw, score, size_for
+from irtjax.selection.curriculum import _train, train_curriculum
+from irtjax.selection.probe import PILOT_SIZE, draw, estimate_ability, rank_items, score, size_for
+from irtjax.selection.rules import Window, beyond_ability, required_se, up_to_ability
 from irtjax.training.data import classify, to_device
 from irtjax.training.trainer import Trainer
 
@@ -30,6 +31,7 @@ SIGN = Network(
     ),
 )
 STILL = optax.GradientTransformation(lambda parameters: (), lambda gradient, state, parameters=None: (0.0, state))
+KEY = jax.random.key(0)[None]
 TRAINER = Trainer(SIGN, STILL, batch_size=16, patience=9, max_epochs=3)
 
 
@@ -43,27 +45,30 @@ def data():
     return data_of(signs[:, None], np.zeros(NUM_ITEMS))
 
 
-def asked(last, num=150, error=ERROR, population=None):
-    """Abilities of the same network from `num` samples."""
-    keys = jax.vmap(jax.random.key)(jnp.arange(num, dtype=jnp.uint32))
-    order = jnp.asarray(np.argsort(SHUFFLE), jnp.int32)
-    arguments = (jnp.zeros(num), data(), order, jnp.asarray(DIFFICULTY), jnp.full(num, last, jnp.float32), population)
-    return jax.jit(ask, static_argnums=(0, 1))(TRAINER, within(error), keys, *arguments)
+NUM_SAMPLES = 150
 
 
-@functools.cache
-def within(error):
-    """The same standard error wherever the ability is."""
-    return lambda ability: error
+@functools.partial(jax.jit, static_argnums=0)
+def estimate(trainer, error, parameters, data, difficulty, previous, population=None):
+    """Estimates from samples of as many networks as there are parameters, the error the same at every ability."""
+    keys = jax.vmap(jax.random.key)(jnp.arange(parameters.size, dtype=jnp.uint32))
+    items, previous = rank_items(difficulty), jnp.full(parameters.shape, previous, jnp.float32)
+    return estimate_ability(trainer, lambda ability: error, keys, parameters, data, items, previous, population)
 
 
-@pytest.mark.parametrize("last", [ABILITY, -3.0, np.inf])
-def test_a_sample_gives_the_ability_of_all_items_with_the_error_asked_for(last):
+def asked(previous, error=ERROR, parameter=0.0, population=None):
+    """Abilities of the same network from `NUM_SAMPLES` samples."""
+    parameters = jnp.full(NUM_SAMPLES, parameter)
+    return estimate(TRAINER, jnp.float32(error), parameters, data(), DIFFICULTY[SHUFFLE], previous, population)
+
+
+@pytest.mark.parametrize("previous", [ABILITY, -3.0, np.inf])
+def test_a_sample_gives_the_ability_of_all_items_with_the_required_error(previous):
     full = full_ability().ability
-    estimate, count = asked(last)
-    apart = np.asarray(estimate.ability - full)
+    estimate = asked(previous)
+    count, apart = estimate.items_asked, np.asarray(estimate.ability - full)
     # the best items have information 0.25: 1,600 of them, and the pilot
-    assert ((count > 1600 + PILOT) & (count < 4000)).all()
+    assert ((count > 1600 + PILOT_SIZE) & (count < 4000)).all()
     assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
     assert 0.8 * ERROR < apart.std() < 1.2 * ERROR
     # the answers tell the error, too: it is 5% of samples that lie beyond two of them
@@ -75,37 +80,40 @@ def test_a_smaller_error_takes_more_items():
     sizes = [float(size_for(jnp.asarray(DIFFICULTY), ABILITY, error)) for error in (0.1, 0.05, 0.0)]
     assert 3.5 < sizes[1] / sizes[0] < 4  # four times as many, but for what is left of the items to ask
     assert sizes[2] > NUM_ITEMS  # those that matter, many times over
-    _, few = asked(ABILITY, num=2, error=0.1)
-    assert np.asarray(few) == pytest.approx(sizes[0] + PILOT, rel=0.2)
+    assert np.asarray(asked(ABILITY, error=0.1).items_asked[:2]) == pytest.approx(sizes[0] + PILOT_SIZE, rel=0.2)
 
 
-@pytest.mark.parametrize("asked_share", [0.1, 0.5, 0.95])
-def test_the_error_is_right_however_much_is_asked(asked_share):
-    difficulty, count = jnp.asarray(DIFFICULTY), int(asked_share * NUM_ITEMS)
-    full = full_ability().ability
+MOST_ASKED = 0.95
+
+
+@jax.jit
+def scored_samples(num_drawn, difficulty, right, ability):
+    """Abilities from 300 samples of `num_drawn` items."""
 
     def one(key):
-        sample = draw(key, difficulty, full, count, count)
-        return score(sample, jnp.asarray(RIGHT)[sample.places], difficulty, full, None)
+        sample = draw(key, difficulty, ability, num_drawn, int(MOST_ASKED * NUM_ITEMS))
+        return score(sample, right[sample.places], difficulty, ability, None)
 
-    keys = jax.vmap(jax.random.key)(jnp.arange(300, dtype=jnp.uint32))
-    estimate = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
+    return jax.lax.map(one, jax.vmap(jax.random.key)(jnp.arange(300, dtype=jnp.uint32)))
+
+
+@pytest.mark.parametrize("asked_share", [0.1, 0.5, MOST_ASKED])
+def test_the_error_is_right_however_much_is_asked(asked_share):
+    full = full_ability().ability
+    estimate = scored_samples(jnp.int32(int(asked_share * NUM_ITEMS)), DIFFICULTY, RIGHT, full)
     apart = np.asarray(estimate.ability - full)
     assert np.sqrt((apart**2).mean()) == pytest.approx(float(estimate.standard_error.mean()), rel=0.12)
 
 
 def test_all_are_asked_where_a_sample_would_be_most_of_them():
-    estimate, count = asked(ABILITY, num=2, error=0.005)
-    assert (count == NUM_ITEMS + PILOT).all()
+    estimate = asked(ABILITY, error=0.005)
+    assert (estimate.items_asked == NUM_ITEMS + PILOT_SIZE).all()
     np.testing.assert_allclose(estimate.ability, full_ability().ability, atol=1e-4)
     assert (estimate.standard_error == 0).all()
 
 
 def test_a_network_that_has_everything_right_is_infinitely_able():
-    always = jnp.full(2, 2.0)  # added to every input, so that all are positive
-    keys = jax.vmap(jax.random.key)(jnp.arange(2, dtype=jnp.uint32))
-    order = jnp.asarray(np.argsort(SHUFFLE), jnp.int32)
-    estimate, _ = ask(TRAINER, within(0.5), keys, always, data(), order, jnp.asarray(DIFFICULTY), jnp.zeros(2))
+    estimate = asked(0.0, error=0.5, parameter=2.0)  # added to every input, so that all are positive
     assert (estimate.ability == np.inf).all()
     assert (estimate.standard_error == np.inf).all()
 
@@ -114,12 +122,12 @@ def test_the_population_draws_as_it_draws_answers_to_all_items():
     population = Population(-4.0, 0.01)
     full = float(full_ability(population).ability)
     assert full < 0  # not the 0.7 of the answers alone
-    estimate, count = asked(full, population=population)
+    estimate = asked(full, population=population)
     apart = np.asarray(estimate.ability) - full
     assert apart.mean() == pytest.approx(0, abs=0.02)
-    # it leaves little to be asked, and the standard error knows; where the answers are not what it expects, as here, it
-    # is on the safe side, for they are alike within a stratum
-    assert (count <= 2 * PILOT).all()
+    # it leaves little to be asked, and the standard error shows that; where the answers are not what it expects, as
+    # here, the error is on the safe side, as answers are alike within a stratum
+    assert (estimate.items_asked <= 2 * PILOT_SIZE).all()
     rms, told = np.sqrt((apart**2).mean()), float(estimate.standard_error.mean())
     assert rms < 1.1 * told < 2.5 * rms
 
@@ -130,21 +138,21 @@ def test_weights_of_a_sample_add_up_to_the_items_everywhere():
         return jnp.zeros(NUM_ITEMS).at[sample.places].add(sample.weights)
 
     keys = jax.vmap(jax.random.key)(jnp.arange(500, dtype=jnp.uint32))
-    weights = np.asarray(jax.lax.map(weight_by_place, keys).mean(axis=0))
+    weights = np.asarray(jax.jit(lambda keys: jax.lax.map(weight_by_place, keys).mean(axis=0))(keys))
     np.testing.assert_allclose(weights.reshape(20, -1).mean(axis=1), 1, atol=0.05)
 
 
-@pytest.mark.parametrize(("rule", "ends"), [(ready, 1), (hard, 1), (Window(0.5), 2)])
-def test_the_error_that_a_rule_tolerates_moves_its_share(rule, ends):
+@pytest.mark.parametrize(("rule", "ends"), [(up_to_ability, 1), (beyond_ability, 1), (Window(0.5), 2)])
+def test_the_required_error_moves_the_share(rule, ends):
     ascending = jnp.linspace(-5, 5, 100_001)  # a tenth of the items a logit
-    wanted = tolerable(rule, ascending, 0.004, jnp.float32(0.0))
+    wanted = required_se(rule, ascending, 0.004, jnp.float32(0.0))
     assert float(wanted) == pytest.approx(0.04 / ends, rel=0.01)
-    assert tolerable(rule, ascending, 0.004, jnp.float32(np.inf)) <= 0.5
+    assert required_se(rule, ascending, 0.004, jnp.float32(np.inf)) <= 0.5
 
 
 def test_where_no_item_is_near_little_is_asked():
     ascending = jnp.concatenate([jnp.linspace(-3, -2, 5000), jnp.linspace(2, 3, 5000)])
-    assert tolerable(ready, ascending, 0.004, jnp.float32(0.0)) == 0.5
+    assert required_se(up_to_ability, ascending, 0.004, jnp.float32(0.0)) == 0.5
 
 
 def test_texts_of_a_sample_are_answered_as_all_texts_are():
@@ -161,34 +169,47 @@ def test_texts_of_a_sample_are_answered_as_all_texts_are():
     on_device = to_device(task)
     right = np.asarray(classify(network, jnp.float32(0), on_device.embeddings, on_device.train)) == 0
     np.testing.assert_array_equal(right, lengths % 2)
-    difficulty = jnp.asarray(DIFFICULTY)
-    full = ability_1pl(jnp.asarray(right, jnp.int8), difficulty).ability
-    keys = jax.vmap(jax.random.key)(jnp.arange(50, dtype=jnp.uint32))
-    order = jnp.arange(NUM_ITEMS, dtype=jnp.int32)
-    estimate, _ = jax.jit(ask, static_argnums=(0, 1))(
-        trainer, within(ERROR), keys, jnp.zeros(50), on_device, order, difficulty, jnp.full(50, full)
-    )
-    apart = np.asarray(estimate.ability - full)
+    full = ability_1pl(jnp.asarray(right, jnp.int8), jnp.asarray(DIFFICULTY)).ability
+    found = estimate(trainer, jnp.float32(ERROR), jnp.zeros(50), on_device, DIFFICULTY, full)
+    apart = np.asarray(found.ability - full)
     assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(apart.size)
     assert apart.std() < 1.4 * ERROR  # answers that do not follow the model, half right at every difficulty
 
 
 def test_little_data_are_asked_in_full():
-    run = functools.partial(
-        train_curriculum, TRAINER, jax.random.key(0)[None], learning_rate=1.0, width=1, selection=ready
-    )
+    run = functools.partial(train_curriculum, TRAINER, KEY, learning_rate=1.0, selection=up_to_ability)
     few = data_of(np.where(RIGHT, 1.0, -1.0).astype(np.float32)[:1000, None], np.zeros(1000))
-    history = run(few, DIFFICULTY[:1000], probe=SHARE_ERROR)
+    history = run(few, DIFFICULTY[:1000], probe_error=SHARE_ERROR)
     assert (history.items_asked == 1000).all()
     np.testing.assert_array_equal(history.ability, run(few, DIFFICULTY[:1000]).ability)
 
 
-@pytest.mark.parametrize("rule", [ready, hard, Window(0.5)])
-def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass(rule):
-    run = functools.partial(train_curriculum, TRAINER, jax.random.key(0)[None], data(), DIFFICULTY[SHUFFLE], rule)
-    full = run(learning_rate=1.0, width=1)
-    probed = run(learning_rate=1.0, width=1, probe=SHARE_ERROR)
+@pytest.mark.parametrize("rule", [up_to_ability, beyond_ability, Window(0.5)])
+def test_samples_select_what_all_answers_would(rule):
+    difficulty, full = jnp.asarray(DIFFICULTY), full_ability().ability
+    error = required_se(rule, difficulty, SHARE_ERROR, full)
+    found = asked(0.0, error=error)
+    assert (found.items_asked < NUM_ITEMS).all()
+    shares = jax.vmap(rule, (None, 0))(difficulty, found.ability).num_examples / NUM_ITEMS
+    share = rule(difficulty, full).num_examples / NUM_ITEMS
+    np.testing.assert_allclose(shares, np.full(NUM_SAMPLES, share), atol=4 * SHARE_ERROR)
+
+
+def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass():
+    run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
+    full = run(learning_rate=1.0)
+    probed = run(learning_rate=1.0, probe_error=SHARE_ERROR)
     assert (full.items_asked == NUM_ITEMS).all()
+    np.testing.assert_allclose(full.ability, np.full((1, 3), full_ability().ability), atol=1e-4)
     assert (probed.items_asked < NUM_ITEMS).all()
     assert len(set(np.asarray(probed.ability[0]))) == 3  # a sample anew each epoch
     np.testing.assert_allclose(probed.share, full.share, atol=4 * SHARE_ERROR)
+
+
+def test_another_error_is_not_compiled_for():
+    run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
+    precise = run(learning_rate=1.0, probe_error=SHARE_ERROR)
+    programs = _train._cache_size()
+    rough = run(learning_rate=1.0, probe_error=4 * SHARE_ERROR)
+    assert _train._cache_size() == programs
+    assert (rough.items_asked < precise.items_asked).all()

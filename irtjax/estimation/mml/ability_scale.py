@@ -1,6 +1,6 @@
 """The scale of ability on long tests, which the likelihood does not know: origin, units, rotation.
 
-It is refixed at each iteration, items and abilities together, so that every probability stays as it is.
+It is fixed anew at each iteration, items and abilities together, so that every probability stays as it is.
 """
 
 import dataclasses
@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.mml.expectations import Posterior
+from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import AnyArray, Float
 
 
 class State(NamedTuple):
@@ -20,14 +21,22 @@ class State(NamedTuple):
 
     items: ItemParameters
     posterior: Posterior
-    mean: jax.Array
-    sd: jax.Array
+    mean: AnyArray
+    sd: AnyArray
 
 
-def refix(state: State, last: jax.Array, weight: jax.Array, specification: Specification) -> State:
+def standardize(
+    state: State, last: Float[AnyArray, "J D"], weight: Float[jax.Array, " J"], specification: Specification
+) -> State:
     """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
 
     Abilities and items change together, so that every probability stays as it is.
+
+    Args:
+        state: after a step.
+        last: mean abilities before the step; with D > 1 the new frame is the nearest to theirs.
+        weight: 1 for a subject, 0 for padding.
+        specification: which moments are fixed.
     """
     items, (m, covariance), mean, sd = state
     number = weight.sum()
@@ -42,8 +51,8 @@ def refix(state: State, last: jax.Array, weight: jax.Array, specification: Speci
     if specification.fold_sd:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
         if m.shape[1] > 1:
-            # of all frames of this covariance the one nearest to the last: what the likelihood does not know must not
-            # turn for ever
+            # of all frames of this covariance the one nearest to the last: the likelihood does not determine the
+            # rotation, which would else never come to rest
             left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
             turn = left @ right
             inverse, unit = turn.T @ inverse, unit @ turn
@@ -56,10 +65,13 @@ def refix(state: State, last: jax.Array, weight: jax.Array, specification: Speci
 
 
 @jax.jit
-def relink(items, posterior, sums, specification):
+def align_to_anchors(
+    items: ItemParameters, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
+) -> tuple[ItemParameters, Posterior]:
     """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
 
-    Without it the abilities, held by thousands of free items, would follow a few anchors at a snail's pace.
+    Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
+    slowly.
     """
     gradient, information = by_scale(posterior, sums)
     if not specification.free_slopes:  # the items would not follow a new unit
@@ -75,12 +87,14 @@ def relink(items, posterior, sums, specification):
 
 
 @jax.jit
-def anchors_only(items, specification):
-    """The items with slopes of 0 but for the anchors: then the others say nothing about abilities."""
+def anchors_only(items: ItemParameters, specification: Specification) -> ItemParameters:
+    """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
     return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
 
 
-def by_scale(posterior, sums):
+def by_scale(
+    posterior: Posterior, sums: tuple[jax.Array, jax.Array]
+) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
     """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
     gradient, curvature = sums
     by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
@@ -88,8 +102,8 @@ def by_scale(posterior, sums):
 
 
 def rotate(
-    state: State, information: np.ndarray, specification: Specification
-) -> tuple[State, np.ndarray, Specification]:
+    state: State, information: Float[np.ndarray, "I K K"], specification: Specification
+) -> tuple[State, Float[np.ndarray, "I K K"], Specification]:
     """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]

@@ -3,13 +3,14 @@
 import numpy as np
 from scipy.special import logit
 
-from irtjax.estimation.mml.expectations import Posterior
+from irtjax.estimation.mml.posterior import Posterior
 from irtjax.responses.matrix import counts
+from irtjax.types import Int
 
 COMPONENT_STEPS = 6
 
 
-def starting_posterior(values: np.ndarray, dims: int) -> Posterior:
+def starting_posterior(values: Int[np.ndarray, "J I"], dims: int) -> Posterior:
     """Standardised logits of percent correct; with D > 1 the first D principal components."""
     right, observed = counts(values, axis=1)
     theta = logit((right + 0.5) / (observed + 1))[:, None] if dims == 1 else _components(values, dims)

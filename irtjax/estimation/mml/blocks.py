@@ -10,15 +10,16 @@ import numpy as np
 from jax import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from irtjax.kernels.block_size import items_per_block
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.responses.matrix import MISSING
+from irtjax.types import Int
 
-BLOCK_RESPONSES = 2**19  # in a block: a float32 array of one is 2 MB and stays in cache
-MULTIPLE, MOST = 64, 4096  # items a block
+BLOCK_RESPONSES = 2**19  # a float32 array of so many is 2 MB; a pass holds several
 CHUNK_BYTES = 2**24  # on a CPU
 DEVICE_SHARE = 4  # a chunk fills at most this part of an accelerator's memory
 BY_BLOCK = P(ITEMS, SUBJECTS)  # of blocks (N, J, B)
-ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array that is so aligned without copying it
+ALIGNMENT = 64  # bytes; a CPU device uses a NumPy array with this alignment without copying it
 
 
 class Chunks:
@@ -32,12 +33,13 @@ class Chunks:
         num_items: I', items with padding: missing responses, at the end of either.
     """
 
-    def __init__(self, values: np.ndarray, mesh: jax.sharding.Mesh | None = None, chunk_bytes: int | None = None):
-        """Of `values` (J, I) int8, over the devices of a mesh; a chunk is of at most `chunk_bytes` if given."""
+    def __init__(
+        self, values: Int[np.ndarray, "J I"], mesh: jax.sharding.Mesh | None = None, chunk_bytes: int | None = None
+    ) -> None:
+        """Lays out `values` (J, I) int8 over the devices of a mesh, in chunks of at most `chunk_bytes` if given."""
         subjects, items = values.shape
         rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
-        block = BLOCK_RESPONSES // -(-subjects // rows) // MULTIPLE * MULTIPLE
-        block = min(max(block, MULTIPLE), MOST, -(-items // columns))
+        block = items_per_block(-(-subjects // rows), -(-items // columns), BLOCK_RESPONSES)
         blocks = columns * -(-items // (block * columns))
         self.num_subjects = rows * -(-subjects // rows)
         most = _most_bytes() if chunk_bytes is None else chunk_bytes
@@ -51,7 +53,7 @@ class Chunks:
         # fresh memory would cost more than what is written to it
         self._buffers = [_aligned(self._shape) for _ in range(2 if number > 1 else 0)]
 
-    def by_item(self, function: Callable, items: Any, *arguments) -> Any:
+    def by_item(self, function: Callable, items: Any, *arguments: Any) -> Any:
         """The results of `function(items, *arguments, blocks)` on each chunk's items, one after the other.
 
         Args:
@@ -62,12 +64,12 @@ class Chunks:
         parts = list(self.walk(function, items, *arguments))
         return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
-    def by_subject(self, function: Callable, items: Any, *arguments) -> Any:
+    def by_subject(self, function: Callable, items: Any, *arguments: Any) -> Any:
         """The sum of what `function(items, *arguments, blocks)` returns for each chunk, likewise."""
         first, *rest = self.walk(function, items, *arguments)
         return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), first, *rest)
 
-    def walk(self, function: Callable, items: Any, *arguments) -> Iterator[Any]:
+    def walk(self, function: Callable, items: Any, *arguments: Any) -> Iterator[Any]:
         """What `function(items, *arguments, blocks)` returns for each chunk."""
         if self._resident is not None:
             yield function(items, *arguments, self._resident)
@@ -84,7 +86,8 @@ class Chunks:
     def _lay_out(self, start: int, buffer: np.ndarray | None = None) -> jax.Array:
         """(N, J', B) int8: block n holds items start + n B … start + (n + 1) B - 1."""
 
-        def part(index: tuple[slice, ...]) -> np.ndarray:
+        def part(index: tuple[slice, ...] | None) -> np.ndarray:
+            index = index or (slice(None),) * 3
             blocks, subjects, _ = (range(*at.indices(size)) for at, size in zip(index, self._shape, strict=True))
             out = _aligned((len(blocks), len(subjects), self._shape[2])) if buffer is None else buffer
             rows = self._values[subjects.start : subjects.stop]
@@ -97,12 +100,12 @@ class Chunks:
             return out
 
         if self._mesh is None:
-            return jax.device_put(part((slice(None),) * 3), may_alias=True)
+            return jax.device_put(part(None), may_alias=True)
         return jax.make_array_from_callback(self._shape, NamedSharding(self._mesh, BY_BLOCK), part)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _part(items, start, width):
+def _part(items: Any, start: int | jax.Array, width: int) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, width), items)
 
 

@@ -1,8 +1,8 @@
 """Normal priors of item parameters, their means and standard deviations estimated from the items (empirical Bayes).
 
-With few subjects and many items, the errors of the items bend the scale of ability, however many items there are: a
-slope that came out too steep by chance is believed. Among thousands of items their distribution is known, and a prior
-that is equal to it undoes that.
+With few subjects, the errors of the items bend the scale of ability, however many items there are: a slope that came
+out too steep by chance is taken at its word. The distribution of thousands of items is known well, and a prior equal to
+it undoes the bias.
 """
 
 import dataclasses
@@ -15,14 +15,18 @@ import numpy as np
 from irtjax.estimation.mml.item_step import as_array, scoring_step, solve
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import Float
 
-LEAST_SD, MOST_SD = 0.05, 2.0  # the slopes of Rasch items would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
 MOST_CHANGE = 1.0  # of a mean in one step
-TINY = 1e-6  # items of which the responses determine nothing leave a prior where it is
+TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
 def reestimate(
-    items: ItemParameters, gradient: jax.Array, information: jax.Array, specification: Specification
+    items: ItemParameters,
+    gradient: Float[jax.Array, "I K"],
+    information: Float[jax.Array, "I K K"],
+    specification: Specification,
 ) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
@@ -34,10 +38,10 @@ def reestimate(
         items: I items.
         gradient: (I, K) of the log-likelihood.
         information: (I, K, K) of each item; like the gradient without priors.
-        specification: says which priors are estimated (`estimated`) and where they stand.
+        specification: which priors are estimated (`estimated`), and their present values.
     """
     size = information.shape[1]
-    # where the items would go under the priors as they stand: else the two would chase each other
+    # where the items would go under the present priors: otherwise items and priors would chase each other
     array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
     free = jnp.asarray(specification.free)[:, :size]
     own = free.at[:, 0].set(free[:, 0] & ~jnp.asarray(specification.shared))
@@ -69,7 +73,7 @@ def summary(specification: Specification) -> dict[str, Any]:
     free, mean, precision = (
         np.array(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
     )
-    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its part of it
+    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
     columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
     priors = {}

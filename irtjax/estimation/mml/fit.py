@@ -1,6 +1,5 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
@@ -11,18 +10,18 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.mml import empirical_priors, fixed_nodes, item_errors, normal_posteriors, observed_information
+from irtjax.estimation.mml.special_items import anchored_items, check_extremes, place_anchors
 from irtjax.estimation.parameterization import Specification, item_types, specify, start_items
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
-from irtjax.kernels.models import ItemParameters, from_table
-from irtjax.kernels.quadrature import rectangular
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import nodes_per_dimension, rectangular, spacing
 from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where its estimate starts
 SHORT_PRIORS = {"slope": None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
-NODES_PER_DIMENSION = {1: 61, 2: 31, 3: 21}
 NARROW = 0.1  # standard deviation below which a posterior is treated as normal, in any number of dimensions
 TOLERANCE, TOLERANCE_LONG, TOLERANCE_LONG_ASYMPTOTES = 1e-6, 0.01, 0.02
 
@@ -63,12 +62,12 @@ def fit_mml(
 
     How they are integrated out depends on the width of their posteriors. Short tests: EM over fixed nodes in float64,
     its population expanded (`item_step.fold_population`), its steps extrapolated (`squarem.cycle`). Long tests, where
-    posteriors are narrower than 0.1 (from about 500 items a dimension on): a normal posterior for each subject, in
+    posteriors are narrower than 0.1 (from about 500 items per dimension on): a normal posterior for each subject, in
     float32 (`irtjax.estimation.mml.normal_posteriors`). A test that turns out to be long is fitted once more as such.
 
     Args:
         responses: at least one observed response of each subject and item.
-        model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of one type an item.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
         slope_prior: normal, on slopes; None for none. "auto" is none on short tests, and on long ones the prior that is
@@ -80,7 +79,7 @@ def fit_mml(
         upper_prior: likewise on logit d of 4PL items; "auto" is N(3, 1) on short tests.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
             "refuse", or "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept.
-        num_nodes: nodes a dimension in [-6, 6], which then are used however long the test; None to choose.
+        num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
         tolerance: where the fit has converged. On short tests the largest change of any parameter in an EM step, 1e-6
             if None; it also has where the objective gains less than 1e-8 nats in each of three rounds, as on the way of
             an asymptote to 0. On long ones the largest change of ability or item (but one in a thousand) in standard
@@ -99,25 +98,25 @@ def fit_mml(
     types = item_types(model, responses.num_items)
     right, observed = counts(responses.values, axis=0)
     extreme = (right == 0) | (right == observed)
-    anchored = np.zeros(responses.num_items, bool)
-    if anchors is not None:
-        anchored = np.isin(responses.item_ids, anchors["item_id"].astype(str))
-        if not anchored.any():
-            raise InputError("no anchor item is among the items of the responses: compare the item ids")
+    anchored = anchored_items(responses, anchors)
     extreme &= ~anchored
-    _check_extremes(responses, extreme, extremes)
+    check_extremes(responses, extreme, extremes)
     if num_nodes is not None and num_nodes < 3:
         raise InputError(f"num_nodes {num_nodes}, expected at least 3")
 
     given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
     automatic = [name for name, prior in given.items() if prior == "auto"]
+    chosen = {name: prior for name, prior in given.items() if prior is None or isinstance(prior, NormalPrior)}
 
     def specification_for(defaults: dict[str, NormalPrior | None], estimate: Sequence[str]) -> Specification:
+        priors = defaults | chosen
         return specify(
             types,
             dims=dims,
             anchored=anchored,
-            **{f"{name}_prior": defaults[name] if name in automatic else prior for name, prior in given.items()},
+            slope_prior=priors["slope"],
+            guessing_prior=priors["guessing"],
+            upper_prior=priors["upper"],
             extreme=extreme,
             extreme_prior=EXTREME_PRIOR,
             estimate=estimate,
@@ -126,20 +125,29 @@ def fit_mml(
     def long_specification() -> Specification:
         return specification_for(SHORT_PRIORS | {"slope": SLOPE_PRIOR}, automatic)
 
-    options = {"max_iterations": max_iterations, "on_iteration": on_iteration}
-    long_test = functools.partial(_by_normal_posteriors, responses.values, tolerance=tolerance, mesh=mesh, **options)
+    def long_test(items: ItemParameters) -> _Estimate:
+        return _by_normal_posteriors(
+            responses.values,
+            items,
+            long_specification(),
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            mesh=mesh,
+            on_iteration=on_iteration,
+        )
+
     width = _expected_width(right, observed, responses.num_subjects, dims)
     long = num_nodes is None and width < NARROW
     specification = long_specification() if long else specification_for(SHORT_PRIORS, ())
     items = start_items(specification, right, observed)
     if anchors is not None:
-        items = _place_anchors(items, anchors, responses.item_ids, anchored)
+        items = place_anchors(items, anchors, responses.item_ids, anchored)
     if long:
-        estimate = long_test(items, specification)
+        estimate = long_test(items)
     else:
-        per_dimension = NODES_PER_DIMENSION.get(dims, 9)
+        per_dimension = nodes_per_dimension(dims)
         # in between, more nodes; three dimensions have too many already
-        fine = 2 * per_dimension - 1 if width < 12 / (per_dimension - 1) and dims < 3 else per_dimension
+        fine = 2 * per_dimension - 1 if width < spacing(per_dimension) and dims < 3 else per_dimension
         estimate = _by_fixed_nodes(
             responses.values,
             items,
@@ -147,10 +155,11 @@ def fit_mml(
             num_nodes or fine,
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
-            **options,
+            max_iterations=max_iterations,
+            on_iteration=on_iteration,
         )
         if num_nodes is None and np.median(estimate.ability_se) < NARROW * estimate.sd.max():
-            estimate = long_test(estimate.items, long_specification())
+            estimate = long_test(estimate.items)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -174,7 +183,15 @@ def fit_mml(
 
 
 def _by_fixed_nodes(
-    values, items, specification, num_nodes, *, tolerance, standard_errors, max_iterations, on_iteration
+    values: np.ndarray,
+    items: ItemParameters,
+    specification: Specification,
+    num_nodes: int,
+    *,
+    tolerance: float,
+    standard_errors: bool,
+    max_iterations: int,
+    on_iteration: Callable[[int, float], None] | None,
 ) -> _Estimate:
     quadrature = rectangular(num_nodes, dims=specification.dims)
     with jax.enable_x64(True):
@@ -207,21 +224,30 @@ def _by_fixed_nodes(
         ability=ability,
         ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
         log_likelihood=log_likelihood,
-        mean=state.mean,
-        sd=state.sd,
+        mean=np.asarray(state.mean),
+        sd=np.asarray(state.sd),
         iterations=iterations,
         converged=converged,
         details={
             "posteriors": "fixed nodes",
             "priors": empirical_priors.summary(specification),
             "nodes": len(nodes),
-            "node_spacing": 12 / (num_nodes - 1) * float(state.sd.max()),
+            "node_spacing": spacing(num_nodes) * float(state.sd.max()),
             **details,
         },
     )
 
 
-def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterations, mesh, on_iteration) -> _Estimate:
+def _by_normal_posteriors(
+    values: np.ndarray,
+    items: ItemParameters,
+    specification: Specification,
+    *,
+    tolerance: float | None,
+    max_iterations: int,
+    mesh: jax.sharding.Mesh | None,
+    on_iteration: Callable[[int, float], None] | None,
+) -> _Estimate:
     asymptotes = np.asarray(specification.free)[:, specification.dims + 1 :].any()
     solution = normal_posteriors.solve(
         values,
@@ -234,16 +260,21 @@ def _by_normal_posteriors(values, items, specification, *, tolerance, max_iterat
     )
     state = solution.state
     covariances = item_errors.item_covariances(
-        state.items.slope, solution.information, specification, state.sd, values.shape[0], solution.link
+        np.asarray(state.items.slope),
+        solution.information,
+        specification,
+        np.asarray(state.sd),
+        values.shape[0],
+        solution.link,
     )
     return _Estimate(
         items=state.items,
         covariances=covariances,
-        ability=state.posterior.mean,
+        ability=np.asarray(state.posterior.mean),
         ability_se=np.sqrt(np.einsum("jkk->jk", state.posterior.covariance)),
         log_likelihood=solution.log_likelihood,
-        mean=state.mean,
-        sd=state.sd,
+        mean=np.asarray(state.mean),
+        sd=np.asarray(state.sd),
         iterations=solution.iterations,
         converged=solution.converged,
         details={"posteriors": "normal", "priors": empirical_priors.summary(solution.specification)},
@@ -257,29 +288,3 @@ def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int, 
     """
     p = right / observed
     return float((1 + (observed * p * (1 - p)).sum() / (num_subjects * dims)) ** -0.5)
-
-
-def _check_extremes(responses: ResponseMatrix, extreme: np.ndarray, choice: str) -> None:
-    if choice not in ("refuse", "keep"):
-        raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
-    if choice == "refuse" and extreme.any():
-        names = ", ".join(f"'{item}'" for item in responses.item_ids[extreme][:5])
-        more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
-        raise InputError(
-            f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
-            "remove them, or keep them under a prior (extremes=keep)"
-        )
-
-
-def _place_anchors(
-    items: ItemParameters, anchors: pd.DataFrame, item_ids: np.ndarray, anchored: np.ndarray
-) -> ItemParameters:
-    """Writes the anchors' parameters over the starting values."""
-    table = anchors.assign(item_id=anchors["item_id"].astype(str)).set_index("item_id").loc[item_ids[anchored]]
-    held = from_table(table)
-    if held.slope.shape[1] > 1:
-        raise InputError("anchor items need one discrimination and a difficulty")
-    placed = ItemParameters(*(np.array(leaf, float) for leaf in items))
-    for leaf, values in zip(placed, held, strict=True):
-        leaf[anchored] = values
-    return placed

@@ -1,7 +1,7 @@
 """EM for short tests: one set of nodes for all subjects, so that both steps are matrix products.
 
-What has a row for each subject stays on the device, in one small compiled function; what there is of each item at each
-node, a few thousand numbers, is NumPy's, which need not be compiled.
+Arrays with a row per subject stay on the device, in one small compiled function. Arrays of items by nodes have a few
+thousand numbers: NumPy handles them, without compilation.
 """
 
 import functools
@@ -18,34 +18,35 @@ from irtjax.estimation.mml.item_step import (
     as_items,
     best_step,
     fold_population,
+    fractions,
     log_prior,
-    parts,
     scoring_step,
 )
 from irtjax.estimation.parameterization import Specification, without_asymptotes
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.responses.matrix import MISSING
+from irtjax.types import AnyArray, Float, Int
 
 EXPANDED = 150  # most EM steps with an expanded population
 SMALLEST_GAIN = 1e-8  # nats in three EM steps
 ROUNDING = 1e-9  # nats: a fall by less is none
-INNER_STEPS = 2  # Fisher-scoring steps an M-step: the nodes are few, so a second one costs next to nothing
+INNER_STEPS = 2  # Fisher-scoring steps in each M-step: the nodes are few, so a second one costs next to nothing
 
 
 class State(NamedTuple):
     """Item parameters, and mean and standard deviation (D,) of the population; NumPy arrays."""
 
     items: ItemParameters
-    mean: np.ndarray
-    sd: np.ndarray
+    mean: AnyArray
+    sd: AnyArray
 
 
 class Answers(NamedTuple):
     """Indicators (J, I) of right and of observed answers, the latter None where all were observed."""
 
-    right: jax.Array
-    observed: jax.Array | None
+    right: AnyArray
+    observed: AnyArray | None
 
 
 class Expectation(NamedTuple):
@@ -66,7 +67,7 @@ class Expectation(NamedTuple):
     log_likelihood: jax.Array
 
 
-def to_answers(values: np.ndarray) -> Answers:
+def to_answers(values: Int[np.ndarray, "J I"]) -> Answers:
     """Puts responses (J, I) int8 on the device."""
     observed = values != MISSING
     return jax.device_put(Answers((values == 1).astype(float), None if observed.all() else observed.astype(float)))
@@ -77,12 +78,14 @@ def has_asymptotes(items: ItemParameters) -> bool:
     return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
 
 
-def place_nodes(state: State, quadrature: Quadrature) -> np.ndarray:
+def place_nodes(state: State, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
     """The nodes (Q, D) on the scale of ability."""
-    return state.mean[None, :] + state.sd[None, :] * quadrature.nodes
+    return np.asarray(state.mean[None, :] + state.sd[None, :] * quadrature.nodes)
 
 
-def curves(items: ItemParameters, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def curves(
+    items: ItemParameters, nodes: Float[np.ndarray, "Q D"]
+) -> tuple[Float[np.ndarray, "Q I"], Float[np.ndarray, "Q I"]]:
     """Probabilities (Q, I) of a right and of a wrong answer.
 
     At least 1e-300: an item on its way to infinity must not turn the sums over all others into NaN.
@@ -98,7 +101,7 @@ def expectation(state: State, answers: Answers, quadrature: Quadrature) -> Expec
 
 
 @jax.jit
-def _expectation(log_p, log_q, log_weights, answers):
+def _expectation(log_p: jax.Array, log_q: jax.Array, log_weights: jax.Array, answers: Answers) -> Expectation:
     right, observed = answers
     joint = right @ (log_p - log_q).T + log_weights[None, :]
     joint += log_q.sum(axis=1)[None, :] if observed is None else observed @ log_q.T
@@ -127,7 +130,7 @@ def em_step(
     right, observed, mass = (np.asarray(leaf) for leaf in (expected.right, expected.observed, expected.mass))
     wrong = observed - right
 
-    def evaluate(items):
+    def evaluate(items: ItemParameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         p, q = curves(items, nodes)
         return p, q, (right * np.log(p) + wrong * np.log(q)).sum(axis=0) + log_prior(items, specification)
 
@@ -143,15 +146,23 @@ def em_step(
             if _rises(after - value, specification):
                 items, (p, q), value = whole, at_whole, after
                 continue
-        items = best_step(items, parts(step), lambda items: evaluate(items)[2], specification)
+        items = best_step(items, fractions(step), lambda items: evaluate(items)[2], specification)
         p, q, value = evaluate(items)
     mean = mass @ nodes
     sd = np.sqrt(mass @ (nodes - mean[None, :]) ** 2)
-    reached = float(expected.log_likelihood) + prior.sum()
+    reached = float(expected.log_likelihood) + float(prior.sum())
     return State(*fold_population(items, mean, sd, specification, expand=expand)), reached
 
 
-def _score(items, nodes, p, q, right, wrong, asymptotes) -> tuple[np.ndarray, np.ndarray]:
+def _score(
+    items: ItemParameters,
+    nodes: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    right: np.ndarray,
+    wrong: np.ndarray,
+    asymptotes: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Gradient (I, K) and expected information (I, K, K) of answers counted at nodes; K is D + 1 without asymptotes."""
     if asymptotes:
         slopes = derivatives(items, nodes)
@@ -163,7 +174,7 @@ def _score(items, nodes, p, q, right, wrong, asymptotes) -> tuple[np.ndarray, np
     return (right * q - wrong * p).T @ design, information.reshape(-1, *2 * design.shape[1:])
 
 
-def _rises(gain, specification) -> bool:
+def _rises(gain: np.ndarray, specification: Specification) -> bool:
     """Whether no item loses; items that share a slope count as one."""
     if specification.has_shared:
         gain = np.where(specification.shared, gain[specification.shared].sum(), gain)
@@ -171,7 +182,7 @@ def _rises(gain, specification) -> bool:
 
 
 def solve(
-    values: np.ndarray,
+    values: Int[np.ndarray, "J I"],
     items: ItemParameters,
     specification: Specification,
     quadrature: Quadrature,
@@ -241,7 +252,18 @@ def resume(
     return state, float(objective)
 
 
-def _climb(state, specification, expand, iterations, limit, tolerance, *, answers, quadrature, on_iteration):
+def _climb(
+    state: State,
+    specification: Specification,
+    expand: bool,
+    iterations: int,
+    limit: int,
+    tolerance: float,
+    *,
+    answers: Answers,
+    quadrature: Quadrature,
+    on_iteration: Callable[[int, float], None] | None,
+) -> tuple[State, int, bool]:
     """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
 
     Returns:

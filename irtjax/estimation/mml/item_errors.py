@@ -11,18 +11,19 @@ import itertools
 import numpy as np
 
 from irtjax.estimation.parameterization import Specification
+from irtjax.types import Float
 
-ITEMS = 2**16  # inverted in one go
+ITEMS = 2**16  # whose matrices are inverted at a time
 
 
 def item_covariances(
-    slope: np.ndarray,
-    information: np.ndarray,
+    slope: Float[np.ndarray, "I D"],
+    information: Float[np.ndarray, "I K K"],
     specification: Specification,
-    sd: np.ndarray,
+    sd: Float[np.ndarray, " D"],
     num_subjects: int,
-    link: np.ndarray | None = None,
-) -> np.ndarray:
+    link: Float[np.ndarray, "2 2"] | None = None,
+) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of the estimates of each item; 0 where a parameter is held.
 
     With abilities θ̂ = (θ - μ̂) / σ̂ of a sample, Var μ̂ = 1/J moves the intercept by slope·μ̂, and Var log σ̂ = 1/(2J)

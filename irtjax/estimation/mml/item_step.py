@@ -1,35 +1,38 @@
 """Fisher-scoring steps for the parameters of all items, given gradients and information.
 
-NumPy arrays give NumPy arrays, at once; JAX arrays are for functions to be compiled.
+NumPy arrays give NumPy arrays, without compilation; JAX arrays are for compiled functions.
 """
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import AnyArray, Float
 
-STEP_PARTS = (1.0, 0.5, 0.25, 0.1)
+STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1)
 MAX_CHANGE = 1.0  # of any parameter in one step: a first step from afar must not overshoot into a flat region
 
 
-def as_array(items: ItemParameters) -> jax.Array:
+def as_array(items: ItemParameters) -> Float[AnyArray, "I K"]:
     """(I, D + 3): slopes, intercept, lower, upper."""
     xp = items.slope.__array_namespace__()
     return xp.concatenate([items.slope, *(leaf[:, None] for leaf in items[1:])], axis=1)
 
 
-def as_items(array: jax.Array) -> ItemParameters:
+def as_items(array: Float[AnyArray, "I K"]) -> ItemParameters:
     """The inverse of `as_array`."""
     dims = array.shape[1] - 3
     return ItemParameters(array[:, :dims], array[:, dims], array[:, dims + 1], array[:, dims + 2])
 
 
 def scoring_step(
-    items: ItemParameters, gradient: jax.Array, information: jax.Array, specification: Specification
-) -> jax.Array:
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+) -> Float[AnyArray, "I all_parameters"]:
     """The change information⁻¹ gradient of the free parameters, priors included, each at most `MAX_CHANGE`.
 
     Items are independent given the abilities, but for the slope that 1PL items share: it is stepped by its Schur
@@ -78,7 +81,7 @@ def scoring_step(
     return xp.concatenate([factor[:, None] * step, none], axis=1)
 
 
-def solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
+def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -> Float[AnyArray, "I K"]:
     """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
     size = vectors.shape[1]
     xp = vectors.__array_namespace__()
@@ -86,27 +89,27 @@ def solve(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
     for k in range(size):
         for below in range(k + 1, size):
             rows[below] = rows[below] - (rows[below][:, k] / rows[k][:, k])[:, None] * rows[k]
-    solution = [None] * size
+    solution: dict[int, AnyArray] = {}
     for k in reversed(range(size)):
         known = sum((rows[k][:, later] * solution[later] for later in range(k + 1, size)), 0.0)
         solution[k] = (rows[k][:, size] - known) / rows[k][:, k]
-    return xp.stack(solution, axis=1)
+    return xp.stack([solution[k] for k in range(size)], axis=1)
 
 
 def best_step(
     items: ItemParameters,
-    steps: jax.Array,
-    objective: Callable[[ItemParameters], jax.Array],
+    steps: Float[AnyArray, "S I K"],
+    objective: Callable[[ItemParameters], AnyArray],
     specification: Specification,
 ) -> ItemParameters:
-    """Goes the step, or none, that raises each item's own objective most.
+    """Makes the step, or none, that raises each item's own objective most.
 
     Expected information can be far below the observed one in the 3PL and 4PL, and a whole step then overshoots, again
-    and again. Items that share a slope go the same step.
+    and again. Items that share a slope make the same step.
 
     Args:
         items: where the steps begin.
-        steps: (S, I, D + 3), such as parts of one from `scoring_step`.
+        steps: (S, I, D + 3), such as fractions of one from `scoring_step`.
         objective: of all items, (I,).
         specification: says which items share a slope.
     """
@@ -114,14 +117,16 @@ def best_step(
     return best_of(tried, np.stack([objective(as_items(one)) for one in tried]), specification)
 
 
-def candidates(items: ItemParameters, steps: jax.Array) -> jax.Array:
+def candidates(items: ItemParameters, steps: Float[AnyArray, "S I K"]) -> Float[AnyArray, "S+1 I K"]:
     """(S + 1, I, D + 3): where each of the steps (S, I, D + 3) leads, and last where it begins."""
     array = as_array(items)[None]
     xp = array.__array_namespace__()
     return xp.concatenate([xp.where(steps == 0, array, array + steps), array])  # held ones are infinite
 
 
-def best_of(tried: jax.Array, values: jax.Array, specification: Specification) -> ItemParameters:
+def best_of(
+    tried: Float[AnyArray, "C I K"], values: Float[AnyArray, "C I"], specification: Specification
+) -> ItemParameters:
     """Of the candidates (S + 1, I, D + 3) the best of each item by its objective (S + 1, I)."""
     xp = values.__array_namespace__()
     if specification.has_shared:
@@ -131,19 +136,19 @@ def best_of(tried: jax.Array, values: jax.Array, specification: Specification) -
     return as_items(xp.take_along_axis(tried, best[None, :, None], axis=0)[0])
 
 
-def parts(step: jax.Array) -> jax.Array:
-    """Parts of a step, for `best_step`."""
-    return step.__array_namespace__().stack([part * step for part in STEP_PARTS])
+def fractions(step: Float[AnyArray, "I K"]) -> Float[AnyArray, "S I K"]:
+    """Fractions of a step, for `best_step`."""
+    return step.__array_namespace__().stack([part * step for part in STEP_FRACTIONS])
 
 
-def log_prior(items: ItemParameters, specification: Specification) -> jax.Array:
+def log_prior(items: ItemParameters, specification: Specification) -> Float[AnyArray, " I"]:
     """Log-density (I,) of the normal priors of each item, up to a constant."""
     distance = _distance(as_array(items), specification)
     xp = distance.__array_namespace__()
     return -0.5 * (xp.asarray(specification.prior_precision, dtype=distance.dtype) * distance**2).sum(axis=1)
 
 
-def _distance(array: jax.Array, specification: Specification) -> jax.Array:
+def _distance(array: AnyArray, specification: Specification) -> AnyArray:
     # an asymptote that does not exist is infinite; it has no prior, but 0 · inf would be NaN
     xp, width = array.__array_namespace__(), array.shape[1]
     has_prior = xp.asarray(specification.prior_precision)[:, :width] > 0
@@ -151,8 +156,13 @@ def _distance(array: jax.Array, specification: Specification) -> jax.Array:
 
 
 def fold_population(
-    items: ItemParameters, mean: jax.Array, sd: jax.Array, specification: Specification, *, expand: bool | jax.Array
-) -> tuple[ItemParameters, jax.Array, jax.Array]:
+    items: ItemParameters,
+    mean: Float[AnyArray, " D"],
+    sd: Float[AnyArray, " D"],
+    specification: Specification,
+    *,
+    expand: bool,
+) -> tuple[ItemParameters, Float[AnyArray, " D"], Float[AnyArray, " D"]]:
     """Brings the population back to mean 0 and standard deviation 1 where the specification says so.
 
     θ = mean + sd θ' leaves every probability as it is with slope' = slope sd, intercept' = intercept + slope mean.

@@ -3,7 +3,7 @@
 A subject who answered thousands of items has a posterior far narrower than the spacing of any nodes that all subjects
 could share. It is also nearly normal there: mean and covariance are those of the best normal approximation, which solve
 E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Opper and Archambeau 2009, to first order), with
-expectations from `irtjax.estimation.mml.expectations`. On n items what that leaves out is of order 1/n².
+expectations from `irtjax.estimation.mml.expectations`. The error is of order 1/n² on a test of n items.
 """
 
 import functools
@@ -15,34 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation.mml import empirical_priors
-from irtjax.estimation.mml.ability_scale import State, anchors_only, by_scale, refix, relink, rotate
+from irtjax.estimation.mml.ability_scale import State, align_to_anchors, anchors_only, rotate, standardize
 from irtjax.estimation.mml.ability_start import starting_posterior
+from irtjax.estimation.mml.ability_step import ability_step
+from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihood
 from irtjax.estimation.mml.blocks import Chunks
-from irtjax.estimation.mml.expectations import (
-    Posterior,
-    item_gains,
-    item_sums,
-    missing_information,
-    subject_expansion,
-    subject_sums,
-)
+from irtjax.estimation.mml.damping import Damping, damp, undamped
+from irtjax.estimation.mml.expectations import item_gains, item_sums
 from irtjax.estimation.mml.item_step import as_array, as_items, best_of, candidates, log_prior, scoring_step
+from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification, without_asymptotes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
+from irtjax.types import AnyArray, Int
 
-MOST_CHANGE = 1.0  # of an ability in one step
-ROUGHLY = 0.3  # standard errors; where the first of two phases ends
+TOLERANCE_WITHOUT_ASYMPTOTES = 0.3  # standard errors; where the phase ends that only prepares one with asymptotes
 PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
-HELD = 2  # iterations before priors are estimated: starting values are alike, and say nothing
-RESTLESS = 1e-3  # share of items that may still move when the fit has converged
-
-
-class Brake(NamedTuple):
-    """The last change (N, K) of each of N items or subjects, and the part (N,) of a step that each may go."""
-
-    last: jax.Array
-    part: jax.Array
+ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
+SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
 
 
 class Solution(NamedTuple):
@@ -68,7 +58,7 @@ class Solution(NamedTuple):
 
 
 def solve(
-    values: np.ndarray,
+    values: Int[np.ndarray, "J I"],
     items: ItemParameters,
     specification: Specification,
     *,
@@ -103,8 +93,8 @@ def solve(
         lambda leaf: jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), starting_posterior(values, dims)
     )
 
-    def on_devices(items, specification):
-        def put(leaf):
+    def on_devices(items: ItemParameters, specification: Specification) -> tuple[ItemParameters, Specification]:
+        def put(leaf: AnyArray) -> jax.Array:
             leaf = np.asarray(leaf)
             return place(jnp.asarray(pad_items(leaf if leaf.dtype == bool else leaf.astype(np.float32))), mesh, BY_ITEM)
 
@@ -112,28 +102,27 @@ def solve(
 
     iterations, converged = 0, False
 
-    def climb(state, specification, asymptotes, tolerance):
+    def climb(
+        state: State, specification: Specification, asymptotes: bool, tolerance: float
+    ) -> tuple[State, Specification]:
         nonlocal iterations, converged
         converged, least, since = False, np.inf, 0
-        held = iterations + (HELD if specification.estimated else 0)
-        brakes = tuple(
-            Brake(jnp.zeros_like(array), jnp.ones_like(array[:, 0]))
-            for array in (as_array(state.items), state.posterior.mean)
-        )
+        priors_fixed_until = iterations + (ITERATIONS_WITH_FIXED_PRIORS if specification.estimated else 0)
+        damping = undamped(as_array(state.items)), undamped(state.posterior.mean)
         while iterations < max_iterations and not converged and since < PATIENCE:
-            state, brakes, specification, change = _iterate(
+            state, damping, specification, change = _iterate(
                 state,
-                brakes,
+                damping,
                 chunks,
                 weight,
                 specification,
-                iterations >= held,
+                iterations >= priors_fixed_until,
                 asymptotes=asymptotes,
-                restless=int(RESTLESS * num_items),
+                still_moving=int(SHARE_STILL_MOVING * num_items),
                 mesh=mesh,
             )
             iterations += 1
-            converged = float(change) < tolerance and iterations > held
+            converged = float(change) < tolerance and iterations > priors_fixed_until
             least, since = (float(change), 0) if change < least else (least, since + 1)
             if on_iteration is not None:
                 on_iteration(iterations, float(change))
@@ -145,26 +134,27 @@ def solve(
     del placed  # arrays of half a million items would stay for the whole fit
     if np.asarray(specification.free)[:, dims + 1 :].any():
         bare, bare_spread = on_devices(*without_asymptotes(items, specification))
-        state, bare_spread = climb(state._replace(items=bare), bare_spread, False, ROUGHLY)
+        state, bare_spread = climb(state._replace(items=bare), bare_spread, False, TOLERANCE_WITHOUT_ASYMPTOTES)
         state = state._replace(items=state.items._replace(**ends))
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
     state, spread = climb(state, spread, asymptotes, tolerance)
 
-    information, link, by_subject, third = _finish(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
+    found = at_maximum(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
     without_padding = State(
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_subjects], state.posterior),
-        *(np.asarray(leaf, np.float64) for leaf in (state.mean, state.sd)),
+        np.asarray(state.mean, np.float64),
+        np.asarray(state.sd, np.float64),
     )
-    log_likelihood = _marginal(without_padding, by_subject[:num_subjects], third[:num_subjects])
-    information = information[:num_items]
+    log_likelihood = marginal_log_likelihood(without_padding, found.values[:num_subjects], found.third[:num_subjects])
+    information = found.information[:num_items]
     spread = jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread)
     if dims > 1:
         without_padding, information, spread = rotate(without_padding, information, spread)
     return Solution(
         state=without_padding,
         information=information,
-        link=None if specification.fold_mean else np.asarray(link, np.float64),
+        link=found.link,
         specification=spread,
         log_likelihood=log_likelihood,
         iterations=iterations,
@@ -172,170 +162,133 @@ def solve(
     )
 
 
-def _iterate(state, brakes, chunks, weight, specification, estimate, *, asymptotes, restless, mesh):
-    """A step of all items given the posteriors, then one of all posteriors given the items, then the scale refixed.
+def _iterate(
+    state: State,
+    damping: tuple[Damping, Damping],
+    chunks: Chunks,
+    weight: jax.Array,
+    specification: Specification,
+    estimate_priors: bool,
+    *,
+    asymptotes: bool,
+    still_moving: int,
+    mesh: jax.sharding.Mesh | None,
+) -> tuple[State, tuple[Damping, Damping], Specification, jax.Array]:
+    """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
 
     Returns:
-        The new state, brakes and specification, and the largest change in standard errors.
+        The new state, damping and specification, and the largest change in standard errors.
     """
     items, posterior, mean, sd = state
-    of_items, of_subjects = brakes
+    of_items, of_subjects = damping
     over = {"asymptotes": asymptotes, "mesh": mesh}
     sums = chunks.by_item(functools.partial(_item_sums, **over), items, posterior)
-    specification, of_items, steps = _item_steps(items, sums, of_items, specification, estimate, asymptotes=asymptotes)
+    specification, of_items, steps = _item_steps(
+        items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
+    )
     if asymptotes:
         gains = chunks.by_item(functools.partial(_item_gains, mesh=mesh), (steps, items), posterior)
         stepped = _best(steps, gains, specification)
     else:
         stepped = as_items(steps)
-    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(_subject_sums, **over))
-    moved, of_subjects, precisions = _subject_step(
+    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
+    moved, of_subjects, precisions = ability_step(
         state, sums_of_subjects(stepped, posterior), of_subjects, asymptotes=asymptotes
     )
     if not specification.fold_mean:
         anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
-        stepped, moved = relink(stepped, moved, anchor_sums, specification)
+        stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
     new, change = _close(
-        State(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, restless=restless
+        State(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, still_moving
     )
     return new, (of_items, of_subjects), specification, change
 
 
 @functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
-def _item_sums(items, posterior, blocks, *, asymptotes, mesh):
+def _item_sums(
+    items: ItemParameters,
+    posterior: Posterior,
+    blocks: jax.Array,
+    *,
+    asymptotes: bool,
+    mesh: jax.sharding.Mesh | None,
+) -> tuple[jax.Array, ...]:
     sums = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
     return sums if asymptotes else sums[:2]  # expected and observed information are the same then
 
 
-_subject_sums = jax.jit(subject_sums, static_argnames=("asymptotes", "mesh"))
-
-
 @functools.partial(jax.jit, static_argnames="mesh")
-def _item_gains(steps_and_items, posterior, blocks, *, mesh):
+def _item_gains(
+    steps_and_items: tuple[jax.Array, ItemParameters],
+    posterior: Posterior,
+    blocks: jax.Array,
+    *,
+    mesh: jax.sharding.Mesh | None,
+) -> jax.Array:
     steps, items = steps_and_items
     tried = jax.vmap(as_items, in_axes=1, out_axes=1)(steps)
     return item_gains(tried, items, posterior, blocks, mesh=mesh)
 
 
-@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("brake", "specification"))
-def _item_steps(items, sums, brake, specification, estimate, *, asymptotes):
+@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
+def _item_steps(
+    items: ItemParameters,
+    sums: tuple[jax.Array, ...],
+    damping: Damping,
+    specification: Specification,
+    estimate_priors: bool | jax.Array,
+    *,
+    asymptotes: bool,
+) -> tuple[Specification, Damping, AnyArray]:
     """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
     gradient, information = sums[:2]
     if specification.estimated:
         estimated = empirical_priors.reestimate(items, gradient, information, specification)
-        specification = jax.tree.map(lambda new, old: jnp.where(estimate, new, old), estimated, specification)
+        specification = jax.tree.map(lambda new, old: jnp.where(estimate_priors, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
     if asymptotes:
         # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
         newton = scoring_step(items, gradient, sums[2], specification)
         newton = jnp.where(jnp.isfinite(newton), newton, 0)
         tried = candidates(items, jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step]))
-        return specification, brake, jnp.moveaxis(tried, 0, 1)
+        return specification, damping, jnp.moveaxis(tried, 0, 1)
     if not specification.has_shared:
-        brake, step = _apply(brake, step)
-    return specification, brake, as_array(items) + step
+        damping, step = damp(damping, step)
+    return specification, damping, as_array(items) + step
 
 
 @jax.jit
-def _best(steps, gains, specification):
+def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> ItemParameters:
     priors = jax.lax.map(lambda step: log_prior(as_items(step), specification), jnp.moveaxis(steps, 1, 0))
     return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
 
 
-@functools.partial(jax.jit, static_argnames="asymptotes")
-def _subject_step(state, sums, brake, *, asymptotes):
-    """Moved posteriors, the brake, and the precisions (J, D, D) they moved by."""
-    posterior, mean, sd = state.posterior, state.mean, state.sd
-    slope, curvature = sums
-    if asymptotes:  # the log-likelihood need not be concave then
-        curvature = _not_negative(curvature)
-    slope = slope - (posterior.mean - mean[None, :]) * (sd**-2)[None, :]
-    precisions = curvature + jnp.diag(sd**-2)[None]
-    covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
-    move = jnp.einsum("jkl,jl->jk", covariance, slope)
-    move = move * jnp.minimum(1.0, MOST_CHANGE / jnp.maximum(jnp.abs(move).max(axis=1), MOST_CHANGE))[:, None]
-    brake, move = _apply(brake, move)
-    return Posterior(posterior.mean + move, covariance), brake, precisions
+@jax.jit
+def _close(
+    moved: State,
+    before: State,
+    information: jax.Array,
+    precisions: jax.Array,
+    weight: jax.Array,
+    specification: Specification,
+    still_moving: int | jax.Array,
+) -> tuple[State, jax.Array]:
+    """The scale fixed anew, and the largest change in standard errors: changes times their information.
 
-
-def _not_negative(matrices: jax.Array) -> jax.Array:
-    """Symmetric matrices (J, D, D) with their negative eigenvalues set to 0."""
-    if matrices.shape[1] == 1:
-        return jnp.maximum(matrices, 0)
-    values, vectors = jnp.linalg.eigh(matrices)
-    return jnp.einsum("jkm,jm,jlm->jkl", vectors, jnp.maximum(values, 0), vectors)
-
-
-@functools.partial(jax.jit, static_argnames="restless")
-def _close(moved, before, information, precisions, weight, specification, *, restless):
-    """The scale refixed, and the largest change in standard errors: changes times their information."""
-    new = refix(moved, before.posterior.mean, weight, specification)
+    Of the items, the `still_moving` with the largest changes do not count.
+    """
+    new = standardize(moved, before.posterior.mean, weight, specification)
     width = information.shape[1]
     # what is held may be infinite
     made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
     precision = jnp.asarray(specification.prior_precision, made.dtype)[:, :width]
     squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
-    most = jax.lax.top_k(squares, 1 + restless)[0][-1]
+    largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0]
     move = new.posterior.mean - before.posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    return new, jnp.sqrt(jnp.maximum(most, squares.max()))
-
-
-def _apply(brake: Brake, step: jax.Array) -> tuple[Brake, jax.Array]:
-    """Halves the part of a step that is gone each time that the step turns back, or it might go to and fro for ever."""
-    back = (step * brake.last).sum(axis=1) < -0.1 * (brake.last**2).sum(axis=1)
-    part = jnp.where(back, 0.5 * brake.part, jnp.minimum(1.0, 1.4 * brake.part))
-    step = part[:, None] * step
-    return Brake(step, part), step
-
-
-def _finish(state, chunks, specification, *, asymptotes, mesh):
-    """Information of items and of the scale, and by subject, in float64, what `_marginal` needs."""
-    items, posterior = state.items, state.posterior
-    information, unknown = chunks.by_item(
-        functools.partial(_observed_information, asymptotes=asymptotes, mesh=mesh), items, posterior
-    )
-    size = information.shape[1]
-    information = np.asarray(information, np.float64)
-    information[:, : unknown.shape[1], : unknown.shape[1]] -= np.asarray(unknown)
-    information[:, np.arange(size), np.arange(size)] += np.asarray(specification.prior_precision)[:, :size]
-    link = None
-    if not specification.fold_mean:
-        sums = functools.partial(_subject_sums, asymptotes=asymptotes, mesh=mesh)
-        _, link = by_scale(posterior, chunks.by_subject(sums, anchors_only(items, specification), posterior))
-    values, third = 0.0, 0.0
-    for by_block, part in chunks.walk(functools.partial(_expansion, mesh=mesh), items, posterior):
-        values = values + np.asarray(by_block, np.float64).sum(axis=0)
-        third = third + np.asarray(part, np.float64)
-    return information, link, values, third
-
-
-_expansion = jax.jit(subject_expansion, static_argnames="mesh")
-
-
-@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
-def _observed_information(items, posterior, blocks, *, asymptotes, mesh):
-    _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
-    return information, missing_information(items, posterior, blocks, mesh=mesh)
-
-
-def _marginal(state: State, values: np.ndarray, third: np.ndarray) -> float:
-    """Marginal log-likelihood from an expansion of each subject's log-likelihood at the posterior mean.
-
-    With z normal of mean 0 and covariance Σ, the remainder h(z) of the expansion beyond second order adds E h + Var h/2
-    (Tierney and Kadane 1986): `values` holds log-likelihood and E h. The mean is such that third-order terms in h have
-    no part along z, so that their variance is the full contraction of `third` with Σ, thrice, over 6.
-    """
-    m, covariance = state.posterior
-    dims = m.shape[1]
-    third = third.reshape(-1, dims, dims, dims).astype(float)
-    distance = (m - state.mean) / state.sd
-    log_prior_density = -0.5 * (distance**2).sum(axis=1) - np.log(state.sd).sum()
-    skewness = np.einsum("jabc,jdef,jad,jbe,jcf->j", third, third, covariance, covariance, covariance, optimize=True)
-    marginal = values + log_prior_density + 0.5 * np.linalg.slogdet(covariance)[1] + skewness / 12
-    return float(marginal.sum())
+    return new, jnp.sqrt(jnp.maximum(largest[still_moving], squares.max()))
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:

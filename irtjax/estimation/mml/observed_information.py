@@ -5,8 +5,9 @@ data, abilities included, less the posterior covariance of their score,
 
     -∂²/∂φ² Σ_j log L_j = Σ_j E_j[-∂²l_j] - E_j[s_j s_j'] + E_j[s_j] E_j[s_j]',     s_j = ∂l_j/∂φ.
 
-The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)), a number of the subject and item times one
-of the item: E_j[s_j s_j'] comes of one matrix product a node, of the residuals y - P of all pairs of items.
+The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)): the residual depends on subject and item,
+and h on the item alone. The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all
+pairs of items.
 """
 
 from typing import NamedTuple
@@ -18,13 +19,14 @@ import numpy as np
 from irtjax.estimation.mml import item_errors
 from irtjax.estimation.mml.fixed_nodes import Answers, Expectation, State, curves, has_asymptotes, place_nodes
 from irtjax.estimation.parameterization import Specification
-from irtjax.kernels.models import sigmoids
+from irtjax.kernels.models import Curve, curve
 from irtjax.kernels.quadrature import Quadrature
+from irtjax.types import AnyArray, Float, Int
 
-ENTRIES = 2**23  # of scores of subjects on items held at a time
+ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 
-def parameter_index(specification: Specification) -> np.ndarray:
+def parameter_index(specification: Specification) -> Int[np.ndarray, "I K"]:
     """Position (I, K) of every parameter in the vector of free ones, -1 where it is held; shared slopes have one."""
     free = np.asarray(specification.free)
     index = np.full(free.shape, -1)
@@ -44,7 +46,7 @@ def num_parameters(specification: Specification) -> int:
 
 def item_covariances(
     state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
-) -> np.ndarray:
+) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of the estimates of each item; 0 where a parameter is held.
 
     They are blocks of the inverse of the observed information of all free parameters, population included. NaN where it
@@ -73,7 +75,7 @@ def item_covariances(
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
     state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
-) -> np.ndarray:
+) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, log-prior included; arguments as above.
 
     The order is that of `parameter_index`, then means and log standard deviations of the population.
@@ -129,43 +131,61 @@ class _Complete(NamedTuple):
 
 
 def _complete(state: State, expected: Expectation, quadrature: Quadrature) -> _Complete:
-    items, dims = state.items, state.mean.shape[0]
     nodes = place_nodes(state, quadrature)
-    p, q = curves(items, nodes)
+    p, q = curves(state.items, nodes)
     right = np.asarray(expected.right)
     wrong = np.asarray(expected.observed) - right
-    logit = nodes @ items.slope.T + items.intercept[None, :]
-    (s, not_s), (c, not_c), (d, not_d) = (sigmoids(x) for x in (logit, items.lower[None, :], items.upper[None, :]))
-    by_logit, by_lower, by_upper = (d - c) * s * not_s, c * not_c * not_s, d * not_d * s
-    lower, upper, mean, log_sd = dims + 1, dims + 2, dims + 3, 2 * dims + 3
+    parts, by_parameter = curve(state.items, nodes), _derivatives_of_logit(state, nodes)
+    score = _derivatives_of_curve(parts, by_parameter, nodes.shape[1]) / (p * q)[:, :, None]
+    curvature = _curvature(state, nodes, parts, by_parameter, right / p - wrong / q)
+    return _Complete(p, score, curvature, _products(right * q**2 + wrong * p**2, score, score) - curvature)
 
-    by_parameter = np.zeros((*p.shape, 3 * dims + 3))  # of the logit
+
+def _derivatives_of_logit(state: State, nodes: np.ndarray) -> np.ndarray:
+    """Derivatives (Q, I, 3 D + 3) of the logits in all parameters; 0 for asymptotes."""
+    (num_nodes, dims), slope = nodes.shape, np.asarray(state.items.slope)
+    by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 3))
     by_parameter[:, :, :dims], by_parameter[:, :, dims] = nodes[:, None, :], 1
-    by_parameter[:, :, mean:log_sd] = items.slope[None]
-    by_parameter[:, :, log_sd:] = items.slope[None] * (nodes - state.mean[None, :])[:, None, :]
-    first = by_logit[:, :, None] * by_parameter
-    first[:, :, lower], first[:, :, upper] = by_lower, by_upper
-    score = first / (p * q)[:, :, None]
+    # a node is mean + sd · z, and its derivative in log sd the distance from the mean
+    by_parameter[:, :, dims + 3 : 2 * dims + 3] = slope[None]
+    by_parameter[:, :, 2 * dims + 3 :] = slope[None] * (nodes - state.mean[None, :])[:, None, :]
+    return by_parameter
 
-    residual = right / p - wrong / q
-    curvature = _products(residual * by_logit * (not_s - s), by_parameter, by_parameter)
-    for at, twice, mixed in (
-        (lower, by_lower * (not_c - c), -by_lower * s),
-        (upper, by_upper * (not_d - d), by_upper * not_s),
+
+def _derivatives_of_curve(parts: Curve, by_parameter: np.ndarray, dims: int) -> np.ndarray:
+    """Derivatives (Q, I, 3 D + 3) of P in all parameters."""
+    first = np.asarray(parts.by_logit())[:, :, None] * by_parameter
+    first[:, :, dims + 1], first[:, :, dims + 2] = parts.by_lower(), parts.by_upper()
+    return first
+
+
+def _curvature(
+    state: State, nodes: np.ndarray, parts: Curve, by_parameter: np.ndarray, residual: np.ndarray
+) -> np.ndarray:
+    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I), which are y - P over P (1 - P), times ∂²P."""
+    (_, dims), by_logit = nodes.shape, parts.by_logit()
+    by_lower, by_upper = parts.by_lower(), parts.by_upper()
+    mean, log_sd = dims + 3, 2 * dims + 3
+    # ∂²P/∂x² ∂x ∂x', x the logit
+    curvature = _products(residual * by_logit * (parts.not_s - parts.s), by_parameter, by_parameter)
+    # each asymptote by itself, and with the logit
+    for column, twice, with_logit in (
+        (dims + 1, by_lower * (parts.not_c - parts.c), -by_lower * parts.s),
+        (dims + 2, by_upper * (parts.not_d - parts.d), by_upper * parts.not_s),
     ):
-        curvature[:, at, at] = (residual * twice).sum(axis=0)
-        cross = np.einsum("qi,qik->ik", residual * mixed, by_parameter)
-        curvature[:, at] += cross
-        curvature[:, :, at] += cross
-    # the logit is linear in all but the population, which multiplies the slopes
+        curvature[:, column, column] = (residual * twice).sum(axis=0)
+        cross = np.einsum("qi,qik->ik", residual * with_logit, by_parameter)
+        curvature[:, column] += cross
+        curvature[:, :, column] += cross
+    # ∂P/∂x ∂²x: the logit is linear in all but the population, which multiplies the slopes
     of_mean = (residual * by_logit).sum(axis=0)
     of_log_sd = (residual * by_logit).T @ (nodes - state.mean[None, :])
     for k in range(dims):
-        for at, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
-            curvature[:, k, at] += value
-            curvature[:, at, k] += value
-        curvature[:, log_sd + k, log_sd + k] += items.slope[:, k] * of_log_sd[:, k]
-    return _Complete(p, score, curvature, _products(right * q**2 + wrong * p**2, score, score) - curvature)
+        for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
+            curvature[:, k, column] += value
+            curvature[:, column, k] += value
+        curvature[:, log_sd + k, log_sd + k] += state.items.slope[:, k] * of_log_sd[:, k]
+    return curvature
 
 
 def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -174,7 +194,9 @@ def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndar
 
 
 @jax.jit
-def _missing(weights, answers, p, own, items, common):
+def _missing(
+    weights: jax.Array, answers: Answers, p: jax.Array, own: jax.Array, items: jax.Array, common: jax.Array
+) -> jax.Array:
     """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
 
     Args:
@@ -190,7 +212,9 @@ def _missing(weights, answers, p, own, items, common):
     columns = jnp.concatenate([items, num_items + jnp.arange(num_common)])
     factors = jnp.concatenate([own, jnp.ones((own.shape[0], num_common))], axis=1)
 
-    def add(carry, node):
+    def add(
+        carry: tuple[jax.Array, jax.Array], node: tuple[jax.Array, ...]
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
         squares, mean = carry
         weight, p, common, factor = node
         root = jnp.sqrt(weight)[:, None]
@@ -209,7 +233,7 @@ def _missing(weights, answers, p, own, items, common):
     return squares - mean.T @ mean
 
 
-def _mean_score(weights, answers, p, score):
+def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array) -> AnyArray:
     """Posterior mean (J, N) of the scores (Q, N) of one parameter each of N items."""
     right, observed = answers
     expected = weights @ (p * score)
@@ -219,12 +243,13 @@ def _mean_score(weights, answers, p, score):
 @np.errstate(all="ignore")
 def each_item_covariances(
     state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
-) -> np.ndarray:
-    """The same, for tests of more items than a matrix of all can be inverted of.
+) -> Float[np.ndarray, "I K K"]:
+    """As `item_covariances`, for tests with too many items to invert a matrix of all parameters.
 
     Each item's own block of the observed information is inverted, and the error of the scale added, which all items
-    share (`item_errors`). Left out are other shared errors: the posterior of an ability hangs on all other items that
-    the subject answered, and their parameters are estimates too. An item without a maximum has NaN, and others do not.
+    share (`item_errors`). Other shared errors are left out: the posterior of an ability depends
+    on all items that the subject answered, whose parameters are estimates too. An item whose likelihood has no maximum
+    gets NaN, and the others keep their errors.
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(state.items) else dims + 1
@@ -241,11 +266,11 @@ def each_item_covariances(
         about_zero = np.array([[1.0, state.mean[0]], [0.0, 1.0]])  # a change of unit, in place of about the mean
         link = about_zero.T @ link @ about_zero
     return item_errors.item_covariances(
-        state.items.slope, information, specification, state.sd, answers.right.shape[0], link
+        np.asarray(state.items.slope), information, specification, np.asarray(state.sd), answers.right.shape[0], link
     )
 
 
-def _squared_means(weights, answers, p, score) -> np.ndarray:
+def _squared_means(weights: AnyArray, answers: Answers, p: np.ndarray, score: np.ndarray) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores (Q, I, K), summed over subjects; some items at a time."""
     (num_subjects, num_items), size = answers.right.shape, score.shape[2]
     block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
@@ -258,7 +283,9 @@ def _squared_means(weights, answers, p, score) -> np.ndarray:
 
 
 @jax.jit
-def _squares_of_block(weights, answers, p, score, start):
+def _squares_of_block(
+    weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array, start: jax.Array | int
+) -> jax.Array:
     part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[1], axis=1), answers)
     means = [_mean_score(weights, part, p, score[:, :, k]) for k in range(score.shape[2])]
     return jnp.stack([jnp.stack([(one * other).sum(axis=0) for one in means], axis=1) for other in means], axis=2)

@@ -34,9 +34,9 @@ def cycle(step: Callable[[Any], tuple[Any, float]], state: Any) -> tuple[Any, fl
     return (third if better else second), change, reached
 
 
-def _difference(new, old):
+def _difference(new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.subtract(new, old, out=np.zeros_like(new), where=new != old)  # an infinity minus itself is no change
 
 
-def _squared_norm(tree):
+def _squared_norm(tree: Any) -> float:
     return sum((leaf**2).sum() for leaf in jax.tree.leaves(tree))

@@ -1,63 +1,28 @@
 """Stochastic variational inference: the fit of a NumPyro model of responses, from responses to estimates."""
 
-import functools
 import math
-import re
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.sharding import NamedSharding
-from numpyro.infer import SVI, Trace_ELBO
 
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
-from irtjax.estimation.svi.guide import Start, guide, item_moments, relative
-from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters, response_model
+from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
+from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
+from irtjax.estimation.svi.programs import PLACES, STEPS, Settings, programs
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
+from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 
-CHUNK = 25  # steps between looks at the movement
 STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
-STILL_FALLING = 0.8  # a step size is left when the movement of a chunk is more than this part of the one before
-AVERAGED_CHUNKS = 8  # at rest, that the result is the mean of
-PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
-
-
-class AntitheticELBO(Trace_ELBO):
-    """The ELBO of two draws that are mirror images: the guide's locations plus and minus the same noise.
-
-    In the mean of the two all terms that are odd in the noise cancel, and with them the largest part of the noise of
-    the gradients of locations.
-    """
-
-    def loss_with_mutable_state(self, rng_key, param_map, model, guide, *args, **kwargs):
-        """Mean of the two losses; a loop, because a program with both would take twice as long to compile."""
-
-        def loss(sign):
-            mirrored = functools.partial(guide, sign=sign)
-            return super(AntitheticELBO, self).loss_with_mutable_state(
-                rng_key, param_map, model, mirrored, *args, **kwargs
-            )["loss"]
-
-        return {"loss": jax.lax.map(loss, jnp.array([1.0, -1.0])).mean(), "mutable_state": None}
-
-
-class Settings(NamedTuple):
-    """What the programs of a fit depend on."""
-
-    model: str
-    priors: PriorFunction
-    batch_subjects: int | None
-    batch_items: int | None
-    mesh: jax.sharding.Mesh | None
+STILL_FALLING = 0.8  # the step size falls once movements exceed this share of the one before, twice in a row
+AVERAGED_CHUNKS = 8  # whose mean is the result
 
 
 def fit_svi(
@@ -128,7 +93,7 @@ def fit_svi(
         raise InputError(f"a mesh of {dict(mesh.shape)} needs multiples of subjects and items, and no batches")
     require_estimable(responses)
     began = time.perf_counter()
-    settings = Settings(model, PRIORS.get(priors, priors), batch_subjects, batch_items, mesh)
+    settings = Settings(model, PRIORS[priors] if isinstance(priors, str) else priors, batch_subjects, batch_items, mesh)
     began_at = starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
     values = place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
     began_at = Start(
@@ -136,122 +101,105 @@ def fit_svi(
         None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
     )
 
-    init, advance, elbo_of = _programs(settings)
+    init, advance = programs(settings)
     state = init(jax.random.key(seed), began_at, values)
     step_sizes = iter(STEP_SIZES)
-    step_size, converged, steps = next(step_sizes), False, 0
-    trace, resting, moved, at_rest = [], [], math.inf, 0
-    last = {site: (jnp.full_like(x.loc, jnp.nan), jnp.ones_like(x.scale)) for site, x in began_at.sites.items()}
+    step_size: float | None = next(step_sizes)
+    converged, steps, at_rest = False, 0, 0
+    trace: list[float] = []
+    resting: list[dict[str, Normal]] = []
+    moved: float | np.ndarray = math.inf
+    last = {  # NumPy arrays here and below: each operation on those of JAX would be a program to compile
+        site: place(
+            Normal(np.full(x.loc.shape, np.nan, np.float32), np.ones(x.scale.shape, np.float32)),
+            mesh,
+            PLACES.get(site, EVERYWHERE),
+        )
+        for site, x in began_at.sites.items()
+    }
     while steps < max_steps and not converged:
-        state, mean, movement = advance(state, step_size, began_at, values, last)
-        steps += CHUNK
-        trace.append(float(elbo_of(state, began_at, values)))
+        state, chunk = advance(state, step_size, began_at, values, last)
+        steps += STEPS
+        trace.append(float(chunk.elbo))
         if on_chunk is not None:
             on_chunk(steps, trace[-1])
+        movement = np.asarray(chunk.movement)
         at_rest = at_rest + 1 if movement > STILL_FALLING * moved else 0
-        last, moved, resting = mean, movement, [*resting, mean][-2:]
+        last, moved, resting = chunk.mean, movement, [*resting, chunk.mean][-2:]
         if at_rest == 2:
             step_size, at_rest, moved = next(step_sizes, None), 0, math.inf
             converged = step_size is None
     if converged:
         while len(resting) < AVERAGED_CHUNKS and steps < max_steps:
-            state, mean, _ = advance(state, STEP_SIZES[-1], began_at, values, last)
-            resting.append(mean)
-            steps += CHUNK
+            state, chunk = advance(state, STEP_SIZES[-1], began_at, values, last)
+            resting.append(chunk.mean)
+            steps += STEPS
             if on_chunk is not None:
                 on_chunk(steps, trace[-1])
-        last = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *resting)
-        trace.append(float(elbo_of(state, began_at, values)))
+        last = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *resting)
+        trace.append(float(chunk.elbo))
     posterior = {
-        site: jax.tree.map(lambda x: np.asarray(x, np.float64), relative(begun, *last[site]))
+        site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, last[site]))))
         for site, begun in began_at.sites.items()
         if site in PLACES
     }
     pivots = None if began_at.pivots is None else np.asarray(began_at.pivots, np.float64)
-    return _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began)
-
-
-@functools.cache
-def _programs(settings: Settings):
-    """Jitted `init`, `advance` and `elbo`; made once for each settings, so that a second fit compiles nothing."""
-    bound = settings._asdict()
-    optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=STEP_SIZES[0])
-    svi = SVI(
-        lambda start, responses: response_model(responses, **bound),
-        functools.partial(guide, **bound),
-        optimizer,
-        AntitheticELBO(),
+    details = {
+        "priors": priors if isinstance(priors, str) else getattr(priors, "__name__", "of the caller"),
+        "start": start,
+        "elbo": trace[-1],
+        "elbo_trace": trace,
+        "seed": seed,
+    }
+    return _result(
+        responses,
+        settings,
+        posterior,
+        pivots,
+        values,
+        iterations=steps,
+        converged=converged,
+        began=began,
+        details=details,
     )
 
-    def means(params, start):
-        return {site: (params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
 
-    def advance(state, step_size, start, responses, last):
-        """A chunk of steps: the state, the mean of the guide's parameters, and how far it is from the last one."""
-        count, (params, adam) = state.optim_state
-        adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
-        state = state._replace(optim_state=(count, (params, adam)))
-
-        def step(carry, _):
-            state, total = carry
-            state, _ = svi.update(state, start, responses)  # the loss is not used, and so not computed
-            return (state, jax.tree.map(jnp.add, total, means(svi.get_params(state), start))), None
-
-        nothing = jax.tree.map(jnp.zeros_like, means(svi.get_params(state), start))
-        (state, total), _ = jax.lax.scan(step, (state, nothing), length=CHUNK)
-        mean = jax.tree.map(lambda x: x / CHUNK, total)
-        return state, mean, _movement(mean, last)
-
-    def elbo(state, start, responses):
-        return -svi.evaluate(state, start, responses)
-
-    def init(key, start, responses):
-        return svi.init(key, start, responses)
-
-    if settings.mesh is not None:
-
-        def init_spread(key, start, responses):
-            def placement(path, _):
-                # the moments of Adam carry the names of their parameters too
-                found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
-                axes = EVERYWHERE if found is None else PLACES.get(found[1], EVERYWHERE)
-                return NamedSharding(settings.mesh, axes)
-
-            where = jax.tree_util.tree_map_with_path(placement, jax.eval_shape(init, key, start, responses))
-            return jax.jit(init, out_shardings=where)(key, start, responses)
-
-        return init_spread, jax.jit(advance, donate_argnums=0), jax.jit(elbo)
-    return jax.jit(init), jax.jit(advance, donate_argnums=0), jax.jit(elbo)
+_log_likelihood_1pl = jax.jit(log_likelihood_1pl, static_argnums=3)
+_log_likelihood_2pl = jax.jit(log_likelihood_2pl, static_argnums=4)
 
 
-def _movement(mean, last) -> jax.Array:
-    """Largest root mean square change of a site's locations, or of the logarithms of its scales."""
-    changes = [
-        jnp.sqrt(jnp.mean(difference**2))
-        for site in mean
-        for difference in (mean[site][0] - last[site][0], jnp.log(mean[site][1] / last[site][1]))
-    ]
-    return jnp.stack(changes).max()
-
-
-def _result(responses, settings, posterior, pivots, priors, start, seed, steps, converged, trace, values, began) -> Fit:
-    ability = posterior["ability"]
-    num_items, origin = responses.num_items, ability.loc.mean()
+def _result(
+    responses: ResponseMatrix,
+    settings: Settings,
+    posterior: dict[str, Normal],
+    pivots: np.ndarray | None,
+    values: jax.Array,
+    *,
+    iterations: int,
+    converged: bool,
+    began: float,
+    details: dict[str, Any],
+) -> Fit:
+    ability, ability_sd = map(np.asarray, posterior["ability"])
+    num_items, origin = responses.num_items, ability.mean()
     if settings.model == "1pl":
-        difficulty = posterior["difficulty"]
-        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, difficulty.loc)]
-        log_likelihood = log_likelihood_1pl(*point, values, settings.mesh)
-        unit, slope, columns = 1.0, np.ones(num_items), {}
+        difficulty, difficulty_sd = map(np.asarray, posterior["difficulty"])
+        point = [np.asarray(x, np.float32) for x in (ability, difficulty)]
+        log_likelihood = _log_likelihood_1pl(*point, values, settings.mesh)
+        unit, slope = 1.0, np.ones(num_items)
+        columns: dict[str, np.ndarray] = {}
         num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
     else:
-        slopes, difficulty = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
-        point = [jnp.asarray(x, jnp.float32) for x in (ability.loc, slopes.loc, difficulty.loc)]
-        log_likelihood = log_likelihood_2pl(*point, values, settings.mesh)
-        unit = math.sqrt((ability.loc - origin).var() + (ability.scale**2).mean())
-        slope = unit * slopes.loc
-        columns = {"discrimination": slope, "discrimination_se": unit * slopes.scale}
+        assert pivots is not None
+        of_slopes, of_difficulties = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
+        (slope, slope_sd), (difficulty, difficulty_sd) = (map(np.asarray, x) for x in (of_slopes, of_difficulties))
+        point = [np.asarray(x, np.float32) for x in (ability, slope, difficulty)]
+        log_likelihood = _log_likelihood_2pl(*point, values, settings.mesh)
+        unit = math.sqrt((ability - origin).var() + (ability_sd**2).mean())
+        slope = unit * slope
+        columns = {"discrimination": slope, "discrimination_se": unit * slope_sd}
         num_parameters = responses.num_subjects + 2 * num_items - 2
-    b = (difficulty.loc - origin) / unit
+    b = (difficulty - origin) / unit
     return Fit(
         responses=responses,
         model=settings.model,
@@ -262,19 +210,13 @@ def _result(responses, settings, posterior, pivots, priors, start, seed, steps, 
             lower=np.full(num_items, -np.inf),
             upper=np.full(num_items, np.inf),
         ),
-        item_columns={"difficulty": b, "difficulty_se": difficulty.scale / unit, **columns},
-        ability=(ability.loc - origin) / unit,
-        ability_se=ability.scale / unit,
+        item_columns={"difficulty": b, "difficulty_se": difficulty_sd / unit, **columns},
+        ability=(ability - origin) / unit,
+        ability_se=ability_sd / unit,
         log_likelihood=float(log_likelihood),
         num_parameters=num_parameters,
-        iterations=steps,
+        iterations=iterations,
         converged=converged,
         seconds=time.perf_counter() - began,
-        details={
-            "priors": priors if isinstance(priors, str) else getattr(priors, "__name__", "of the caller"),
-            "start": start,
-            "elbo": trace[-1],
-            "elbo_trace": trace,
-            "seed": seed,
-        },
+        details=details,
     )

@@ -10,13 +10,14 @@ import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
 from irtjax.estimation.svi.model import PriorFunction, hyperparameters
+from irtjax.types import AnyArray, Float, Int
 
 
 class Normal(NamedTuple):
     """Locations and scales of independent normal distributions."""
 
-    loc: jax.Array
-    scale: jax.Array
+    loc: AnyArray
+    scale: AnyArray
 
 
 class Start(NamedTuple):
@@ -28,20 +29,20 @@ class Start(NamedTuple):
     """
 
     sites: dict[str, Normal]
-    pivots: jax.Array | None
+    pivots: AnyArray | None
 
 
 def guide(
     start: Start,
-    responses: jax.Array,
+    responses: Int[AnyArray, "J I"],
     *,
     model: str,
     priors: PriorFunction,
-    batch_subjects,
-    batch_items,
-    mesh,
-    sign=1.0,
-):
+    batch_subjects: int | None,
+    batch_items: int | None,
+    mesh: jax.sharding.Mesh | None,
+    sign: float | jax.Array = 1.0,
+) -> None:
     """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
 
     In the 2PL b_i is not independent of a_i: easy and hard items fix the logit c_i = a_i (t_i - b_i) at an ability t_i
@@ -67,33 +68,40 @@ def guide(
             numpyro.sample("difficulty", _posterior("difficulty", start, sign, [], columns))
         else:
             a = numpyro.sample("discrimination", _posterior("discrimination", start, sign, [ExpTransform()], columns))
+            assert start.pivots is not None
             pivots = start.pivots if columns is None else start.pivots[columns]
             to_difficulty = AffineTransform(pivots, -1 / a)
             numpyro.sample("difficulty", _posterior("intercept", start, sign, [to_difficulty], columns))
 
 
-def _posterior(site, start, sign, transforms, index=None):
+def _posterior(
+    site: str,
+    start: Start,
+    sign: float | jax.Array,
+    transforms: list[dist.transforms.Transform],
+    index: jax.Array | None = None,
+) -> dist.Distribution:
     begun = start.sites[site]
     shift = numpyro.param(f"{site}_shift", jnp.zeros_like(begun.loc))
     stretch = numpyro.param(f"{site}_stretch", jnp.ones_like(begun.scale), constraint=dist.constraints.positive)
-    loc, scale = relative(begun, shift, stretch)
+    loc, scale = relative(begun, Normal(shift, stretch))
     if index is not None:
         loc, scale = loc[index], scale[index]
     noise = dist.Normal(jnp.zeros_like(loc), 1.0)
     return dist.TransformedDistribution(noise, [AffineTransform(loc, sign * scale), *transforms])
 
 
-def relative(start: Normal, shift: jax.Array, stretch: jax.Array) -> Normal:
-    """The posterior of a site from the guide's parameters."""
-    return Normal(start.loc + start.scale * shift, start.scale * stretch)
+def relative(start: Normal, change: Normal) -> Normal:
+    """The posterior of a site from the guide's parameters, its shift and stretch."""
+    return Normal(start.loc + start.scale * change.loc, start.scale * change.scale)
 
 
-def item_moments(intercept: Normal, log_slope: Normal, pivots: np.ndarray) -> tuple[Normal, Normal]:
+def item_moments(intercept: Normal, log_slope: Normal, pivots: Float[np.ndarray, " I"]) -> tuple[Normal, Normal]:
     """Location and standard deviation of slopes and difficulties (I,) in the guide of the 2PL.
 
     Slopes by their mean, and difficulties t - E c / E a, where the logit of mean slope and mean intercept is 0. The
-    mean of b itself is further from t by a factor of exp(v), v the variance of log a, most of which are its tails. Its
-    variance is exact, as c and a are independent and a is log-normal:
+    mean of b itself is further from t by a factor of exp(v), with v the variance of log a; most of that comes from its
+    tails. Its variance is exact, as c and a are independent and a is log-normal:
 
         Var b = E c² E a⁻² - (E c E a⁻¹)² = exp(v - 2 E log a) (m² (exp(v) - 1) + s² exp(v))
     """

@@ -1,15 +1,18 @@
 """The NumPyro model of responses, and its priors."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.types import AnyArray, Int
 
 MODELS = ("1pl", "2pl")
 
@@ -62,15 +65,20 @@ def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constra
 
 
 def response_model(
-    responses: jax.Array,
+    responses: Int[AnyArray, "J I"],
     *,
     model: str,
     priors: PriorFunction,
     batch_subjects: int | None = None,
     batch_items: int | None = None,
     mesh: jax.sharding.Mesh | None = None,
+    with_value: bool | jax.Array = True,
 ) -> None:
-    """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all."""
+    """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
+
+    Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
+    the logarithm of each probability would take as long as all else.
+    """
     given = priors(model)
     num_subjects, num_items = responses.shape
     with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
@@ -83,8 +91,24 @@ def response_model(
         responses = responses[rows]
     if batch_items is not None:
         responses = responses[:, columns]
+    kernel, parameters = (log_likelihood_1pl, (theta, b)) if a is None else (log_likelihood_2pl, (theta, a, b))
+    log_likelihood = functools.partial(kernel, mesh=mesh)
     with handlers.scale(scale=num_subjects * num_items / responses.size):
-        if a is None:
-            numpyro.factor("responses", log_likelihood_1pl(theta, b, responses, mesh))
-        else:
-            numpyro.factor("responses", log_likelihood_2pl(theta, a, b, responses, mesh))
+        value = jax.lax.cond(
+            with_value, log_likelihood, functools.partial(_without_value, log_likelihood), *parameters, responses
+        )
+        numpyro.factor("responses", value)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _without_value(function: Callable, *arguments: jax.Array) -> jax.Array:
+    """A function of value 0 that has the gradients of another."""
+    return jnp.zeros_like(function(*arguments))
+
+
+def _without_value_forward(function: Callable, *arguments: jax.Array) -> tuple[jax.Array, Callable]:
+    value, gradients = jax.vjp(function, *arguments)
+    return jnp.zeros_like(value), gradients
+
+
+_without_value.defvjp(_without_value_forward, lambda _, gradients, cotangent: gradients(cotangent))

@@ -8,17 +8,19 @@ import numpy as np
 import numpyro.distributions as dist
 
 from irtjax.estimation.mml.blocks import Chunks
-from irtjax.estimation.mml.expectations import Posterior, item_sums, subject_sums
+from irtjax.estimation.mml.expectations import item_sums, subject_sums
 from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
+from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.types import Scalar
 
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
-LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot goes to 0
-MOST_ITERATIONS = 100  # of the fit that is no more than a start
+LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot tends to 0
+MOST_ITERATIONS = 100  # of the MML fit that provides the start
 
 
 def starting_point(
@@ -47,11 +49,16 @@ def starting_point(
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
     by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values)
-    located = {"ability": (theta, by_subject), "difficulty": (b, by_difficulty)}
+    located: dict[str, tuple[np.ndarray, np.ndarray]] = {
+        "ability": (theta, by_subject),
+        "difficulty": (b, by_difficulty),
+    }
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
     variances = {site: x.var() + LEAST_VARIANCE for site, (x, _) in located.items()} | {"ability": ability_variance}
-    begun = {site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()}
+    begun: dict[str, tuple[Scalar, Scalar]] = {
+        site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()
+    }
     for name in hyperparameters:
         site, _, which = name.rpartition("_")
         x = located.get(site, (np.zeros(1),))[0]
@@ -64,11 +71,13 @@ def starting_point(
     if model == "2pl":
         _, sd = begun.pop("difficulty")
         begun["intercept"] = (a * (pivots - b), a * sd)
-    sites = {site: Normal(*(jnp.asarray(x, jnp.float32) for x in normal)) for site, normal in begun.items()}
-    return Start(sites, jnp.asarray(pivots, jnp.float32) if model == "2pl" else None)
+    sites = {site: Normal(*(jnp.asarray(np.asarray(x, np.float32)) for x in normal)) for site, normal in begun.items()}
+    return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model == "2pl" else None)
 
 
-def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _from_mml(
+    responses: ResponseMatrix, model: str, mesh: jax.sharding.Mesh | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     fit = fit_mml(
         responses,
         "rasch" if model == "1pl" else "2pl",
@@ -79,7 +88,7 @@ def _from_mml(responses: ResponseMatrix, model: str, mesh) -> tuple[np.ndarray, 
         standard_errors=False,
         mesh=mesh,
     )
-    slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
+    slope, intercept = np.asarray(fit.parameters.slope)[:, 0], np.asarray(fit.parameters.intercept)
     a = np.maximum(slope, LEAST_SLOPE)
     # an item whose slope is moved keeps its probability of a right answer at the mean ability
     return fit.ability, a, np.clip(-intercept / a, -10, 10), fit.details["population_sd"][0] ** 2
@@ -110,25 +119,24 @@ def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.nda
     num_subjects, num_items = values.shape
     chunks = Chunks(values)
     slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
-    edge = jnp.zeros(slope.size)
-    items = ItemParameters(jnp.asarray(slope[:, None], jnp.float32), jnp.asarray(intercept, jnp.float32), edge, edge)
-    posterior = Posterior(jnp.asarray(theta[:, None], jnp.float32), jnp.zeros((num_subjects, 1, 1)))
-    _, by_item, _ = chunks.by_item(_item_sums, items, posterior)
-    _, by_subject = chunks.by_subject(_subject_sums, items, posterior)
-    by_slope, crossed, by_intercept = (
-        np.asarray(by_item[:num_items, k, n], float) for k, n in ((0, 0), (0, 1), (1, 1))
-    )
+    edge = np.zeros(slope.size, np.float32)
+    items = ItemParameters(slope[:, None].astype(np.float32), intercept.astype(np.float32), edge, edge)
+    posterior = Posterior(theta[:, None].astype(np.float32), np.zeros((num_subjects, 1, 1), np.float32))
+    items, posterior = jax.device_put((items, posterior))
+    by_item = np.asarray(chunks.by_item(_item_information, items, posterior), float)[:num_items]
+    by_subject = np.asarray(chunks.by_subject(_subject_information, items, posterior), float)
+    by_slope, crossed, by_intercept = by_item[:, 0, 0], by_item[:, 0, 1], by_item[:, 1, 1]
     pivots = crossed / np.maximum(by_intercept, LEAST_INFORMATION)
     # a step of log a, the logit at t held, moves slope and intercept by a and -a t
     by_log_slope = a**2 * (by_slope - 2 * pivots * crossed + pivots**2 * by_intercept)
-    return np.asarray(by_subject[:, 0, 0], float), a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
+    return by_subject[:, 0, 0], a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
 
 
 @jax.jit
-def _item_sums(items, posterior, blocks):
-    return item_sums(items, posterior, blocks, asymptotes=False)
+def _item_information(items: ItemParameters, posterior: Posterior, blocks: jax.Array) -> jax.Array:
+    return item_sums(items, posterior, blocks, asymptotes=False)[1]
 
 
 @jax.jit
-def _subject_sums(items, posterior, blocks):
-    return subject_sums(items, posterior, blocks, asymptotes=False)
+def _subject_information(items: ItemParameters, posterior: Posterior, blocks: jax.Array) -> jax.Array:
+    return subject_sums(items, posterior, blocks, asymptotes=False)[1]

@@ -1,5 +1,6 @@
 """Priors estimated from the items."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import irtjax
-from irtjax.estimation.mml.empirical_priors import reestimate, summary
+from irtjax.estimation.mml import empirical_priors
+from irtjax.estimation.mml.empirical_priors import summary
 from irtjax.estimation.parameterization import specify
 from irtjax.estimation.priors import NormalPrior
 from irtjax.kernels.models import ItemParameters
 
 ITEMS = 400
+reestimate = jax.jit(empirical_priors.reestimate)
 
 
 def test_the_fixed_point_maximises_the_marginal_likelihood():

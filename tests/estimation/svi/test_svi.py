@@ -19,23 +19,20 @@ from irtjax import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.mml import fit as mml
 from irtjax.estimation.svi import fit as svi
-from irtjax.estimation.svi import guide
+from irtjax.estimation.svi import guide, programs
 from irtjax.estimation.svi import model as svi_model
 from irtjax.estimation.svi import start as svi_start
 from irtjax.kernels.sharding import mesh_of
 
 fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
-SHAPE = 150, 80  # of most responses here: fits of one shape share a compiled program
+# of most responses here: fits of one shape share a compiled program
+SHAPE = 150, 80
+SHAPE_2PL = 150, 40
 
 
-def mean_field_optimum(values: np.ndarray, priors: str):
-    """Means and standard deviations that maximise the ELBO of the 1PL exactly, and that ELBO.
-
-    float64, L-BFGS; the expected log-likelihood by 21 Gauss-Hermite nodes, all else in closed form. With ability θ_j ~
-    N(m, 1/u), q(θ) = N(t, s²), q(m) = N(k, r²) and log u ~ N(l, v²): E log u = l, E u = exp(l + v²/2) and
-    E (θ - m)² = (t - k)² + s² + r².
-    """
-    num_subjects, num_items = values.shape
+@functools.cache
+def negative_elbo_1pl(priors: str, num_subjects: int, num_items: int):
+    """The negative ELBO with its gradient; compiled once for all responses of one shape."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(21)
     weights = weights / weights.sum()
     sizes = [num_subjects, num_subjects, num_items, num_items, 4, 4]
@@ -47,7 +44,7 @@ def mean_field_optimum(values: np.ndarray, priors: str):
         """Expected log-density of a normal distribution, from the expected squared distance to its mean."""
         return (-0.5 * square / variance - 0.5 * jnp.log(2 * jnp.pi * variance)).sum()
 
-    def negative_elbo(x):
+    def negative_elbo(x, values):
         ability, log_sd_a, difficulty, log_sd_d, mean_part, precision_part = jnp.split(
             x, np.cumsum(sizes)[:-1].tolist()
         )
@@ -55,8 +52,8 @@ def mean_field_optimum(values: np.ndarray, priors: str):
         sd = jnp.sqrt(jnp.exp(2 * log_sd_a)[:, None] + jnp.exp(2 * log_sd_d)[None, :])
         observed, right = values >= 0, values == 1
         elbo = (right * mean).sum() + entropy(log_sd_a) + entropy(log_sd_d)
-        for node, weight in zip(nodes, weights, strict=True):
-            elbo -= weight * (observed * jax.nn.softplus(mean + node * sd)).sum()
+        at_nodes = jax.lax.map(lambda node: (observed * jax.nn.softplus(mean + node * sd)).sum(), nodes)
+        elbo -= weights @ at_nodes
         for at, (location, log_sd, variance) in enumerate(((ability, log_sd_a, 1.0), (difficulty, log_sd_d, 1e3))):
             if priors == "vague":
                 elbo += normal_term(location**2 + jnp.exp(2 * log_sd), variance)
@@ -71,19 +68,31 @@ def mean_field_optimum(values: np.ndarray, priors: str):
             elbo += -precision + entropy(log_v) + level  # Gamma(1, 1), and the entropy of a log-normal
         return -elbo
 
+    return jax.jit(jax.value_and_grad(negative_elbo))
+
+
+def mean_field_optimum(values: np.ndarray, priors: str):
+    """Means and standard deviations that maximise the ELBO of the 1PL exactly, and that ELBO.
+
+    float64, L-BFGS; the expected log-likelihood by 21 Gauss-Hermite nodes, all else in closed form. With ability θ_j ~
+    N(m, 1/u), q(θ) = N(t, s²), q(m) = N(k, r²) and log u ~ N(l, v²): E log u = l, E u = exp(l + v²/2) and
+    E (θ - m)² = (t - k)² + s² + r².
+    """
+    num_subjects, num_items = values.shape
     with jax.enable_x64(True):
-        function = jax.jit(jax.value_and_grad(negative_elbo))
         start = np.concatenate(
             [np.zeros(num_subjects), np.full(num_subjects, -1.0), np.zeros(num_items), np.full(num_items, -1.0)]
             + [np.array([0.0, -1.0, 0.0, -1.0])] * 2
         )
+        function = negative_elbo_1pl(priors, *values.shape)
         found = minimize(
-            lambda x: tuple(np.asarray(part, float) for part in function(x)),
+            lambda x: tuple(np.asarray(part, float) for part in function(x, values)),
             start,
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 5000, "maxfun": 8000, "ftol": 1e-15, "gtol": 1e-6},
         )
+    sizes = [num_subjects, num_subjects, num_items, num_items]
     ability, log_sd_a, difficulty, log_sd_d, *_ = np.split(found.x, np.cumsum(sizes))
     return ability, np.exp(log_sd_a), difficulty, np.exp(log_sd_d), -found.fun
 
@@ -113,6 +122,7 @@ def test_reaches_the_mean_field_optimum(priors, shape, missing):
     assert abs(result.details["elbo"] - elbo) < 0.002 * abs(elbo) + 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priors", svi.PRIORS)
 def test_recovers_simulated_parameters_with_honest_intervals(priors):
     responses, theta, b = simulate(400, 500, seed=2)
@@ -155,7 +165,7 @@ def test_permuting_subjects_and_items_permutes_the_estimates():
 def test_same_seed_same_result_and_no_second_compilation():
     responses, _, _ = simulate(*SHAPE)
     first = fit(responses, seed=7)
-    _, advance, _ = svi._programs(svi.Settings("1pl", svi_model.hierarchical, None, None, None))
+    _, advance = programs.programs(programs.Settings("1pl", svi_model.hierarchical, None, None, None))
     compiled = advance._cache_size()
     second = fit(responses, seed=7)
     np.testing.assert_array_equal(first.difficulty, second.difficulty)
@@ -303,7 +313,7 @@ def mean_field_optimum_2pl(values: np.ndarray, pivots: np.ndarray):
             logit = mean[..., None] + sd[..., None] * nodes[None, None]
             return ((right[..., None] * logit - observed[..., None] * jax.nn.softplus(logit)) @ weights).sum()
 
-        elbo = sum(expected(*at) for at in zip(nodes_a, weights, strict=True))
+        elbo = jax.lax.map(lambda at: expected(*at), (nodes_a, weights)).sum()
         first, second = (jnp.exp(-k * log_a + k**2 * sd_a**2 / 2) for k in (1, 2))
         square = pivots**2 - 2 * pivots * c * first + (c**2 + jnp.exp(2 * log_sd_c)) * second
         for squares, prior in ((theta**2 + variance, 1.0), (square, 1e3), (log_a**2 + sd_a**2, 1.0)):
@@ -329,7 +339,7 @@ def mean_field_optimum_2pl(values: np.ndarray, pivots: np.ndarray):
 
 
 def test_the_2pl_reaches_the_mean_field_optimum():
-    responses = simulate_2pl(150, 40, seed=4)
+    responses = simulate_2pl(*SHAPE_2PL, seed=4)
     result = svi.fit_svi(responses, "2pl", priors="vague")
     pivots = np.asarray(svi_start.starting_point(responses, "2pl", "mml", {}).pivots, float)
     theta, intercept, log_slope, elbo = mean_field_optimum_2pl(responses.values, pivots)
@@ -359,6 +369,7 @@ def test_item_moments_are_those_of_draws():
     np.testing.assert_allclose(difficulty.scale[0], (c / a).std(), rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priors", svi.PRIORS)
 def test_the_2pl_recovers_simulated_parameters_with_honest_intervals(priors):
     rng = np.random.default_rng(3)
@@ -389,20 +400,29 @@ def test_priors_of_the_caller():
     assert fit(responses).difficulty.std() > 0.8
 
 
-@pytest.mark.parametrize("model", svi_model.MODELS)
-@pytest.mark.parametrize("batch", [{"batch_subjects": 75, "batch_items": 40}])
-def test_batches_lead_near_the_whole(batch, model):
-    responses, _, _ = simulate(*SHAPE, seed=9)
+@pytest.mark.parametrize(("model", "shape"), [("1pl", SHAPE), ("2pl", SHAPE_2PL)])
+def test_batches_lead_near_the_whole(model, shape):
+    responses, _, _ = simulate(*shape, seed=9)
+    batch = {"batch_subjects": shape[0] // 2, "batch_items": shape[1] // 2}
     whole, part = (fit(responses, model=model, priors="vague", **options) for options in ({}, batch))
     error = (part.difficulty - whole.difficulty) / whole.difficulty_se
     assert np.sqrt((error**2).mean()) < 0.2
     assert abs(np.median(part.difficulty_se / whole.difficulty_se) - 1) < 0.1
 
 
-@pytest.mark.parametrize(("shape", "model"), [((1, 2), "1pl"), ((2, 2), "1pl"), ((2, 2), "2pl")])
-def test_sharded_equals_unsharded(shape, model):
-    responses, _, _ = simulate(*SHAPE, seed=10)
-    single, sharded = fit(responses, model=model), fit(responses, model=model, mesh=mesh_of(*shape))
+@pytest.mark.parametrize(
+    ("devices", "model", "priors", "shape"),
+    [
+        pytest.param((1, 2), "1pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
+        ((2, 2), "1pl", "hierarchical", SHAPE),
+        ((2, 2), "2pl", "vague", SHAPE_2PL),
+        pytest.param((2, 2), "2pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
+    ],
+)
+def test_sharded_equals_unsharded(devices, model, priors, shape):
+    responses, _, _ = simulate(*shape, seed=10)
+    one = functools.partial(fit, responses, model=model, priors=priors)
+    single, sharded = one(), one(mesh=mesh_of(*devices))
     np.testing.assert_allclose(sharded.difficulty, single.difficulty, atol=2e-3)
     np.testing.assert_allclose(sharded.ability_se, single.ability_se, rtol=5e-3)
 
@@ -463,6 +483,7 @@ def exact_draws(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.exp(np.asarray(draws["log_a"], float)), np.asarray(draws["b"], float)
 
 
+@pytest.mark.slow
 def test_the_2pl_is_nearer_to_the_exact_posterior_than_that_is_to_mml(shared):
     """Flat in b favours low slopes (1/a for a given logit): where a is known to a fifth only, easy items move out."""
     responses = one_label(shared, "entailment")

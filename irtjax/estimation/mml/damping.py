@@ -1,0 +1,33 @@
+"""Damped steps: a fixed-point iteration whose steps turn back and forth is slowed down until they no longer do."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.types import AnyArray, Float
+
+
+class Damping(NamedTuple):
+    """What is known of the steps of N items or subjects.
+
+    Attributes:
+        last: (N, K) the last step made.
+        share: (N,) of a proposed step that is made.
+    """
+
+    last: AnyArray
+    share: jax.Array
+
+
+def undamped(start: Float[AnyArray, "N K"]) -> Damping:
+    """The damping of steps of which none has been made yet."""
+    return Damping(jnp.zeros_like(start), jnp.ones_like(start[:, 0]))
+
+
+def damp(damping: Damping, step: Float[AnyArray, "N K"]) -> tuple[Damping, Float[jax.Array, "N K"]]:
+    """The share of each step to make: half of the last one where the step turns back, else more again, up to 1."""
+    back = (step * damping.last).sum(axis=1) < -0.1 * (damping.last**2).sum(axis=1)
+    share = jnp.where(back, 0.5 * damping.share, jnp.minimum(1.0, 1.4 * damping.share))
+    step = share[:, None] * step
+    return Damping(step, share), step

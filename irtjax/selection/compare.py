@@ -1,0 +1,112 @@
+"""Strategies side by side: the same networks under each of several curricula."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.kernels.scoring import Population
+from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
+from irtjax.selection.strategies import BASELINE, Options, find
+from irtjax.tasks import Task
+from irtjax.tasks.text import lengths
+from irtjax.training.data import to_device
+from irtjax.training.devices import default_mesh
+from irtjax.training.trainer import Trainer
+from irtjax.types import AnyArray, Shaped
+
+PROBE_ERROR = 0.005
+
+
+def compare_curricula(
+    task: Task,
+    difficulty: Shaped[AnyArray, " N"] | pd.Series,
+    trainer: Trainer,
+    strategies: Sequence[str] = (BASELINE, "DDaCLAE"),
+    *,
+    learning_rate: float,
+    options: Options = Options(),  # noqa: B008 (frozen)
+    num_seeds: int = 5,
+    first_seed: int = 0,
+    population: Population | None = None,
+    probe_error: float | None = PROBE_ERROR,
+    on_strategy: Callable[[str], contextlib.AbstractContextManager] = contextlib.nullcontext,
+    on_epoch: OnEpoch | None = None,
+) -> pd.DataFrame:
+    """Trains networks under each strategy, from the same initial weights for the same seed.
+
+    `irtjax.selection.summarise` compares the results:
+
+        table = compare_curricula(task, difficulty, trainer, learning_rate=5e-3)
+        summarise(table)
+
+    Args:
+        task: its training split is what the strategies choose from.
+        difficulty: (N,) of the training examples in their order, logits.
+        trainer: of a network for the task.
+        strategies: names, of `strategies.choices(task)`.
+        learning_rate: of the optimizer.
+        options: what the strategies leave open.
+        num_seeds: networks trained under each strategy, side by side.
+        first_seed: of initial weights, minibatches and samples; the others are the numbers after it.
+        population: for strategies by ability, None for maximum likelihood, else the prior of a MAP estimate.
+        probe_error: for strategies by ability, standard error of the selected share for which a sample of the training
+            examples gives the ability, see `train_curriculum`; None to have all of them answered.
+        on_strategy: name -> a context in which the strategy is trained, such as that of a progress bar.
+        on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
+
+    Returns:
+        One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those
+        of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `ability_se`, `items_asked`.
+
+    Raises:
+        InputError: a strategy that the task does not allow, no strategies or seeds, or not one finite difficulty per
+            training example.
+    """
+    difficulty, num_examples = np.asarray(difficulty), len(task.train.labels)
+    if difficulty.shape != (num_examples,):
+        raise InputError(
+            f"{difficulty.size} difficulties for {num_examples} training examples of {task.name!r}, expected one each"
+        )
+    if not np.isfinite(difficulty).all():
+        raise InputError(f"difficulty {np.flatnonzero(~np.isfinite(difficulty))[0]} is not a finite number")
+    if num_seeds < 1:
+        raise InputError(f"{num_seeds} seeds, expected at least 1")
+    if not strategies:
+        raise InputError("no strategies to compare")
+    found = {name: find(name, task) for name in strategies}
+    seeds = np.arange(first_seed, first_seed + num_seeds)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    mesh = default_mesh(num_seeds)
+    data = to_device(task, mesh)
+    tables = []
+    for name, strategy in found.items():
+        with on_strategy(name):
+            history = train_curriculum(
+                trainer,
+                keys,
+                data,
+                lengths(task.train) if strategy.by_length else difficulty,
+                strategy.selection(trainer.max_epochs, options),
+                learning_rate=learning_rate,
+                population=population,
+                probe_error=probe_error,
+                on_epoch=on_epoch,
+                mesh=mesh,
+            )
+            jax.effects_barrier()  # reports of the last epochs
+        tables.append(_rows(name, seeds, history))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:
+    """One row per seed and epoch that took place."""
+    columns = {name: np.asarray(values) for name, values in history._asdict().items()}
+    seed_index, epoch = np.nonzero(~np.isnan(columns["dev_accuracy"]))
+    rows = {name: values[seed_index, epoch] for name, values in columns.items()}
+    rows |= {name: rows[name].astype(int) for name in ("examples_used", "items_asked")}
+    return pd.DataFrame({"strategy": strategy, "seed": seeds[seed_index], "epoch": epoch, **rows})

@@ -1,0 +1,85 @@
+"""Strategies of curricula by name: what each selects by, and on which tasks."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.selection.rules import Rule, Window, beyond_ability, up_to_ability
+from irtjax.selection.schedules import full_share, linear_share, root_share
+from irtjax.tasks import Task
+from irtjax.tasks.task import TextFormat
+
+BASELINE = "baseline"  # what the others are compared with
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What strategies leave open.
+
+    Attributes:
+        length: T of CB-linear and CB-root, epochs until they use all data.
+        initial_share: c0 of CB-linear and CB-root, share of the data at epoch 0, 0 to 1.
+        half_width: of the window, in logits.
+    """
+
+    length: int = 10
+    initial_share: float = 0.01
+    half_width: float = 1.0
+
+
+class Strategy(NamedTuple):
+    """A way to choose the training examples of each epoch.
+
+    Attributes:
+        selection: (number of epochs, options) -> what `train_curriculum` selects by: a share of the data for each
+            epoch, or a rule.
+        by_length: whether the length of a text stands for its difficulty.
+    """
+
+    selection: Callable[[int, Options], np.ndarray | Rule]
+    by_length: bool = False
+
+
+def _linear(num_epochs: int, options: Options) -> np.ndarray:
+    return linear_share(num_epochs, options.length, options.initial_share)
+
+
+def _root(num_epochs: int, options: Options) -> np.ndarray:
+    return root_share(num_epochs, options.length, options.initial_share)
+
+
+STRATEGIES = {
+    BASELINE: Strategy(lambda num_epochs, options: full_share(num_epochs)),
+    "CB-linear": Strategy(_linear),
+    "CB-root": Strategy(_root),
+    "CB-linear-length": Strategy(_linear, by_length=True),
+    "CB-root-length": Strategy(_root, by_length=True),
+    "DDaCLAE": Strategy(lambda num_epochs, options: up_to_ability),
+    "DDaCLAE-hard": Strategy(lambda num_epochs, options: beyond_ability),
+    "window": Strategy(lambda num_epochs, options: Window(options.half_width)),
+}
+
+
+def choices(task: Task) -> tuple[str, ...]:
+    """Names of the strategies that the task allows: images have no length."""
+    text = isinstance(task.format, TextFormat)
+    return tuple(name for name, strategy in STRATEGIES.items() if text or not strategy.by_length)
+
+
+def find(name: str, task: Task) -> Strategy:
+    """The strategy of a name.
+
+    Raises:
+        InputError: unknown, or not for this task.
+    """
+    if name not in STRATEGIES:
+        raise InputError(f"unknown curriculum strategy {name!r}, expected one of {', '.join(STRATEGIES)}")
+    if name not in choices(task):
+        raise InputError(
+            f"curriculum strategy {name!r} goes by the length of texts; for task {task.name!r}, choose from "
+            f"{', '.join(choices(task))}"
+        )
+    return STRATEGIES[name]

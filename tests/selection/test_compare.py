@@ -1,0 +1,77 @@
+"""Curricula compared: one table for all strategies, paired by seed, and what is refused."""
+
+import contextlib
+
+import numpy as np
+import optax
+import pandas as pd
+import pytest
+
+from irtjax import InputError, networks, tasks
+from irtjax.selection import compare_curricula, summarise
+from irtjax.selection.curriculum import History
+from irtjax.selection.strategies import Options
+from irtjax.training.trainer import Trainer
+
+TASK = tasks.load("digits")
+DIFFICULTY = np.random.default_rng(0).normal(size=len(TASK.train.labels))
+TRAINER = Trainer(networks.build("mlp", TASK, 8), optax.adam(1.0), batch_size=32, patience=9, max_epochs=3)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A table of two schedules, which share one program, and the names for which a context was entered."""
+    names = []
+
+    @contextlib.contextmanager
+    def on_strategy(name):
+        names.append(name)
+        yield
+
+    table = compare_curricula(
+        TASK,
+        pd.Series(DIFFICULTY),
+        TRAINER,
+        ("baseline", "CB-linear"),
+        learning_rate=5e-3,
+        options=Options(length=2, initial_share=0.2),
+        num_seeds=2,
+        first_seed=5,
+        on_strategy=on_strategy,
+    )
+    return table, names
+
+
+def test_one_row_per_strategy_seed_and_epoch(trained):
+    table, names = trained
+    assert list(table.columns) == ["strategy", "seed", "epoch", *History._fields]
+    index = pd.MultiIndex.from_product([names, [5, 6], [0, 1, 2]])
+    assert names == ["baseline", "CB-linear"]
+    assert list(zip(table.strategy, table.seed, table.epoch, strict=True)) == list(index)
+    linear = table[table.strategy == "CB-linear"].share.to_numpy().reshape(2, 3)
+    expected = np.ceil(np.array([0.2, 0.6, 1.0]) * DIFFICULTY.size) / DIFFICULTY.size
+    np.testing.assert_allclose(linear, [expected, expected], rtol=1e-6)
+
+
+def test_the_summary_compares_pairs_of_equal_seeds(trained):
+    table, _ = trained
+    summary = summarise(table).set_index("strategy")
+    assert list(summary.index) == ["baseline", "CB-linear"]
+    assert (summary.seeds == 2).all()
+    assert summary.accuracy_change_points["baseline"] == 0
+    assert summary.examples_change_percent["CB-linear"] < 0
+    with pytest.raises(InputError, match="no strategy 'baseline' in the table"):
+        summarise(table[table.strategy == "CB-linear"])
+
+
+def test_bad_requests_are_named():
+    def refused(message, difficulty=DIFFICULTY, **options):
+        with pytest.raises(InputError, match=message):
+            compare_curricula(TASK, difficulty, TRAINER, learning_rate=5e-3, **options)
+
+    refused("10 difficulties for 1197 training examples of 'digits', expected one each", DIFFICULTY[:10])
+    refused("difficulty 3 is not a finite number", np.where(np.arange(DIFFICULTY.size) == 3, np.nan, DIFFICULTY))
+    refused("unknown curriculum strategy 'best', expected one of baseline, CB-linear", strategies=("best",))
+    refused("'CB-root-length' goes by the length of texts; for task 'digits', choose", strategies=("CB-root-length",))
+    refused("0 seeds, expected at least 1", num_seeds=0)
+    refused("no strategies", strategies=())
