@@ -44,7 +44,7 @@ def train_crowd(
     """Trains a crowd of networks and lets each answer every example of the task.
 
     Each member is trained on a random subset of the training examples, with a random share of wrong labels, so that
-    abilities are spread widely (Lalor, Wu and Yu 2019, section 3). It answers with the parameters of its best epoch.
+    abilities are spread widely (Lalor, Wu and Yu 2019). It answers with the parameters of its best epoch.
     Members train side by side, as many at once as is fastest, one architecture after the other.
 
         task = irtjax.tasks.load("digits")

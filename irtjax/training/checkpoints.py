@@ -13,7 +13,8 @@ import orbax.checkpoint as ocp
 
 from irtjax.errors import InputError
 from irtjax.storage.files import whole_file
-from irtjax.training.pool import Finished, Job, Pool, begin, resume, storable, train_all
+from irtjax.training.pool import Finished, Job, Pool, begin, resume, train_all
+from irtjax.training.pool_programs import storable
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
 PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took

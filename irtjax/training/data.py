@@ -1,20 +1,22 @@
 """A task's examples as arrays on the device: whole for training, in buckets of equal length for evaluation."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.networks import Network
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import bucket_of
 from irtjax.training.sparse_embeddings import split as split_embeddings
 from irtjax.types import AnyArray
 
-ANSWER_BLOCK = 128  # examples answered at once: more would not fit a processor's cache, fewer would not fill it
+ANSWER_BLOCK = 128  # examples answered at once: more would not fit into a processor's cache, fewer would not fill it
 
-ALIGNMENT = 64  # bytes; XLA copies what lies otherwise, once for each device
+ALIGNMENT = 64  # bytes; XLA would copy an array that begins elsewhere, once for each device
 
 
 class EvaluationSplit(NamedTuple):
@@ -53,14 +55,14 @@ class Data(NamedTuple):
 
 
 def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
-    """Puts a task on the default device, or on every device of a mesh, inputs in the dtype they have.
+    """Puts a task on the default device, or on every device of a mesh; inputs keep their dtype.
 
-    The devices that the cores of a processor are share one copy.
+    Where devices are cores of one processor, they share one copy.
     """
     text = task.format if isinstance(task.format, TextFormat) else None
     data = Data(
         inputs=task.train.inputs,
-        bucket=None if text is None else bucket_of(task.train.inputs, text.buckets),
+        bucket=None if text is None else bucket_of(tuple(task.train.inputs), text.buckets),
         embeddings=None if text is None else text.embeddings,
         train=evaluation_split(task.train, text),
         validation=evaluation_split(task.validation, text),
@@ -73,7 +75,7 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins at a multiple of `ALIGNMENT` bytes, which CPU devices read where it lies."""
+    """A copy that begins at a multiple of `ALIGNMENT` bytes: CPU devices read it in place."""
     array = np.asarray(array)
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
@@ -85,7 +87,7 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 def evaluation_split(split: Split, text: TextFormat | None = None) -> EvaluationSplit:
     """A split in its buckets, still on the host."""
     num_examples = len(split.labels)
-    bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(split.inputs, text.buckets)
+    bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(tuple(split.inputs), text.buckets)
     buckets, position, start = [], np.empty(num_examples, np.int32), 0
     for level in np.unique(bucket):
         members = np.flatnonzero(bucket == level)
@@ -93,16 +95,16 @@ def evaluation_split(split: Split, text: TextFormat | None = None) -> Evaluation
         position[members] = start + np.arange(members.size)
         start += filled.size
         cut = (None,) if text is None else text.buckets[level]
-        buckets.append(_map_inputs(lambda array, length, at=filled: _block(array, at, length), split.inputs, cut))
+        buckets.append(_map_inputs(functools.partial(_block, filled), split.inputs, cut))
     return EvaluationSplit(tuple(buckets), position, split.labels)
 
 
-def _block(array: np.ndarray, at: np.ndarray, length: int | None) -> np.ndarray:
+def _block(at: np.ndarray, array: np.ndarray, length: int | None) -> np.ndarray:
     rows = array[at] if length is None else array[at, :length]
     return rows.reshape(-1, ANSWER_BLOCK, *rows.shape[1:])
 
 
-def _map_inputs(function, inputs, cut):
+def _map_inputs(function: Callable[[Any, int | None], Any], inputs: Any, cut: tuple[int | None, ...]) -> Any:
     """`function(array, length)` of an array of images, or of each sentence with its length."""
     if isinstance(inputs, tuple):
         return tuple(map(function, inputs, cut))
@@ -121,7 +123,7 @@ def _take(chosen: jax.Array, array: jax.Array, length: int | None) -> jax.Array:
     return jax.vmap(lambda row: jax.lax.dynamic_slice(array, (row, 0), (1, length))[0])(chosen)
 
 
-def classify(network, parameters: Any, embeddings: jax.Array | None, split: EvaluationSplit) -> jax.Array:
+def classify(network: Network, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit) -> jax.Array:
     """Most probable class of each example of a split: (N,) int32, in blocks of bounded memory."""
     parameters, embeddings = split_embeddings(parameters, embeddings)
 
@@ -132,6 +134,6 @@ def classify(network, parameters: Any, embeddings: jax.Array | None, split: Eval
     return jnp.concatenate(answers)[split.position]
 
 
-def accuracy(network, parameters: Any, embeddings: jax.Array | None, split: EvaluationSplit) -> jax.Array:
+def accuracy(network: Network, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit) -> jax.Array:
     """Share of a split's examples whose most probable class is the gold label."""
     return (classify(network, parameters, embeddings, split) == split.labels).mean()

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from irtjax.networks import Network, Parameters
-from irtjax.training.data import Data, EvaluationSplit, classify
-from irtjax.training.devices import on_devices
-from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
+from irtjax.networks import Parameters
+from irtjax.training import pool_programs as programs
+from irtjax.training.data import Data, EvaluationSplit
+from irtjax.training.trainer import Learner, Plan, Trainer
 
 EMPTY = -1  # in place of a network's number
 SHRINK_FACTOR = 4  # the pool shrinks by this factor when the networks left fit into that part of it
@@ -79,7 +78,7 @@ class Job:
     """
 
     trainer: Trainer
-    plan: Callable[[Any, Any], Plan]
+    plan: programs.MakePlan
     rows: Any
     shared: Any
     data: Data
@@ -90,106 +89,6 @@ class Job:
     def num_networks(self) -> int:
         """J."""
         return len(jax.tree.leaves(self.rows)[0])
-
-
-# The programs, each on every device's own slots.
-@functools.partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _fill(
-    trainer: Trainer,
-    make_plan: Callable[[Any, Any], Plan],
-    mesh: jax.sharding.Mesh,
-    slots: tuple[Plan, Learner],
-    fresh: jax.Array,
-    rows: Any,
-    shared: Any,
-    embeddings: jax.Array | None,
-) -> tuple[Plan, Learner]:
-    """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
-
-    def fill(slots, fresh, rows, shared, embeddings):
-        def fill_one(slot):
-            old, fresh, row = slot
-            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, embeddings), lambda: old)
-
-        return jax.lax.map(fill_one, (slots, fresh, rows))
-
-    return on_devices(fill, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, embeddings)
-
-
-def _begin_one(
-    trainer: Trainer, make_plan: Callable[[Any, Any], Plan], row: Any, shared: Any, embeddings: jax.Array | None
-) -> tuple[Plan, Learner]:
-    plan = make_plan(row, shared)
-    return plan, start(trainer, plan, embeddings)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _plans(make_plan: Callable[[Any, Any], Plan], mesh: jax.sharding.Mesh, rows: Any, shared: Any) -> Plan:
-    """The plans of some networks, one after the other."""
-
-    def plan_all(rows, shared):
-        return jax.lax.map(lambda row: make_plan(row, shared), rows)
-
-    return on_devices(plan_all, mesh, (True, False))(rows, shared)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
-def _train(
-    trainer: Trainer,
-    mesh: jax.sharding.Mesh,
-    learners: Learner,
-    plans: Plan,
-    live: jax.Array,
-    data: Data,
-    num_steps: int,
-) -> Learner:
-    def train(learners, plans, live, data, num_steps):
-        new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
-        return jax.vmap(tree_where)(live, new, learners)
-
-    return on_devices(train, mesh, (True, True, True, False, False))(learners, plans, live, data, num_steps)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
-def _validate(
-    trainer: Trainer, mesh: jax.sharding.Mesh, learners: Learner, live: jax.Array, data: Data
-) -> tuple[Learner, jax.Array]:
-    def end(learners, live, data):
-        learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)
-        return learners, live & is_training(trainer, learners)
-
-    return on_devices(end, mesh, (True, True, False))(learners, live, data)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _classify(
-    network: Network,
-    mesh: jax.sharding.Mesh,
-    parameters: Parameters,
-    embeddings: jax.Array | None,
-    split: EvaluationSplit,
-) -> jax.Array:
-    def answer(parameters, embeddings, split):
-        return jax.vmap(functools.partial(classify, network), (0, None, None))(parameters, embeddings, split)
-
-    return on_devices(answer, mesh, (True, False, False))(parameters, embeddings, split)
-
-
-@jax.jit
-def _row(tree: Any, at: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[at], tree)
-
-
-def _slot(tree: Any, at: int) -> Any:
-    """What a slot holds, read from its own device: a slice of the whole arrays would make all devices meet."""
-    first = jax.tree.leaves(tree)[0]
-    on_device = first.shape[0] // len(first.addressable_shards)
-    start = at // on_device * on_device
-
-    def part(leaf):
-        return next(shard.data for shard in leaf.addressable_shards if (shard.index[0].start or 0) == start)
-
-    return jax.device_get(_row(jax.tree.map(part, tree), at - start))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -214,18 +113,17 @@ class Finished:
         at = np.minimum(np.arange(self.answer_batch), self.numbers.size - 1)
         parameters = jax.tree.map(lambda leaf: leaf[at], self.parameters)
         job = self.job
-        classes = _classify(job.trainer.network, job.mesh, parameters, job.data.embeddings, split)
+        classes = programs.classify_all(job.trainer.network, job.mesh, parameters, job.data.embeddings, split)
         return np.asarray(classes)[: self.numbers.size]
 
 
 def begin(job: Job, slots: int) -> Pool:
     """An empty pool of so many slots on each device, or as many as the networks can fill; all networks wait."""
     size = min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
-    plan, learner = _shapes(job)
-    plans, learners = jax.tree.map(functools.partial(_zeros, job.mesh, size), (plan, learner))
+    plans, learners = programs.empty(job.mesh, size, *_shapes(job))
     return Pool(
         numbers=np.full(size, EMPTY),
-        plans=plans._replace(size=plans.size + 1),  # no network is trained on nothing, not even one that is not live
+        plans=plans,
         learners=learners,
         waiting=0,
         done=(),
@@ -241,10 +139,7 @@ def _answer_batch(job: Job, slots: int) -> int:
 
 
 def _shapes(job: Job) -> tuple[Plan, Learner]:
-    """The plan and the learner of one network, as shapes and types."""
-    row = jax.tree.map(lambda column: column[0], job.rows)
-    make = functools.partial(_begin_one, job.trainer, job.plan)
-    return jax.eval_shape(make, row, job.shared, job.data.embeddings)
+    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.embeddings)
 
 
 def resume(
@@ -260,44 +155,17 @@ def resume(
         job: what it works on.
         slots: as given to `begin`.
         tables: the fields `numbers`, `waiting`, `epochs`, `best_epochs` and `best_accuracies`.
-        leaves: of its learners, in the order of `jax.tree.leaves`, made NumPy arrays by `storable`.
+        leaves: of its learners, in the order of `jax.tree.leaves`, made NumPy arrays by `pool_programs.storable`.
         done: numbers of networks that have stopped, each with the leaves of its parameters.
     """
     rows = jax.tree.map(lambda column: column[np.maximum(tables["numbers"], 0)], job.rows)
-    plans = _plans(job.plan, job.mesh, rows, job.shared)
+    plans = programs.plan(job.plan, job.mesh, rows, job.shared)
     _, learner = _shapes(job)
-    restore = functools.partial(_restored, _over(job.mesh))
+    restore = functools.partial(programs.restored, programs.spread(job.mesh))
     learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), leaves))
     structure = jax.tree.structure(learner.parameters)
     stopped = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in done)
     return Pool(plans=plans, learners=learners, done=stopped, answer_batch=_answer_batch(job, slots), **tables)
-
-
-def _over(mesh: jax.sharding.Mesh) -> jax.sharding.Sharding:
-    """The leading axis spread over the devices."""
-    return jax.NamedSharding(mesh, jax.P(*mesh.axis_names))
-
-
-def _zeros(mesh: jax.sharding.Mesh, size: int, leaf: jax.ShapeDtypeStruct) -> jax.Array:
-    """`size` zeros of one network's shape and type."""
-    if _is_key(leaf):
-        words = jax.eval_shape(jax.random.key_data, leaf)
-        return jax.random.wrap_key_data(jnp.zeros((size, *words.shape), words.dtype, device=_over(mesh)))
-    return jnp.zeros((size, *leaf.shape), leaf.dtype, device=_over(mesh))
-
-
-def _is_key(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def storable(leaf: jax.Array) -> np.ndarray:
-    """A NumPy array; of random keys, the integers that they are made of."""
-    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
-
-
-def _restored(sharding: jax.sharding.Sharding, like: jax.Array | jax.ShapeDtypeStruct, stored: np.ndarray) -> jax.Array:
-    """What `storable` made a NumPy array of, on the devices again; `like` says whether it is of random keys."""
-    return jax.device_put(jax.random.wrap_key_data(jnp.asarray(stored)) if _is_key(like) else stored, sharding)
 
 
 def fill(job: Job, pool: Pool) -> Pool:
@@ -310,20 +178,20 @@ def fill(job: Job, pool: Pool) -> Pool:
     marks = np.isin(np.arange(numbers.size), fresh)
     rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
     old = pool.plans, pool.learners
-    plans, learners = _fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
+    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
     return pool._replace(numbers=numbers, plans=plans, learners=learners, waiting=waiting + fresh.size)
 
 
 def train_slots(job: Job, learners: Learner, plans: Plan, live: np.ndarray, num_steps: int) -> Learner:
     """Trains every slot that is marked `live` (slots,) for `num_steps` minibatches; the given learners are used up."""
-    return _train(job.trainer, job.mesh, learners, plans, live, job.data, num_steps)
+    return programs.train(job.trainer, job.mesh, learners, plans, live, job.data, num_steps)
 
 
 def epoch(job: Job, pool: Pool) -> Pool:
     """One epoch of every network in the pool; those that have stopped leave their slots."""
     live = pool.numbers != EMPTY
     learners = train_slots(job, pool.learners, pool.plans, live, job.steps_per_epoch)
-    learners, training = _validate(job.trainer, job.mesh, learners, live, job.data)
+    learners, training = programs.validate_all(job.trainer, job.mesh, learners, live, job.data)
     training = np.asarray(training)
     table = {}
     for name, column in (("epochs", "epoch"), ("best_epochs", "best_epoch"), ("best_accuracies", "best_accuracy")):
@@ -331,7 +199,7 @@ def epoch(job: Job, pool: Pool) -> Pool:
         table[name][pool.numbers[live]] = np.asarray(getattr(learners, column))[live]
     stopped = np.flatnonzero(live & ~training)
     best = learners.best_parameters
-    done = tuple((int(pool.numbers[at]), _slot(best, int(at))) for at in stopped)
+    done = tuple((int(pool.numbers[at]), programs.read_slot(best, int(at))) for at in stopped)
     numbers = np.where(training, pool.numbers, EMPTY)
     return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
 
@@ -344,13 +212,8 @@ def shrink(job: Job, pool: Pool) -> Pool:
         return pool
     at = np.resize(live, slots)
     numbers = np.where(np.arange(slots) < live.size, pool.numbers[at], EMPTY)
-    # by way of the host, which is simplest and happens a few times in a run
-    plans, learners = jax.tree.map(lambda leaf: _with_rows(leaf, at), (pool.plans, pool.learners))
+    plans, learners = jax.tree.map(lambda leaf: programs.choose_slots(leaf, at), (pool.plans, pool.learners))
     return pool._replace(numbers=numbers, plans=plans, learners=learners)
-
-
-def _with_rows(leaf: jax.Array, at: np.ndarray) -> jax.Array:
-    return _restored(leaf.sharding, leaf, storable(leaf)[at])
 
 
 def train_all(

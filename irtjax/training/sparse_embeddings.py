@@ -1,7 +1,7 @@
 """Word vectors that each network trains for itself, updated row by row.
 
-A gradient step touches the few hundred words of its minibatch out of a vocabulary of tens of thousands. Updating the
-whole table would cost more than all the rest of the step, so only those rows are read, differentiated and written.
+A gradient step touches a few hundred words, those of its minibatch, out of a vocabulary of tens of thousands. Updating
+the whole table would cost more than the rest of the step, so only those rows are read, differentiated and written.
 """
 
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.tasks.task import PADDING
+from irtjax.types import AnyArray
 
 NO_WORD = jnp.iinfo(jnp.int32).max  # a number that no vocabulary has
 DECAY, DECAY_SQUARE, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as optax has them
@@ -35,16 +36,16 @@ def start_moments(embeddings: jax.Array) -> Moments:
     return Moments(jnp.zeros_like(embeddings), jnp.zeros_like(embeddings), jnp.int32(0))
 
 
-def split(parameters: Any, shared: jax.Array | None) -> tuple[Any, jax.Array | None]:
+def split(parameters: Any, shared: AnyArray | None) -> tuple[Any, Any]:
     """A network's parameters without vectors, and its vectors: its own, or else the shared ones."""
     return tuple(parameters) if isinstance(parameters, Owned) else (parameters, shared)
 
 
 def renumber(inputs: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """The distinct words (U,) of a minibatch, and its sentences in their numbers; `PADDING` stays what it is.
+    """The distinct words (U,) of a minibatch, and its sentences as indices into them; `PADDING` stays what it is.
 
-    U is the number of places in the sentences and one; past the distinct words it is filled with a number that no
-    vocabulary has.
+    U is one more than the number of words and paddings in the sentences. Past the distinct words, the array is filled
+    with a number that no vocabulary has.
     """
     places = jnp.concatenate([jnp.full(1, PADDING), *(sentence.ravel() for sentence in inputs)]).astype(jnp.int32)
     words = jnp.unique(places, size=places.size, fill_value=NO_WORD)
@@ -52,7 +53,7 @@ def renumber(inputs: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple[jax.Array,
 
 
 def pad_rows(words: jax.Array, rows: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    """Words (U,) and what belongs to them (U, D), filled up to a given number with no words."""
+    """Words (U,) and their rows (U, D), filled up to `size` with `NO_WORD` and zeros."""
     missing = size - words.size
     return jnp.pad(words, (0, missing), constant_values=NO_WORD), jnp.pad(rows, ((0, missing), (0, 0)))
 
@@ -67,13 +68,13 @@ def update(
 ) -> tuple[jax.Array, Moments]:
     """Adam (Kingma and Ba 2015) for the rows of a minibatch.
 
-    Rows that it does not have stay as they are, and so do their running means: what optimisers for sparse gradients
-    call lazy Adam. The bias correction counts all steps.
+    Rows of other words stay as they are, and so do their running means; optimisers for sparse gradients call this lazy
+    Adam. The bias correction counts all steps.
 
     Args:
         embeddings: (V, D).
         moments: of them.
-        words: (U,) distinct rows; numbers that are no rows are passed over.
+        words: (U,) distinct rows, in ascending order; numbers beyond the table are ignored.
         gradient: (U, D).
         learning_rate: scalar.
     """
@@ -82,7 +83,6 @@ def update(
     square = DECAY_SQUARE * rows_of(moments.square, words) + (1 - DECAY_SQUARE) * gradient**2
     corrected = mean / (1 - DECAY**steps), square / (1 - DECAY_SQUARE**steps)
     step = -learning_rate * corrected[0] / (jnp.sqrt(corrected[1]) + EPSILON)
-    written = {"mode": "drop", "unique_indices": True, "indices_are_sorted": True}
-    return embeddings.at[words].add(step, **written), Moments(
-        moments.mean.at[words].set(mean, **written), moments.square.at[words].set(square, **written), steps
-    )
+    options: Any = {"mode": "drop", "unique_indices": True, "indices_are_sorted": True}
+    new = Moments(moments.mean.at[words].set(mean, **options), moments.square.at[words].set(square, **options), steps)
+    return embeddings.at[words].add(step, **options), new

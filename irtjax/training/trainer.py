@@ -29,7 +29,7 @@ class Trainer:
     Attributes:
         network: what is trained.
         optimizer: an optax transformation at learning rate 1; each network scales its updates by its own rate.
-        batch_size: examples a step.
+        batch_size: examples in a step.
         patience: epochs without a better validation accuracy after which training stops.
         max_epochs: where it stops in any case.
         buckets: for text, `TextFormat.buckets`; else empty.
@@ -79,14 +79,15 @@ class Learner(NamedTuple):
     best_accuracy: jax.Array
 
 
-def start(trainer: Trainer, plan: Plan, embeddings: jax.Array | None) -> Learner:
+def start(trainer: Trainer, plan: Plan, embeddings: AnyArray | None) -> Learner:
     """One learner before its first epoch, for a plan without the leading axis; (V, D) word vectors or None."""
     init_key, key = jax.random.split(plan.key)
-    parameters = trainer.network.init(init_key, plan.width)
+    parameters = trainer.network.init(init_key, jnp.asarray(plan.width))
     optimizer_state = trainer.optimizer.init(parameters)
     if embeddings is not None and trainer.own_embeddings:
-        parameters = Owned(parameters, embeddings)
-        optimizer_state = (optimizer_state, start_moments(embeddings))
+        vectors = jnp.asarray(embeddings)
+        parameters = Owned(parameters, vectors)
+        optimizer_state = (optimizer_state, start_moments(vectors))
     return Learner(
         key=key,
         parameters=parameters,
@@ -116,17 +117,17 @@ def train_epoch(
     The prefix is permuted anew each epoch and read from its beginning: no example returns before all others have been
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
-    Minibatches of text are of examples of similar length: `WINDOW` of them are drawn at once, their examples sorted by
-    length and dealt out again, a length at a time, in an order that is mixed but the same for all networks and epochs.
-    So padding costs little even though all networks must pad to the longest. Within a window, the rule above does not
-    hold: a training set smaller than a window has each example in it several times.
+    Minibatches of text consist of examples of similar length. `WINDOW` of them are drawn at once, their examples are
+    sorted by length, and dealt out again in an order of lengths that is random but the same for all networks and
+    epochs. So padding costs little, even though all networks must pad to the longest. Within a window, the rule above
+    does not hold: a training set smaller than a window has each example in it several times.
 
     Args:
         trainer: how.
         learners: G networks.
         plans: theirs.
         data: the task.
-        num_steps: for all of them, or (G,), where those with fewer steps wait for the others.
+        num_steps: of all networks, or (G,), where those with fewer steps wait for the others.
         live: (G,) which of them matter; None for all. What becomes of the others means nothing, and their sentences
             make no minibatch longer.
     """
@@ -226,7 +227,7 @@ def _descend(
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
-    """Ends an epoch of each network: answers what early stopping looks at and keeps what is better than ever before."""
+    """Ends an epoch of each network: answers the monitored split and keeps parameters that are the best so far."""
     answer = functools.partial(accuracy, trainer.network)
     split = data.validation if data.monitor is None else data.monitor
     return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split))
