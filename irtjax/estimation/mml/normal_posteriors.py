@@ -271,7 +271,7 @@ def _close(
     before: State,
     information: jax.Array,
     precisions: jax.Array,
-    weight: AnyArray,
+    weight: jax.Array,
     specification: Specification,
     still_moving: int | jax.Array,
 ) -> tuple[State, jax.Array]:
