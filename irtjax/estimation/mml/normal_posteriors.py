@@ -166,7 +166,7 @@ def _iterate(
     state: State,
     damping: tuple[Damping, Damping],
     chunks: Chunks,
-    weight: jax.Array,
+    weight: AnyArray,
     specification: Specification,
     estimate_priors: bool,
     *,
@@ -221,7 +221,7 @@ def _item_sums(
 
 @functools.partial(jax.jit, static_argnames="mesh")
 def _item_gains(
-    steps_and_items: tuple[jax.Array, ItemParameters],
+    steps_and_items: tuple[AnyArray, ItemParameters],
     posterior: Posterior,
     blocks: jax.Array,
     *,

@@ -60,7 +60,7 @@ def test_the_posterior_width_decides():
     assert irtjax.fit(short, "2pl").details["posteriors"] == "fixed nodes"
     medium = irtjax.fit(simulate("2pl", 200, 250, seed=1)[0], "1pl", extremes="keep")
     assert medium.details["nodes"] == 121
-    many, theta, _ = simulate("2pl", *LONG, seed=1)
+    many, theta, _ = simulate("2pl", 100, 1400, seed=1)
     fit = fit_kept(many, "2pl")
     assert fit.details["posteriors"] == "normal"
     # fixed nodes snap every subject to one of them, and say that their errors are far smaller than they are
