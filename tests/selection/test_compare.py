@@ -3,19 +3,18 @@
 import contextlib
 
 import numpy as np
-import optax
 import pandas as pd
 import pytest
 
-from irtjax import InputError, networks, tasks
+from irtjax import InputError, tasks
 from irtjax.selection import compare_curricula, summarise
 from irtjax.selection.curriculum import History
 from irtjax.selection.strategies import Options
-from irtjax.training.trainer import Trainer
+from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
 DIFFICULTY = np.random.default_rng(0).normal(size=len(TASK.train.labels))
-TRAINER = Trainer(networks.build("mlp", TASK, 8), optax.adam(1.0), batch_size=32, patience=9, max_epochs=3)
+RECIPE = Recipe("mlp", width=8, patience=9, max_epochs=3)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +30,8 @@ def trained():
     table = compare_curricula(
         TASK,
         pd.Series(DIFFICULTY),
-        TRAINER,
         ("baseline", "CB-linear"),
-        learning_rate=5e-3,
+        recipe=RECIPE,
         options=Options(length=2, initial_share=0.2),
         num_seeds=2,
         first_seed=5,
@@ -67,7 +65,7 @@ def test_the_summary_compares_pairs_of_equal_seeds(trained):
 def test_bad_requests_are_named():
     def refused(message, difficulty=DIFFICULTY, **options):
         with pytest.raises(InputError, match=message):
-            compare_curricula(TASK, difficulty, TRAINER, learning_rate=5e-3, **options)
+            compare_curricula(TASK, difficulty, recipe=RECIPE, **options)
 
     refused("10 difficulties for 1197 training examples of 'digits', expected one each", DIFFICULTY[:10])
     refused("difficulty 3 is not a finite number", np.where(np.arange(DIFFICULTY.size) == 3, np.nan, DIFFICULTY))
