@@ -77,7 +77,7 @@ def response_model(
     """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
 
     Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
-    the logarithm of each probability would take as long as all else.
+    is spared the logarithm of each probability.
     """
     given = priors(model)
     num_subjects, num_items = responses.shape
