@@ -4,7 +4,7 @@ r"""Trains an artificial crowd and lets it answer every example of a task.
 
 Writes `crowd/` in the run directory: `members.csv`, one row per member, and `responses_<split>.npz` and `.csv`, ready
 for `experiments.fit_irt`. The same command goes on where a killed one stopped, and ends with the same bits.
-docs/crowd.md has durations and expected numbers.
+docs/guide/crowd.md says what to expect, docs/results/crowd.md how long it takes.
 """
 
 import dataclasses

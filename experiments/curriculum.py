@@ -12,7 +12,7 @@ Strategies:
   python -m experiments.curriculum --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
     --output_dir=runs/curriculum
 
-Ends with report.md and its pictures in the run directory. docs/curriculum.md has durations and expected numbers.
+Ends with report.md and its pictures in the run directory. Durations and expected numbers: docs/results/curriculum.md.
 """
 
 import dataclasses

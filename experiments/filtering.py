@@ -7,7 +7,7 @@ the difficulty of an item and pc the share of the crowd that answered it right. 
   python -m experiments.filtering --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
     --output_dir=runs/filtering
 
-Writes report.md and its pictures to the run directory. docs/filtering.md tells durations and expected numbers.
+Writes report.md and its pictures to the run directory. Durations and expected numbers: docs/results/filtering.md.
 """
 
 import dataclasses
