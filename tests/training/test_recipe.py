@@ -1,0 +1,48 @@
+"""Recipes: the usual one of a task, and the trainer that it makes."""
+
+import dataclasses
+
+import pytest
+from conftest import sentences
+
+from irtjax import InputError, tasks
+from irtjax.tasks.task import ImageFormat
+from irtjax.training.augmentation import flip_and_shift
+from irtjax.training.recipe import ADAM, RECIPES, Recipe, default_recipe, make_trainer
+
+DIGITS = tasks.load("digits")
+TEXT = sentences([3, 1, 2, 4])
+
+
+def test_every_task_has_a_recipe_and_others_go_by_their_kind():
+    assert set(RECIPES) == set(tasks.TASKS)
+    assert default_recipe(DIGITS) == Recipe()
+    assert default_recipe(dataclasses.replace(DIGITS, name="mine")) == RECIPES["mnist"]
+    assert default_recipe(TEXT) == RECIPES["sst2"]
+
+
+def test_a_network_may_need_a_rate_of_its_own():
+    assert default_recipe(DIGITS, "lenet") == Recipe("lenet")
+    assert default_recipe(DIGITS, "vgg16") == Recipe("vgg16", learning_rate=2e-4)
+
+
+def test_equal_recipes_make_equal_trainers():  # else programs would be compiled for each
+    trainer = make_trainer(Recipe(width=8), DIGITS)
+    assert trainer == make_trainer(Recipe(width=8), DIGITS)
+    assert hash(trainer) == hash(make_trainer(Recipe(width=8), DIGITS))
+    assert trainer.optimizer is ADAM
+    assert (trainer.augment, trainer.buckets, trainer.own_embeddings) == (None, (), False)
+
+
+def test_the_format_decides_on_augmentation_and_buckets():
+    flipping = dataclasses.replace(DIGITS, format=ImageFormat(16.0, flips=True))
+    assert make_trainer(Recipe(width=8), flipping).augment is flip_and_shift
+    trainer = make_trainer(Recipe("lstm", width=8, train_embeddings=True), TEXT)
+    assert (trainer.augment, trainer.buckets, trainer.own_embeddings) == (None, TEXT.format.buckets, True)
+
+
+def test_what_a_task_does_not_allow_is_named():
+    with pytest.raises(InputError, match="word vectors cannot be trained: digits has no words"):
+        make_trainer(Recipe(train_embeddings=True), DIGITS)
+    with pytest.raises(InputError, match="network 'lstm' reads text"):
+        make_trainer(Recipe("lstm"), DIGITS)
