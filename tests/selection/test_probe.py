@@ -12,8 +12,9 @@ from conftest import BUCKETS, data_of, sentences
 from irtjax.kernels.scoring import Population, ability_1pl
 from irtjax.networks import Network
 from irtjax.selection.curriculum import _train, train_curriculum
-from irtjax.selection.probe import PILOT_SIZE, draw, estimate_ability, rank_items, score, size_for
+from irtjax.selection.probe import PILOT_SIZE, estimate_ability, rank_items
 from irtjax.selection.rules import Window, beyond_ability, required_se, up_to_ability
+from irtjax.selection.sampling import draw, score, size_for
 from irtjax.training.data import classify, to_device
 from irtjax.training.trainer import Trainer
 
@@ -100,7 +101,7 @@ def scored_samples(num_drawn, difficulty, right, ability):
 @pytest.mark.parametrize("asked_share", [0.1, 0.5, MOST_ASKED])
 def test_the_error_is_right_however_much_is_asked(asked_share):
     full = full_ability().ability
-    estimate = scored_samples(jnp.int32(int(asked_share * NUM_ITEMS)), DIFFICULTY, RIGHT, full)
+    estimate = scored_samples(jnp.int32(int(asked_share * NUM_ITEMS)), DIFFICULTY, RIGHT.astype(np.int8), full)
     apart = np.asarray(estimate.ability - full)
     assert np.sqrt((apart**2).mean()) == pytest.approx(float(estimate.standard_error.mean()), rel=0.12)
 
