@@ -88,6 +88,19 @@ def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp
         assert (directory / "crowd" / name).read_bytes() == (complete / "crowd" / name).read_bytes(), name
 
 
+@pytest.mark.slow
+def test_a_member_is_retrained_alone(finished, tmp_path):
+    complete, _ = finished
+    table = complete / "crowd" / "members.csv"
+    result = run(*SMALL, f"--members={table}", "--only=3,11", f"--output_dir={tmp_path / 'run'}")
+    assert result.returncode == 0, result.stderr
+    alone = pd.read_csv(tmp_path / "run" / "crowd" / "members.csv").set_index("subject_id")
+    whole = pd.read_csv(table).set_index("subject_id").loc[["model_0003", "model_0011"]]
+    fixed = ["seed", "subset_size", "corruption_rate", "learning_rate", "width", "network"]
+    pd.testing.assert_frame_equal(alone[fixed], whole[fixed])
+    np.testing.assert_allclose(alone.accuracy_train, whole.accuracy_train, atol=0.02)
+
+
 def test_members_of_a_table_are_chosen_by_number(finished):
     table = finished[0] / "crowd" / "members.csv"
     settings = Settings(task="digits", width=4, members=str(table), only="3,11")

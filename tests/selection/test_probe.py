@@ -196,8 +196,16 @@ def test_samples_select_what_all_answers_would(rule):
     np.testing.assert_allclose(shares, np.full(NUM_SAMPLES, share), atol=4 * SHARE_ERROR)
 
 
-def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass():
-    run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        up_to_ability,
+        pytest.param(beyond_ability, marks=pytest.mark.slow),
+        pytest.param(Window(0.5), marks=pytest.mark.slow),
+    ],
+)
+def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass(rule):
+    run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], rule)
     full = run(learning_rate=1.0)
     probed = run(learning_rate=1.0, probe_error=SHARE_ERROR)
     assert (full.items_asked == NUM_ITEMS).all()
