@@ -16,13 +16,11 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 os.environ["IRTJAX_CACHE"] = str(CACHE / "tasks")
 
 import jax
-import jaxtyping
 import numpy as np
 import pytest
+import type_checks
 
-# shapes in the signatures of these rooms are checked at every call
-ROOMS = ("responses", "kernels", "estimation", "crowd", "selection", "scale")
-jaxtyping.install_import_hook([f"irtjax.{room}" for room in ROOMS], "beartype.beartype")
+type_checks.install()
 
 from irtjax import ResponseMatrix
 from irtjax.tasks import Split
