@@ -1,7 +1,7 @@
 # make demo and make test for newcomers; both make .venv first. PYTHON may name another interpreter (>= 3.11).
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 
 .PHONY: demo test test-slow docs clean
 

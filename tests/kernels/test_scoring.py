@@ -11,6 +11,13 @@ from scipy.special import expit
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode, percentile
 
+# one program per shape and kind of population, whichever test calls it
+one_ability = jax.jit(ability_1pl)
+one_mode, one_mean = jax.jit(ability_mode), jax.jit(ability_eap)
+abilities = jax.jit(jax.vmap(ability_1pl, (0, None, None)))
+modes = jax.jit(jax.vmap(ability_mode, (0, None, None)))
+means = jax.jit(jax.vmap(ability_eap, (0, None, None)))
+
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(0, 1.5, 60)
 
@@ -37,7 +44,7 @@ def test_equals_a_root_finder(population, num_right, num_missing):
     responses[num_right : num_right + num_missing] = -1
     responses = np.random.default_rng(num_right).permutation(responses)
     with jax.enable_x64(True):
-        got = jax.jit(ability_1pl)(jnp.asarray(responses), jnp.asarray(DIFFICULTY), population)
+        got = one_ability(jnp.asarray(responses), jnp.asarray(DIFFICULTY), population)
     np.testing.assert_allclose(got, reference(responses, DIFFICULTY, population), atol=1e-6)
 
 
@@ -45,13 +52,13 @@ def test_equals_a_root_finder(population, num_right, num_missing):
 def test_converges_from_anywhere(start):
     responses = (DIFFICULTY < 0.7).astype(np.int8)
     with jax.enable_x64(True):
-        got = ability_1pl(jnp.asarray(responses), jnp.asarray(DIFFICULTY), start=start)
+        got = one_ability(jnp.asarray(responses), jnp.asarray(DIFFICULTY), None, start)
     np.testing.assert_allclose(got.ability, reference(responses, DIFFICULTY)[0], atol=1e-6)
 
 
 def test_identical_items_have_a_closed_form():
     responses = jnp.array([1, 1, 1, 0], jnp.int8)
-    got = ability_1pl(responses, jnp.full(4, 0.4))
+    got = one_ability(responses, jnp.full(4, 0.4))
     np.testing.assert_allclose(got.ability, 0.4 + np.log(3), rtol=1e-5)  # logit of 3/4 above the difficulty
     np.testing.assert_allclose(got.standard_error, (4 * 3 / 16) ** -0.5, rtol=1e-5)
 
@@ -60,25 +67,25 @@ def test_no_finite_maximum():
     b = jnp.asarray(DIFFICULTY, jnp.float32)
     right, wrong, nothing = (jnp.full(60, value, jnp.int8) for value in (1, 0, -1))
     for responses, ml in ((right, np.inf), (wrong, -np.inf)):
-        np.testing.assert_array_equal(ability_1pl(responses, b), (ml, np.inf))
-        estimate = ability_1pl(responses, b, Population())
+        np.testing.assert_array_equal(one_ability(responses, b), (ml, np.inf))
+        estimate = one_ability(responses, b, Population())
         np.testing.assert_allclose(estimate, reference(np.asarray(responses), DIFFICULTY, Population()), atol=1e-4)
-    assert np.isnan(ability_1pl(nothing, b).ability)
-    np.testing.assert_allclose(ability_1pl(nothing, b, Population(0.3, 2.0)), (0.3, 2.0), atol=1e-5)
+    assert np.isnan(one_ability(nothing, b).ability)
+    np.testing.assert_allclose(one_ability(nothing, b, Population(0.3, 2.0)), (0.3, 2.0), atol=1e-5)
 
 
 def test_vmap_equals_one_at_a_time():
     responses = jnp.asarray(RNG.integers(-1, 2, (20, 60)).astype(np.int8))
     b = jnp.asarray(DIFFICULTY, jnp.float32)
-    many = jax.vmap(lambda y: ability_1pl(y, b))(responses)
+    many = abilities(responses, b, None)
     for row in range(20):
-        np.testing.assert_allclose(ability_1pl(responses[row], b).ability, many.ability[row], atol=1e-5)
+        np.testing.assert_allclose(one_ability(responses[row], b).ability, many.ability[row], atol=1e-5)
 
 
 def test_shift_invariance_and_dtype():
     responses = jnp.asarray((DIFFICULTY < 0).astype(np.int8))
     b = jnp.asarray(DIFFICULTY, jnp.float32)
-    here, there = ability_1pl(responses, b), ability_1pl(responses, b + 5)
+    here, there = one_ability(responses, b), one_ability(responses, b + 5)
     np.testing.assert_allclose(there.ability - here.ability, 5, atol=1e-4)
     assert here.ability.dtype == jnp.float32
 
@@ -92,7 +99,7 @@ def test_equals_mirt_on_lsat7(shared, method):
     population = None if method == "ml" else Population(0.0, items.latent_var[0] ** 0.5)
     with jax.enable_x64(True):
         b = jnp.asarray(items.b.to_numpy())
-        got = jax.vmap(lambda y: ability_1pl(y, b, population))(jnp.asarray(responses[scores["row"] - 1]))
+        got = abilities(jnp.asarray(responses[scores["row"] - 1]), b, population)
     expected = scores[method].to_numpy(float)
     finite = np.isfinite(expected)
     np.testing.assert_allclose(np.asarray(got.ability)[finite], expected[finite], atol=1e-4)
@@ -122,12 +129,10 @@ def test_2pl_scores_equal_mirt(shared, name, method):
     values = jnp.asarray(table[items["item"]].to_numpy(np.int8)[scores["row"] - 1])
     with jax.enable_x64(True):
         known = parameters(items.a.to_numpy(), items.b.to_numpy())
-        one = {
-            "ml": lambda y: ability_mode(y, known),
-            "map": lambda y: ability_mode(y, known, Population()),
-            "eap": lambda y: ability_eap(y, known),
-        }[method]
-        got = jax.jit(jax.vmap(one))(values)
+        if method == "eap":
+            got = means(values, known, Population())
+        else:
+            got = modes(values, known, None if method == "ml" else Population())
     expected, error = scores[method].to_numpy(float), scores[f"{method}_se"].to_numpy(float)
     finite = np.isfinite(expected)
     np.testing.assert_allclose(np.asarray(got.ability)[finite], expected[finite], atol=1e-3)
@@ -139,13 +144,12 @@ def test_the_general_mode_equals_the_1pl_one():
     responses = jnp.asarray(RNG.integers(-1, 2, (10, 60)).astype(np.int8))
     with jax.enable_x64(True):
         known = parameters(np.ones(60), DIFFICULTY)
-        for row in responses:
-            for population in (None, Population(0.5, 0.7)):
-                np.testing.assert_allclose(
-                    ability_mode(row, known, population),
-                    ability_1pl(row, jnp.asarray(DIFFICULTY), population),
-                    atol=1e-6,
-                )
+        for population in (None, Population(0.5, 0.7)):
+            np.testing.assert_allclose(
+                modes(responses, known, population),
+                abilities(responses, jnp.asarray(DIFFICULTY), population),
+                atol=1e-6,
+            )
 
 
 def test_eap_on_a_long_test_is_not_snapped_to_a_node():
@@ -156,8 +160,8 @@ def test_eap_on_a_long_test_is_not_snapped_to_a_node():
     with jax.enable_x64(True):
         known = parameters(np.ones(b.size), b)
         for row in responses:
-            got = ability_eap(jnp.asarray(row), known)
-            mode = ability_mode(jnp.asarray(row), known, Population())
+            got = one_mean(jnp.asarray(row), known, Population())
+            mode = one_mode(jnp.asarray(row), known, Population())
             # the posterior of a long test is normal: its mean is its mode, its width the information's
             np.testing.assert_allclose(got.ability, mode.ability, atol=1e-4)
             np.testing.assert_allclose(got.standard_error, mode.standard_error, rtol=1e-3)
@@ -178,8 +182,8 @@ def test_two_dimensions_against_a_grid():
         known = ItemParameters(
             jnp.asarray(slope), jnp.asarray(intercept), jnp.full(25, -jnp.inf), jnp.full(25, jnp.inf)
         )
-        mode = ability_mode(jnp.asarray(responses), known, Population())
-        eap = ability_eap(jnp.asarray(responses), known)
+        mode = one_mode(jnp.asarray(responses), known, Population())
+        eap = one_mean(jnp.asarray(responses), known, Population())
     np.testing.assert_allclose(mode.ability, grid[joint.argmax()], atol=0.011)
     np.testing.assert_allclose(eap.ability, mean, atol=1e-4)
     np.testing.assert_allclose(eap.standard_error, np.sqrt(weights @ (grid - mean) ** 2), atol=1e-4)
@@ -194,7 +198,7 @@ def test_3pl_modes_are_the_highest_of_a_grid():
     responses = rng.integers(0, 2, (40, 12)).astype(np.int8)
     with jax.enable_x64(True):
         known = parameters(np.full(12, 5.0), b, c)
-        got = jax.vmap(lambda y: ability_mode(y, known, Population(0.0, 2.0)))(jnp.asarray(responses))
+        got = modes(jnp.asarray(responses), known, Population(0.0, 2.0))
     for row, ability in zip(responses, got.ability, strict=True):
         value = np.log(np.where(row == 1, p, q)).sum(1) - theta**2 / 8
         np.testing.assert_allclose(ability, theta[value.argmax()], atol=1e-3)
