@@ -14,12 +14,12 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(PYTEST) -m 'not slow'
 
-# minutes of simulation, and processes that are started and killed
-test-slow: .venv/installed-test
+# minutes of simulation, processes that are started and killed, the notebooks
+test-slow: .venv/installed-test .venv/installed-docs
 	$(PYTEST) -m slow
 
 docs: .venv/installed-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("irtjax needs Python 3.11 or newer, " + sys.executable + " is older: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

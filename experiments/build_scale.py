@@ -7,8 +7,8 @@ reports overall fit, information and a short form. Each decision is written down
   python -m experiments.build_scale --responses=responses.csv --items=items.csv --group_column=gold_label \
     --output_dir=runs/scale
 
-The second builds a scale for each group of items. Both end with report.md and its pictures. See docs/build_scale.md for
-durations and expected numbers.
+The second builds a scale for each group of items. Both end with report.md and its pictures. Durations
+and expected numbers: docs/results/scale.md.
 """
 
 import contextlib

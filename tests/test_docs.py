@@ -1,0 +1,55 @@
+"""The documentation says what is true: commands and flags that exist, links that lead somewhere, notebooks that run."""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+PAGES = [
+    path
+    for path in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"))
+    if path.name != "CHANGELOG.md"  # what was once
+]
+NOTEBOOKS = sorted((REPOSITORY / "docs").rglob("*.ipynb"))
+COMMAND = re.compile(r"python -m ((?:experiments|benchmarks)\.[a-z_.]+)((?: [^\s`|#]+)*)")
+
+
+def commands():
+    """The modules that pages name, each with the flags that they give it."""
+    flags: dict[str, set[str]] = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for module, arguments in COMMAND.findall(text):
+            flags.setdefault(module.rstrip("."), set()).update(re.findall(r" --(?:no)?([a-z_]+)", arguments))
+    return flags
+
+
+def test_commands_and_their_flags_exist():
+    found = commands()
+    assert {"experiments.pipeline", "experiments.fit_irt", "benchmarks.crowd"} <= found.keys()
+    for module, flags in found.items():
+        source = REPOSITORY / Path(*module.split(".")).with_suffix(".py")
+        assert source.is_file(), module
+        defined = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', source.read_text(encoding="utf-8")))
+        if "define_flags" in source.read_text(encoding="utf-8"):
+            settings = (REPOSITORY / "experiments/common/settings.py").read_text(encoding="utf-8")
+            defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE)) | {"task", "data_dir"}
+        unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}
+        assert not unknown, f"{module}: {unknown}"
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(REPOSITORY)}: {target}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path, tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, as_version=4)
+    folder = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code" and cell.source)
