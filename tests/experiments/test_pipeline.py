@@ -207,6 +207,7 @@ def test_an_interrupted_run_ends_in_one_line(tmp_path):
     assert not (tmp_path / "run" / "crowd").exists()
 
 
+@pytest.mark.slow
 def test_map_abilities_without_mislabelled_stage(finished, tmp_path):
     complete, _ = finished
     directory = tmp_path / "run"

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
+import irtjax
 from experiments.common.factory import make_trainer
 from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
@@ -39,6 +40,7 @@ def spearman(x, y):
     return np.corrcoef(rankdata(x), rankdata(y))[0, 1]
 
 
+@pytest.mark.slow
 def test_halves_of_the_default_crowd_agree_on_difficulty(stages):
     members = pd.read_csv(stages / "crowd" / "members.csv")
     assert members.accuracy_test.min() < 0.25
@@ -53,6 +55,7 @@ def test_halves_of_the_default_crowd_agree_on_difficulty(stages):
     assert printed >= 0.88
 
 
+@pytest.mark.slow
 def test_difficulty_finds_flipped_labels(stages):
     table = pd.read_csv(stages / "mislabelled" / "mislabelled.csv")
     printed = json.loads((stages / "mislabelled" / "detection.json").read_text())
@@ -135,10 +138,21 @@ def test_summary_by_hand():
     )
 
 
-def test_items_are_matched_by_id(stages):
-    ids = TASK.test.ids[::-1]
-    items = difficulty.load_items(stages / "difficulty", "vague", ids)
-    assert list(items.index) == list(ids)
-    responses = crowd.load_responses(stages / "crowd")
-    at = pd.Index(responses.item_ids).get_indexer(ids)
-    np.testing.assert_allclose(items.percent_correct, responses.values.mean(axis=0)[at], rtol=1e-5)
+def test_items_are_matched_by_id(tmp_path):
+    ids = np.concatenate([getattr(TASK, split).ids for split in ("train", "validation", "test")])
+    values = np.random.default_rng(0).integers(0, 2, (4, ids.size)).astype(np.int8)
+    start = 0
+    for split in ("train", "validation", "test"):
+        part = slice(start, start := start + len(getattr(TASK, split).ids))
+        responses = irtjax.ResponseMatrix(values[:, part], ["a", "b", "c", "d"], ids[part])
+        irtjax.write_responses(responses, tmp_path / f"responses_{split}.npz")
+    whole = crowd.load_responses(tmp_path)
+    np.testing.assert_array_equal(whole.values, values)
+    (tmp_path / "vague").mkdir()
+    table = pd.DataFrame({"item_id": ids, "difficulty": 0.0, "percent_correct": values.mean(axis=0)})
+    table.to_csv(tmp_path / "vague" / "items.csv", index=False)
+    wanted = TASK.test.ids[::-1]
+    items = difficulty.load_items(tmp_path, "vague", wanted)
+    assert list(items.index) == list(wanted)
+    at = pd.Index(whole.item_ids).get_indexer(wanted)
+    np.testing.assert_allclose(items.percent_correct, whole.values.mean(axis=0)[at], rtol=1e-5)

@@ -82,6 +82,7 @@ def test_the_summary_names_the_prior_of_a_shared_slope():
     assert summary(shared) == {"discrimination": pytest.approx({"mean": 1.0, "sd": 0.5})}
 
 
+@pytest.mark.slow
 def test_guessing_does_not_bend_the_scale():
     """With fixed priors the abilities of this test are off by twice their standard errors."""
     rng = np.random.default_rng(4)

@@ -93,7 +93,7 @@ def test_sharded_equals_unsharded(long, long_fit, shape):
     assert sharded.log_likelihood == pytest.approx(long_fit.log_likelihood, abs=0.02)
 
 
-@pytest.mark.parametrize(("model", "dims"), [("2pl", 1), ("3pl", 1), ("2pl", 2)])
+@pytest.mark.parametrize(("model", "dims"), [("2pl", 1), ("3pl", 1), pytest.param("2pl", 2, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_chunks_equal_the_whole(monkeypatch, long, model, dims):
     monkeypatch.setattr(blocks, "BLOCK_RESPONSES", 2**16)
