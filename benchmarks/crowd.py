@@ -68,7 +68,7 @@ class Runner:
 
 def main() -> None:
     """Measures and prints."""
-    app.one_device_a_core()
+    app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     recipe = factory.recipe_of(chosen)

@@ -47,7 +47,7 @@ def in_groups(job: Job, slots: int) -> tuple[int, int]:
 
 def main() -> None:
     """Trains and prints."""
-    app.one_device_a_core()
+    app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     members = choose_members(chosen, task)

@@ -158,7 +158,7 @@ def measure(
         reference: the contestant whose time is its unit.
 
     Returns:
-        A row a fit, or one with the error, and the versions of the contestant's packages.
+        One row per fit, or one with the error, and the versions of the contestant's packages.
     """
     say(f"{name}: {' × '.join(f'{size:,}' for size in simulation.values.shape)}")
     num_items = simulation.b.size

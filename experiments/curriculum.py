@@ -40,7 +40,7 @@ settings.define_flags(USED)
 
 def main() -> None:
     """Trains under each strategy unless that has been done already, then writes the report."""
-    app.one_device_a_core()
+    app.one_device_per_core()
     chosen = dataclasses.replace(settings.from_flags(), curriculum_seeds=_SEEDS.value)
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     possible = choices(task)

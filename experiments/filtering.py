@@ -39,7 +39,7 @@ settings.define_flags(USED)
 
 def main() -> None:
     """Trains all networks unless that is done already, then writes the report."""
-    app.one_device_a_core()
+    app.one_device_per_core()
     chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)

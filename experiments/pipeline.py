@@ -27,7 +27,7 @@ settings.define_flags()
 
 def main() -> None:
     """Runs the stages that are not finished yet, then writes the report."""
-    app.one_device_a_core()
+    app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     factory.check_crowd(chosen, task)

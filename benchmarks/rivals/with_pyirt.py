@@ -11,7 +11,7 @@ EVERY = 50  # epochs between looks
 def contestant(settings: dict) -> dict:
     """One training on `responses` (JSON lines) under `priors` for `epochs`.
 
-    Gives a run for each look along the way and two for the end: the parameters of the epoch of smallest loss, and the
+    Returns one run per look along the way and two for the end: the parameters of the epoch of smallest loss, and the
     last. py-irt's schedule does not depend on how many epochs are to come: what is there after 500 epochs of 2000 is
     what a training of 500 epochs gives.
     """

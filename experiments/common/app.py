@@ -46,7 +46,7 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
         os._exit(130)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"warning: {message}", file=sys.stderr)
+        print(f"warning: {as_flags(str(message))}", file=sys.stderr)
 
     signal.signal(signal.SIGINT, interrupt)
     warnings.simplefilter("ignore")
@@ -73,7 +73,7 @@ def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]
     return list(dict.fromkeys(names))
 
 
-def one_device_a_core() -> None:
+def one_device_per_core() -> None:
     """Makes every core of the processor a JAX device; to be called before JAX is used.
 
     One small network does not fill two cores, but two networks do, each on its own core. A number of devices that

@@ -61,7 +61,7 @@ def check_network(settings: Settings, task: tasks.Task) -> None:
     for name in settings.networks:
         if name not in networks.choices(task):
             raise InputError(
-                f"--network={name}: cannot read {task.name}, choose of {', '.join(networks.choices(task))}"
+                f"--network={name}: cannot read {task.name}, choose from {', '.join(networks.choices(task))}"
             )
     if settings.train_embeddings and not isinstance(task.format, TextFormat):
         raise InputError(f"--train_embeddings: {task.name} has no words")

@@ -39,7 +39,7 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> A
     """
     answers: Answers = {}
     # checkpoints do without the answers of members that have finished
-    begun = folder is not None and any(folder.glob("*/*"))
+    begun = folder is not None and any(folder.glob("*/job.json"))
     for name in SPLITS:
         shape = (num_members, len(task.split(name).labels))
         if folder is None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from irtjax.crowd.answers import Answers, Crowd, assemble, blank_answers, flush,
 from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
 from irtjax.crowd.plans import gold_of, plan_member, rows_of
 from irtjax.errors import InputError
+from irtjax.storage.files import writable_directory
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, Split, sample_training
 from irtjax.training.data import Data, to_device
@@ -73,19 +75,26 @@ def train_crowd(
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
             checkpoints that are damaged or of another crowd.
     """
+    if slots is not None and slots < 1:
+        raise InputError(f"`slots`={slots}: expected at least 1, or None for what is fastest")
+    if seed < 0:
+        raise InputError(f"`seed`={seed}: expected 0 or more")
     if stop_on not in STOP_ON:
-        raise InputError(f"stop_on={stop_on!r}, expected one of {', '.join(STOP_ON)}")
+        raise InputError(f"`stop_on`={stop_on}: expected one of {', '.join(STOP_ON)}")
     recipe = default_recipe(task) if recipe is None else recipe
     if members is None:
         design = default_design(task) if design is None else design
         members = sample_members(num_models, largest_subset(task, out_of_bag), seed, recipe, design)
     elif not isinstance(members, Members):
         members = read_members(members)
+    if not len(members):
+        raise InputError("no members to train")
     check_members(members, task, recipe, out_of_bag)
     folder = None if checkpoints is None else Path(checkpoints)
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        writable_directory(folder)
     answers = blank_answers(task, len(members), folder)
+    options = _options(recipe, task, out_of_bag, stop_on, seed)
     mesh = default_mesh(len(members))
     data = to_device(task, mesh, _monitor(task, seed) if stop_on == "train" else None)
     epochs, best_epochs = np.zeros((2, len(members)), np.int32)
@@ -110,11 +119,23 @@ def train_crowd(
                 on_epoch,
                 folder=folder / network,
                 seconds=checkpoint_seconds,
+                options=options,
                 before_saving=functools.partial(flush, answers),
             )
         epochs[rows], best_epochs[rows], accuracies[rows] = pool.epochs, pool.best_epochs, pool.best_accuracies
         finished += rows.size
     return assemble(task, members, answers, epochs, best_epochs)
+
+
+def _options(recipe: Recipe, task: Task, out_of_bag: bool, stop_on: str, seed: int) -> str:
+    """What the state of a crowd in training depends on, beside its members and the shapes of the data."""
+    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    del fields["optimizer"]  # functions, which have no name that lasts
+    digest = hashlib.sha256()
+    for array in jax.tree.leaves([task.split(name)[:2] for name in SPLITS]):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    monitor_seed = seed if stop_on == "train" else None
+    return repr((fields, digest.hexdigest(), out_of_bag, stop_on, monitor_seed))
 
 
 def largest_subset(task: Task, out_of_bag: bool) -> int:
@@ -130,16 +151,16 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
     """
     choices = networks.choices(task)
     most = largest_subset(task, out_of_bag)
-    for values, limit, what in (
-        (members.subset_size, most, f"training examples, {task.name} allows at most {most}"),
-        (members.width, recipe.width, f"hidden units, the recipe at most {recipe.width}"),
+    for name, values, limit, reason in (
+        ("subset_size", members.subset_size, most, f"the training examples of {task.name} that it may have"),
+        ("width", members.width, recipe.width, "the `width` of the recipe"),
     ):
         if (values > limit).any():
             row = int((values > limit).argmax())
-            raise InputError(f"{members.subject_ids[row]}: {values[row]} {what}")
+            raise InputError(f"{members.subject_ids[row]}: {name} {values[row]}, expected at most {limit}, {reason}")
     for name, network in zip(members.subject_ids, members.network, strict=True):
         if network not in choices:
-            raise InputError(f"{name}: network {network} cannot read {task.name}, choose of {', '.join(choices)}")
+            raise InputError(f"{name}: network {network} cannot read {task.name}, choose from {', '.join(choices)}")
 
 
 def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh) -> Job:

@@ -75,7 +75,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     if steep.any():
         warnings.warn(
             f"{steep.sum()} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects so sharply that "
-            f"their slope (over {STEEP:.0f}) may have no finite maximum: give a slope_prior",
+            f"their slope (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`",
             FitWarning,
             stacklevel=stacklevel,
         )
@@ -86,7 +86,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     if spacing is not None and width < spacing:
         warnings.warn(
             f"the posteriors of ability (median standard deviation {width:.3f}) are narrower than the spacing of the "
-            f"nodes ({spacing:.3f}), and snapped to them: leave num_nodes out, or raise it",
+            f"nodes ({spacing:.3f}), and snapped to them: leave `num_nodes` out, or raise it",
             FitWarning,
             stacklevel=stacklevel,
         )

@@ -45,7 +45,7 @@ def compare_curricula(
 
     Args:
         task: its training split is what the strategies choose from.
-        difficulty: (N,) of the training examples in their order, logits.
+        difficulty: (N,) of the training examples in their order, logits; or a series with their ids as index.
         strategies: names, of `strategies.choices(task)`.
         recipe: how networks are trained, see `irtjax.training.recipe.default_recipe`, the default. Its steps per epoch
             have no use here: an epoch is a pass over what is selected.
@@ -66,7 +66,7 @@ def compare_curricula(
         InputError: a strategy that the task does not allow, no strategies or seeds, or not one finite difficulty per
             training example.
     """
-    difficulty, num_examples = np.asarray(difficulty), len(task.train.labels)
+    difficulty, num_examples = _in_order(difficulty, task), len(task.train.labels)
     if difficulty.shape != (num_examples,):
         raise InputError(
             f"{difficulty.size} difficulties for {num_examples} training examples of {task.name!r}, expected one each"
@@ -102,6 +102,19 @@ def compare_curricula(
             jax.effects_barrier()  # reports of the last epochs
         tables.append(_rows(name, seeds, history))
     return pd.concat(tables, ignore_index=True)
+
+
+def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:
+    """Difficulties as an array, in the order of the training examples."""
+    if isinstance(difficulty, pd.Series) and not difficulty.index.equals(pd.RangeIndex(difficulty.size)):
+        ids = pd.Index(task.train.ids)
+        if not difficulty.index.is_unique or len(ids.difference(difficulty.index)):
+            raise InputError(
+                f"the index of the difficulties is neither that of the training examples of {task.name!r} in their "
+                "order nor their ids: give an array, or a series by item id"
+            )
+        difficulty = difficulty.loc[ids]
+    return np.asarray(difficulty)
 
 
 def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:

@@ -19,7 +19,9 @@ from irtjax.types import AnyArray, Float, Int
 STRATEGIES = ("AVI", "AVO", "UB", "LB", "PCUB", "PCLB", "random")
 
 
-def ranking(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, seed: int = 0) -> np.ndarray:
+def ranking(
+    strategy: str, difficulty: Float[AnyArray, " N"], percent_correct: Float[AnyArray, " N"], seed: int = 0
+) -> Int[np.ndarray, " N"]:
     """Training examples in the order in which a strategy takes them in as its threshold d moves.
 
     | strategy | keeps    | which examples first                 |
@@ -51,7 +53,12 @@ def ranking(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, 
     return shuffled[np.argsort(key[shuffled], kind="stable")]
 
 
-def threshold(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray, kept: np.ndarray) -> float:
+def threshold(
+    strategy: str,
+    difficulty: Float[AnyArray, " N"],
+    percent_correct: Float[AnyArray, " N"],
+    kept: Int[AnyArray, " K"],
+) -> float:
     """The threshold d at which a strategy keeps the examples `kept`, (K,) indices: the value of the last of them.
 
     NaN for the random choice. Examples at the threshold itself are all, some or one of those kept.
@@ -62,7 +69,7 @@ def threshold(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray
     return -last if strategy in ("AVO", "LB", "PCLB") else last
 
 
-def _key(strategy: str, difficulty: np.ndarray, percent_correct: np.ndarray) -> np.ndarray:
+def _key(strategy: str, difficulty: AnyArray, percent_correct: AnyArray) -> np.ndarray:
     """What a strategy sorts by, those it keeps first."""
     keys = {
         "AVI": np.abs(difficulty),

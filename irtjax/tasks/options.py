@@ -50,13 +50,13 @@ class Options:
         """
         for field in dataclasses.fields(self):
             if field.name in unused and getattr(self, field.name) != field.default:
-                raise InputError(f"{field.name}={getattr(self, field.name)}: the task {task} has no use for it")
+                raise InputError(f"`{field.name}`={getattr(self, field.name)}: the task {task} has no use for it")
         if self.glove:
             for field in dataclasses.fields(self):
                 if field.name in ("vectors", "embedding_dim") and getattr(self, field.name) != field.default:
-                    raise InputError(f"{field.name}={getattr(self, field.name)}: glove has vectors of its own")
+                    raise InputError(f"`{field.name}`={getattr(self, field.name)}: `glove` has vectors of its own")
         if self.vectors not in KINDS:
-            raise InputError(f"vectors={self.vectors}: expected one of {', '.join(KINDS)}")
+            raise InputError(f"`vectors`={self.vectors}: expected one of {', '.join(KINDS)}")
         for name in ("embedding_dim", "min_count"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
+                raise InputError(f"`{name}`={getattr(self, name)}: expected at least 1")

@@ -29,12 +29,13 @@ class Checkpoints:
     Args:
         folder: for the checkpoints; made if it is missing.
         seconds: least time from one checkpoint to the next.
+        options: a text that tells what else the state depends on, beside what the job shows.
     """
 
-    def __init__(self, folder: Path, seconds: float):
-        options = ocp.CheckpointManagerOptions(max_to_keep=2, create=True)
-        self._folder = folder
-        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+    def __init__(self, folder: Path, seconds: float, options: str = ""):
+        keeping = ocp.CheckpointManagerOptions(max_to_keep=2, create=True)
+        self._folder, self._options = folder, options
+        self._manager = ocp.CheckpointManager(folder.absolute(), options=keeping)
         self._seconds, self._saved, self._duration = seconds, time.monotonic(), 0.0
 
     def __enter__(self) -> "Checkpoints":
@@ -52,9 +53,9 @@ class Checkpoints:
         """The number of slots on a device that the checkpoints are of, chosen now if there are none yet.
 
         Raises:
-            InputError: the checkpoints are of other networks, examples or devices, or damaged.
+            InputError: the checkpoints are of other networks, examples, options or devices, or damaged.
         """
-        path, signature = self._folder / "job.json", _signature(job)
+        path, signature = self._folder / "job.json", _signature(job, self._options)
         if path.exists():
             try:
                 found = json.loads(path.read_text())
@@ -63,8 +64,8 @@ class Checkpoints:
                 raise self._damaged(error) from error
             if made_for != signature:
                 raise InputError(
-                    f"{self._folder} holds a crowd in training with other members, data or number of devices: "
-                    "go on with those, or remove it"
+                    f"{self._folder} holds a crowd in training with other members, data, options or number of "
+                    "devices: go on with those, or remove it"
                 )
             return slots
         slots = choose()
@@ -114,7 +115,7 @@ class Checkpoints:
 
     def _damaged(self, error: Exception) -> InputError:
         reason = " ".join(str(error).split())[:200]
-        return InputError(f"{self._folder}: a damaged checkpoint ({reason}): remove {self._folder.parent}")
+        return InputError(f"{self._folder}: a damaged checkpoint ({reason}): remove {self._folder}")
 
 
 def train_with_checkpoints(
@@ -125,6 +126,7 @@ def train_with_checkpoints(
     *,
     folder: Path,
     seconds: float,
+    options: str,
     before_saving: Callable[[], None],
 ) -> Pool:
     """`train_all`, from the last checkpoint in a folder on; the end is a checkpoint, too.
@@ -136,13 +138,14 @@ def train_with_checkpoints(
         on_epoch: likewise.
         folder: of the checkpoints.
         seconds: least time from one checkpoint to the next.
+        options: see `Checkpoints`.
         before_saving: called before each checkpoint, for what must be on the disk by then: a checkpoint does without
             networks that `on_finished` was called with.
 
     Raises:
         InputError: the checkpoints are of another job, or damaged.
     """
-    with Checkpoints(folder, seconds) as checkpoints:
+    with Checkpoints(folder, seconds, options) as checkpoints:
         slots = checkpoints.choose_slots(job, choose_slots)
 
         def save(pool: Pool) -> None:
@@ -164,9 +167,9 @@ def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
     return [np.asarray(state[name]) for name in sorted(state) if name.startswith(prefix)]
 
 
-def _signature(job: Job) -> str:
-    """A digest of what the state of a pool belongs to: members, labels, shapes of the data, devices."""
-    digest = hashlib.sha256()
+def _signature(job: Job, options: str) -> str:
+    """A digest of what the state of a pool belongs to: members, labels, shapes of the data, options, devices."""
+    digest = hashlib.sha256(options.encode())
     for leaf in jax.tree.leaves((job.rows, job.shared)):
         digest.update(np.ascontiguousarray(leaf).tobytes())
     shapes = [leaf.shape for leaf in jax.tree.leaves(job.data)]

@@ -6,7 +6,7 @@ import jax
 
 
 def default_mesh(num_networks: int) -> jax.sharding.Mesh:
-    """Local devices in a row, no more of them than networks."""
+    """Local devices in a row, at most as many as there are networks."""
     devices = jax.local_devices()[:num_networks]
     return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
 

@@ -165,10 +165,14 @@ def test_answers_of_a_crowd_in_training_that_are_gone_or_cut_are_refused(tmp_pat
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ({"subset_size": [1197]}, {"out_of_bag": True}, "model_0003: 1197 training examples, digits allows at most"),
-        ({"width": [33]}, {}, "model_0003: 33 hidden units, the recipe at most 32"),
-        ({"network": ["lstm"]}, {}, "model_0003: network lstm cannot read digits, choose of mlp, lenet, vgg16"),
-        ({}, {"stop_on": "test"}, "stop_on='test', expected one of validation, train"),
+        (
+            {"subset_size": [1197]},
+            {"out_of_bag": True},
+            "model_0003: subset_size 1197, expected at most 1196",
+        ),
+        ({"width": [33]}, {}, "model_0003: width 33, expected at most 32, the `width` of the recipe"),
+        ({"network": ["lstm"]}, {}, "model_0003: network lstm cannot read digits, choose from mlp, lenet, vgg16"),
+        ({}, {"stop_on": "test"}, "`stop_on`=test: expected one of validation, train"),
     ],
 )
 def test_members_that_cannot_be_trained_are_named(columns, options, message):

@@ -111,7 +111,7 @@ def test_members_of_a_table_are_chosen_by_number(finished):
         np.testing.assert_array_equal(getattr(chosen, name), whole[name].to_numpy(getattr(chosen, name).dtype))
     for change, message in (
         ({"only": "3,17"}, rf"--only=3,17: {table} has no model_0017"),
-        ({"width": 1}, rf"{table}: model_\d+: \d hidden units, the recipe at most 1"),
+        ({"width": 1}, rf"{table}: model_\d+: width \d, expected at most 1, the `width` of the recipe"),
     ):
         with pytest.raises(InputError, match=message):
             crowd.choose_members(dataclasses.replace(settings, **change), TASK)
@@ -147,14 +147,14 @@ def test_members_of_other_settings_are_noticed(tmp_path):
 
 
 BAD_FLAGS = [
-    (["--network=lstm"], "--network=lstm: cannot read digits, choose of mlp, lenet, vgg16"),
+    (["--network=lstm"], "--network=lstm: cannot read digits, choose from mlp, lenet, vgg16"),
     (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
     (["--stop_on=test"], "--stop_on=test: expected one of validation, train"),
     (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
     (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
     (["--train_examples=2000"], "a sample of 2000 training examples: digits has 1197"),
-    (["--glove=vectors.txt"], "glove=vectors.txt: the task digits has no use for it"),
+    (["--glove=vectors.txt"], "--glove=vectors.txt: the task digits has no use for it"),
     (["--checkpoint_seconds=-1"], "flag --checkpoint_seconds=-1"),
     (["--train_embeddings"], "--train_embeddings: digits has no words"),
 ]

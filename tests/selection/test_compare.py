@@ -8,6 +8,7 @@ import pytest
 
 from irtjax import InputError, tasks
 from irtjax.selection import compare_curricula, summarise
+from irtjax.selection.compare import _in_order
 from irtjax.selection.curriculum import History
 from irtjax.selection.strategies import Options
 from irtjax.training.recipe import Recipe
@@ -73,3 +74,10 @@ def test_bad_requests_are_named():
     refused("'CB-root-length' goes by the length of texts; for task 'digits', choose", strategies=("CB-root-length",))
     refused("0 seeds, expected at least 1", num_seeds=0)
     refused("no strategies", strategies=())
+    shuffled = pd.Series(DIFFICULTY).sort_values()
+    refused("index of the difficulties is neither that of the training examples", shuffled)
+
+
+def test_difficulties_by_id_are_put_in_order():
+    by_id = pd.Series(DIFFICULTY, index=TASK.train.ids).sort_values()
+    np.testing.assert_array_equal(_in_order(by_id, TASK), DIFFICULTY)

@@ -45,15 +45,15 @@ def test_unknown_task_is_named():
 
 
 def test_options_that_a_task_would_not_look_at_are_refused():
-    with pytest.raises(InputError, match=r"glove=vectors.txt: the task digits has no use for it"):
+    with pytest.raises(InputError, match=r"`glove`=vectors.txt: the task digits has no use for it"):
         tasks.load("digits", glove="vectors.txt")
-    with pytest.raises(InputError, match=r"embedding_dim=50: glove has vectors of its own"):
+    with pytest.raises(InputError, match=r"`embedding_dim`=50: `glove` has vectors of its own"):
         tasks.load("sst2", glove="vectors.txt", embedding_dim=50)
-    with pytest.raises(InputError, match=r"test_labels=labels.csv: the task snli has no use for it"):
+    with pytest.raises(InputError, match=r"`test_labels`=labels.csv: the task snli has no use for it"):
         tasks.load("snli", test_labels="labels.csv")
-    with pytest.raises(InputError, match="vectors=elmo: expected one of ppmi, random"):
+    with pytest.raises(InputError, match="`vectors`=elmo: expected one of ppmi, random"):
         tasks.load("sst2", vectors="elmo")
-    with pytest.raises(InputError, match="embedding_dim=0: expected at least 1"):
+    with pytest.raises(InputError, match="`embedding_dim`=0: expected at least 1"):
         tasks.load("sst2", embedding_dim=0)
 
 

@@ -147,8 +147,13 @@ def test_checkpoints_are_of_one_job(tmp_path):
             dataclasses.replace(job, rows=job.rows._replace(learning_rate=job.rows.learning_rate * 2)),
             job_of(num_devices=1),
         ):
-            with pytest.raises(InputError, match="with other members, data or number of devices"):
+            with pytest.raises(InputError, match="with other members, data, options or number of devices"):
                 checkpoints.choose_slots(other, lambda: 3)
+    with (
+        Checkpoints(tmp_path, seconds=60, options="batch_size=7") as checkpoints,
+        pytest.raises(InputError, match="with other members, data, options"),
+    ):
+        checkpoints.choose_slots(job, lambda: 3)
 
 
 def test_damaged_checkpoints_are_named(tmp_path):
@@ -161,7 +166,7 @@ def test_damaged_checkpoints_are_named(tmp_path):
     shutil.rmtree(step / "default")
     with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
         for use in (lambda: checkpoints.choose_slots(job, lambda: 2), lambda: checkpoints.restore(job, 2)):
-            with pytest.raises(InputError, match=rf"a damaged checkpoint \(.*\): remove {tmp_path}$"):
+            with pytest.raises(InputError, match=rf"a damaged checkpoint \(.*\): remove {tmp_path}/mlp$"):
                 use()
 
 
