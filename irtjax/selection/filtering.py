@@ -82,7 +82,7 @@ def _key(strategy: str, difficulty: AnyArray, percent_correct: AnyArray) -> np.n
     }
     if strategy not in keys:
         raise InputError(f"unknown filtering strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
-    return keys[strategy]
+    return np.asarray(keys[strategy])
 
 
 class SubsetRow(NamedTuple):

@@ -22,7 +22,7 @@ MEMBERS = irtjax.crowd.sample_members(6, 1197, 0, RECIPE, CrowdDesign(min_subset
 
 
 def train(members=MEMBERS, **options):
-    return train_crowd(TASK, members, recipe=RECIPE, slots=1, **options)
+    return train_crowd(TASK, members, **{"recipe": RECIPE, "slots": 1} | options)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +144,9 @@ def test_an_interrupted_crowd_ends_with_the_same_bits(tmp_path, monkeypatch, mix
 
     with pytest.raises(Interruption):
         train_crowd(TASK, MIXED, on_progress=interrupt, **options)
+    for other in ({"stop_on": "train"}, {"recipe": dataclasses.replace(RECIPE, batch_size=7)}):
+        with pytest.raises(InputError, match="with other members, data, options or number of devices"):
+            train_crowd(TASK, MIXED, **options | other)
     assert (np.load(tmp_path / "answers_test.npy") == -1).any()
     assert_same(train_crowd(TASK, MIXED, on_progress=after.append, **options), whole)
     # the epoch of the interruption was not saved yet
@@ -165,14 +168,12 @@ def test_answers_of_a_crowd_in_training_that_are_gone_or_cut_are_refused(tmp_pat
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (
-            {"subset_size": [1197]},
-            {"out_of_bag": True},
-            "model_0003: subset_size 1197, expected at most 1196",
-        ),
+        ({"subset_size": [1197]}, {"out_of_bag": True}, "model_0003: subset_size 1197, expected at most 1196"),
         ({"width": [33]}, {}, "model_0003: width 33, expected at most 32, the `width` of the recipe"),
         ({"network": ["lstm"]}, {}, "model_0003: network lstm cannot read digits, choose from mlp, lenet, vgg16"),
         ({}, {"stop_on": "test"}, "`stop_on`=test: expected one of validation, train"),
+        ({}, {"slots": 0}, "`slots`=0: expected at least 1"),
+        ({}, {"seed": -1}, "`seed`=-1: expected 0 or more"),
     ],
 )
 def test_members_that_cannot_be_trained_are_named(columns, options, message):
