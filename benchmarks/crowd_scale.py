@@ -53,11 +53,6 @@ def peak_bytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def root_mean_square(x: np.ndarray) -> float:
-    """What its name says."""
-    return float(np.sqrt(np.mean(x**2)))
-
-
 def main(_: list[str]) -> None:
     """Measures and prints."""
     jax.block_until_ready(jnp.zeros(1))

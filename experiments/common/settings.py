@@ -9,11 +9,16 @@ from absl import flags
 from experiments.common import app
 from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of, library_settings
 from irtjax import InputError, networks, tasks
+from irtjax.crowd.train import STOP_ON
 from irtjax.estimation.svi.fit import PRIORS
+from irtjax.selection import strategies
+from irtjax.selection.compare import PROBE_ERROR
 from irtjax.tasks.vectors import KINDS as VECTORS
 
 ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")
+_TEXT = tasks.Options()
+_STRATEGIES = strategies.Options()
 STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
 
 
@@ -56,9 +61,13 @@ class Settings:
     task: str
     dataset: str = setting("", "name in TensorFlow Datasets, if it is not the task's usual one")
     glove: str = setting("", "file of GloVe vectors for text; by default vectors are made from the training text")
-    vectors: str = setting("ppmi", f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS)
-    embedding_dim: int = setting(100, "length of the word vectors that --vectors makes", low=1)
-    min_count: int = setting(2, "a word enters the vocabulary if training texts have it at least this often", low=1)
+    vectors: str = setting(
+        _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
+    )
+    embedding_dim: int = setting(_TEXT.embedding_dim, "length of the word vectors that --vectors makes", low=1)
+    min_count: int = setting(
+        _TEXT.min_count, "a word enters the vocabulary if training texts have it at least this often", low=1
+    )
     train_examples: int = setting(0, "size of a random sample of training examples to use; 0 for all", low=0)
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
@@ -115,10 +124,10 @@ class Settings:
         False, "count answers of members to examples that they were trained on as missing", stages=["crowd"]
     )
     stop_on: str = setting(
-        "validation",
+        STOP_ON[0],
         "split that early stopping in the crowd looks at: validation, or train, which is a sample of training examples "
         "of the same size, for a crowd that never sees the validation split",
-        choices=("validation", "train"),
+        choices=STOP_ON,
         stages=["crowd"],
     )
     train_embeddings: bool = setting(
@@ -147,10 +156,14 @@ class Settings:
     curriculum_seeds: int = setting(5, "networks for each curriculum strategy", low=1, stages=["curriculum"])
     curriculum_patience: int = setting(10, "as --patience, for curricula", low=1, stages=["curriculum"])
     curriculum_length: int = setting(
-        10, "T of CB-linear and CB-root: epochs until they use all data", low=1, stages=["curriculum"]
+        _STRATEGIES.length, "T of CB-linear and CB-root: epochs until they use all data", low=1, stages=["curriculum"]
     )
     initial_share: float = setting(
-        0.01, "c0 of CB-linear and CB-root: share of the data at epoch 0", low=0, high=1, stages=["curriculum"]
+        _STRATEGIES.initial_share,
+        "c0 of CB-linear and CB-root: share of the data at epoch 0",
+        low=0,
+        high=1,
+        stages=["curriculum"],
     )
     ability: str = setting(
         "ml",
@@ -166,13 +179,13 @@ class Settings:
         stages=["curriculum"],
     )
     probe_error: float = setting(
-        0.005,
+        PROBE_ERROR,
         "standard error that the selected share may have, which sets the size of that sample",
         positive=True,
         stages=["curriculum"],
     )
     window: float = setting(
-        1.0,
+        _STRATEGIES.half_width,
         "strategy window: largest distance of items from the ability, in logits",
         positive=True,
         stages=["curriculum"],
@@ -212,7 +225,8 @@ def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
     for name, field in _FIELDS.items():
         if name in names:
             others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
-            text = f"{field.metadata['help']} (default {field.default}{others})"
+            default = "none" if field.default == "" else field.default
+            text = f"{field.metadata['help']} (default {default}{others})"
             _DEFINERS[field.type](name, None, text)
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.run_directory import RECORD
+from experiments.common.settings import STAGES
 from experiments.reports import markdown
 from irtjax.storage.files import whole_file
-
-STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")  # their folders, in order
 
 
 def write(parts: list[str], directory: Path) -> None:
@@ -32,7 +31,7 @@ def write_json(record: dict[str, Any], path: Path) -> None:
 
 def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
     """Flags, durations and versions of the stages whose folders are in a run directory."""
-    folders = [directory / name for name in STAGES]
+    folders = [directory / name for name in STAGES]  # in the order of the stages
     records = {
         folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
     }

@@ -10,6 +10,7 @@ import pandas as pd
 from experiments.common.settings import Settings
 from experiments.reports import document, markdown, sections
 from experiments.stages.difficulty import load_items
+from irtjax.estimation.svi.model import PRIORS
 from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
 from irtjax.tasks import Task, describe
@@ -20,7 +21,7 @@ NUM_TEXTS = 10
 
 def write(settings: Settings, task: Task, directory: Path) -> None:
     """Writes the pictures and `report.md` of a pipeline into its run directory."""
-    parts = [_overview(settings, task, directory), _difficulty(settings, task, directory)]
+    parts = [_overview(task, directory), _difficulty(settings, task, directory)]
     if settings.mislabelled > 0:
         parts.append(_mislabelled(settings, directory))
     parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
@@ -28,7 +29,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
     document.save(parts, directory)
 
 
-def _overview(settings: Settings, task: Task, directory: Path) -> str:
+def _overview(task: Task, directory: Path) -> str:
     members = pd.read_csv(directory / "crowd" / "members.csv")
     quantiles = members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1])
     spread = ", ".join(f"{100 * value:.1f}%" for value in quantiles)
@@ -47,7 +48,7 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
     folder = directory / "difficulty"
     items = pd.read_csv(folder / settings.priors / "items.csv")
     subjects = pd.read_csv(folder / settings.priors / "subjects.csv")
-    fits = {priors: json.loads((folder / priors / "fit.json").read_text()) for priors in ("vague", "hierarchical")}
+    fits = {priors: json.loads((folder / priors / "fit.json").read_text()) for priors in PRIORS}
     reliability = json.loads((folder / "reliability.json").read_text())
     save_figure(
         densities(
