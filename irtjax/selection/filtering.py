@@ -24,15 +24,15 @@ def ranking(
 ) -> Int[np.ndarray, " N"]:
     """Training examples in the order in which a strategy takes them in as its threshold d moves.
 
-    | strategy | keeps    | which examples first                 |
-    | -------- | -------- | ------------------------------------ |
-    | AVI      | abs(b) < d | average ones                         |
-    | AVO      | abs(b) > d | extreme ones, easy or hard           |
-    | UB       | b < d    | easy ones                            |
-    | LB       | b > d    | hard ones                            |
-    | PCUB     | pc < d   | those that few answer right          |
-    | PCLB     | pc > d   | those that most answer right         |
-    | random   | any      | any order, a control                 |
+        =======  ===================  =======================================
+        AVI      keep |b| < d         average examples first
+        AVO      keep |b| > d         extreme examples, easy or hard, first
+        UB       keep b < d           easy examples first
+        LB       keep b > d           hard examples first
+        PCUB     keep pc < d          examples that few answer right first
+        PCLB     keep pc > d          examples that most answer right first
+        random   control              any order
+        =======  ===================  =======================================
 
     The first k of the order are what the strategy keeps at the threshold that keeps k examples.
 
