@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
+from type_checks import CHECKED_CALLS
 
 from irtjax.crowd.members import COLUMNS, Members
 from irtjax.estimation.diagnostics import item_rest_correlations
@@ -25,3 +26,10 @@ CALLS = {
 def test_a_wrong_shape_is_caught(room):
     with pytest.raises(TypeCheckError):
         CALLS[room]()
+
+
+def test_a_wrong_shape_is_caught_after_many_calls():
+    for _ in range(CHECKED_CALLS + 1):
+        counts(np.zeros((2, 3), np.int8), 0)
+    with pytest.raises(TypeCheckError):
+        counts(np.zeros(3, np.int8), 0)

@@ -1,8 +1,8 @@
 """Checks of the annotations of the library, by jaxtyping's import hook and beartype, while the tests run.
 
 The small functions of EM are called a hundred thousand times with the same shapes. Checking every call would take
-longer than the tests do, so the first calls of each function are checked. Functions within functions are made anew at
-each call, and are left out.
+longer than the tests do, so the first calls of each function are checked, and every later one whose arrays have shapes
+or types not seen before. Functions within functions are made anew at each call, and are left out.
 """
 
 import functools
@@ -26,11 +26,18 @@ def install() -> None:
             checked = check(target, typechecker=typechecker)
             if not inspect.isfunction(target):
                 return checked
-            calls = itertools.count()
+            calls, seen = itertools.count(), set()
 
             @functools.wraps(target)
             def wrapper(*args, **kwargs):
-                return (checked if next(calls) < CHECKED_CALLS else target)(*args, **kwargs)
+                arrays = tuple(
+                    (value.shape, value.dtype) for value in (*args, *kwargs.values()) if hasattr(value, "dtype")
+                )
+                if next(calls) < CHECKED_CALLS or arrays not in seen:
+                    value = checked(*args, **kwargs)
+                    seen.add(arrays)
+                    return value
+                return target(*args, **kwargs)
 
             return wrapper
 
