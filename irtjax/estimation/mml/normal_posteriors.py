@@ -139,6 +139,12 @@ def solve(
     asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
     state, spread = climb(state, spread, asymptotes, tolerance)
 
+    # the scale was fixed anew after the last step, and a prior on slopes holds the two apart: widths follow the abilities
+    sums = chunks.by_subject(
+        functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh), state.items, state.posterior
+    )
+    settled, *_ = ability_step(state, sums, undamped(state.posterior.mean), asymptotes=asymptotes)
+    state = state._replace(posterior=Posterior(state.posterior.mean, settled.covariance))
     found = at_maximum(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
     without_padding = State(
         jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
