@@ -38,14 +38,14 @@ _ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "priors on the a
 _SLOPE_PRIOR = flags.DEFINE_list(
     "slope_prior",
     ["auto"],
-    "normal prior on slopes: mean,sd, none, or auto: none on short tests, estimated on long ones (mml)",
+    "normal prior on slopes: mean,sd, none, or auto: estimated where the responses leave slopes open (mml)",
 )
 _START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; default: mml for the 2pl")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
 _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held fixed (mml)")
 _EXTREMES = flags.DEFINE_enum(
-    "extremes", "refuse", ["refuse", "keep"], "items that everyone or no one answered right (mml)"
+    "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
 _SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower_bound=0, upper_bound=2**31 - 1)
 _MAX_ITERATIONS = flags.DEFINE_integer(
@@ -98,6 +98,8 @@ def main() -> None:
         with app.naming(_RESPONSES.value):
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, **options)
     irtjax.write_fit(fit, directory)
+    for note in fit.notes():
+        print(f"note: {note}")
     print(
         f"Done: {Path(directory, 'items.csv')}, subjects.csv and fit.json "
         f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from irtjax.estimation.driver import Status
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
 from irtjax.types import Float, Int
@@ -12,7 +13,8 @@ RESPONSES = 2**21  # worked on at a time, in float64
 MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
-STEEP = 20.0  # a slope that no real item has
+STEEP = 20.0  # a slope that few real items have
+LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 5e-4  # nats of integration error, below which nothing is said
 
 
 class FitWarning(UserWarning):
@@ -55,52 +57,66 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller `stacklevel` frames up."""
-    if not fit.converged:
-        warnings.warn(
-            f"not converged after {fit.iterations} iterations: allow more, or ask whether the data support the model",
-            FitWarning,
-            stacklevel=stacklevel,
-        )
+    for message in (_of_status(fit), _of_integration(fit), _of_asymptotes(fit), _of_steep_items(fit), _of_signs(fit)):
+        if message is not None:
+            warnings.warn(message, FitWarning, stacklevel=stacklevel + 1)
+
+
+def _of_status(fit: Fit) -> str | None:
+    begin = f"not converged after {fit.iterations} iterations"
+    return {
+        Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
+        Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
+    }.get(fit.status)
+
+
+def _of_integration(fit: Fit) -> str | None:
+    if not fit.log_likelihood_error > max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects):
+        return None
+    return (
+        f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
+        "abilities are narrower than the nodes are apart, and snap to them; leave `num_nodes` out, or raise it"
+    )
+
+
+def _of_asymptotes(fit: Fit) -> str | None:
     asymptotes = {"guessing", "upper"} & set(fit.item_columns)
-    if asymptotes and "difficulty" in fit.item_columns and np.isfinite(fit.difficulty_se).any():
-        reliability = difficulty_reliability(fit.difficulty, fit.difficulty_se)
-        if reliability < REPRODUCED:
-            warnings.warn(
-                "the data hardly support asymptotes: by their standard errors, difficulties from other responses would "
-                f"correlate with these at about {reliability:.2f} only; use the 2pl, or many more subjects",
-                FitWarning,
-                stacklevel=stacklevel,
-            )
-    steep = np.abs(np.asarray(fit.parameters.slope)).max(axis=1) > STEEP
-    if steep.any():
-        warnings.warn(
-            f"{steep.sum()} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects so sharply that "
-            f"their slope (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`",
-            FitWarning,
-            stacklevel=stacklevel,
-        )
+    if not asymptotes or "difficulty" not in fit.item_columns or not np.isfinite(fit.difficulty_se).any():
+        return None
+    reliability = difficulty_reliability(fit.difficulty, fit.difficulty_se)
+    if reliability >= REPRODUCED:
+        return None
+    return (
+        "the data hardly support asymptotes: by their standard errors, difficulties from other responses would "
+        f"correlate with these at about {reliability:.2f} only; use the 2pl, or many more subjects"
+    )
+
+
+def _of_steep_items(fit: Fit) -> str | None:
+    slope = np.abs(np.asarray(fit.parameters.slope))
+    error = fit.item_columns.get("discrimination_se", np.full(len(slope), np.nan))
+    steep = (slope.max(axis=1) > STEEP) & ~(error < slope.max(axis=1) / 2)
+    if not steep.any():
+        return None
+    return (
+        f"{steep.sum()} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects so sharply that "
+        f"their slope (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`"
+    )
+
+
+def _of_signs(fit: Fit) -> str | None:
     if fit.parameters.slope.shape[1] > 1:
-        return
-    spacing = fit.details.get("node_spacing")
-    width = np.median(fit.ability_se)
-    if spacing is not None and width < spacing:
-        warnings.warn(
-            f"the posteriors of ability (median standard deviation {width:.3f}) are narrower than the spacing of the "
-            f"nodes ({spacing:.3f}), and snapped to them: leave `num_nodes` out, or raise it",
-            FitWarning,
-            stacklevel=stacklevel,
-        )
+        return None
     num_items = fit.responses.num_items
     # negative beyond two standard errors: small samples have negative correlations by chance
     noise = 2 / np.sqrt(fit.responses.num_subjects)
     negative_rest = int((item_rest_correlations(fit.responses.values) < -noise).sum())
     slope_se = np.nan_to_num(fit.item_columns.get("discrimination_se", np.zeros(num_items)))
     negative_slope = int((np.asarray(fit.parameters.slope)[:, 0] < -2 * slope_se).sum())
-    if max(negative_rest, negative_slope) > MANY * num_items:
-        warnings.warn(
-            f"of {num_items} items {negative_rest} correlate negatively with the rest and {negative_slope} have a "
-            "negative slope: one dimension does not mean 'more right answers' here; fit groups of items on their own "
-            "(such as each gold label), or the 1pl",
-            FitWarning,
-            stacklevel=stacklevel,
-        )
+    if max(negative_rest, negative_slope) <= MANY * num_items:
+        return None
+    return (
+        f"of {num_items} items {negative_rest} correlate negatively with the rest and {negative_slope} have a "
+        "negative slope: one dimension does not mean 'more right answers' here; fit groups of items on their own "
+        "(such as each gold label), or the 1pl"
+    )

@@ -1,4 +1,8 @@
-"""Which parameters of which item are estimated, shared or held, and how the scale is identified."""
+"""Which parameters of which item are estimated, shared or held, how the scale is identified, and in what order.
+
+Arrays of item parameters (I, K) have the columns slope_1 … slope_D, intercept, lower, upper, so that K is D + 3, or
+D + 1 where no item has asymptotes. `Layout` numbers the free ones, and those of the population, in one vector.
+"""
 
 import dataclasses
 import functools
@@ -8,9 +12,9 @@ import jax
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
+from irtjax.estimation.priors import GUESSING_PRIOR, LOG_SLOPE_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.kernels.models import ItemParameters
-from irtjax.types import AnyArray, Bool, Int
+from irtjax.types import AnyArray, Bool, Float, Int
 
 TYPES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 _FREE = {  # slope, intercept, lower, upper
@@ -31,7 +35,7 @@ FEWEST = 50  # items with a parameter of their own, or its prior is not estimate
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes", "estimated"),
+    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes", "estimated", "log_slopes"),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
@@ -50,6 +54,7 @@ class Specification:
         free_slopes: whether any slope is free.
         estimated: columns whose prior is estimated (`mml.empirical_priors`); those that share its standard
             deviation together.
+        log_slopes: the prior of slopes is one of asinh |slope| (`priors.to_prior_scale`).
     """
 
     free: AnyArray
@@ -61,6 +66,7 @@ class Specification:
     fold_sd: bool
     free_slopes: bool
     estimated: tuple[tuple[int, ...], ...] = ()
+    log_slopes: bool = False
 
     @property
     def dims(self) -> int:
@@ -76,6 +82,75 @@ class Specification:
         for leaf in (mean, precision):
             leaf[:, :dims] = np.where(fixed, leaf[:, :1], leaf[:, :dims])
         return dataclasses.replace(self, free=free, prior_mean=mean, prior_precision=precision)
+
+
+def as_array(items: ItemParameters) -> Float[AnyArray, "I K"]:
+    """(I, D + 3): slopes, intercept, lower, upper."""
+    xp = items.slope.__array_namespace__()
+    return xp.concatenate([items.slope, *(leaf[:, None] for leaf in items[1:])], axis=1)
+
+
+def as_items(array: Float[AnyArray, "I K"]) -> ItemParameters:
+    """The inverse of `as_array`."""
+    dims = array.shape[1] - 3
+    return ItemParameters(array[:, :dims], array[:, dims], array[:, dims + 1], array[:, dims + 2])
+
+
+def has_asymptotes(items: ItemParameters) -> bool:
+    """Whether any item has one."""
+    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Position of every free parameter in one vector of P: items' own, the shared slope, means and log sds.
+
+    Attributes:
+        items: (I, K) position of each item parameter, -1 where it is held. Items that share a slope share its position.
+        mean: (D,) position of the population's means, -1 where they are fixed.
+        log_sd: (D,) likewise of the logarithms of its standard deviations.
+        num_own: parameters of single items; the rest is common to all.
+        size: P.
+    """
+
+    items: Int[np.ndarray, "I K"]
+    mean: Int[np.ndarray, " D"]
+    log_sd: Int[np.ndarray, " D"]
+    num_own: int
+    size: int
+
+    def gather(self, vector: Float[np.ndarray, " P"]) -> Float[np.ndarray, "I K"]:
+        """The entries of a vector by item, 0 where a parameter is held."""
+        return np.where(self.items >= 0, vector[self.items], 0.0)
+
+    def add_up(self, array: Float[np.ndarray, "I K"]) -> Float[np.ndarray, " P"]:
+        """A gradient by item as a vector, that of the shared slope summed over its items; 0 for the population."""
+        free = self.items[:, : array.shape[1]] >= 0
+        return np.bincount(self.items[:, : array.shape[1]][free], array[free], self.size).astype(array.dtype)
+
+
+def layout(specification: Specification) -> Layout:
+    """The layout of a specification."""
+    free, shared = np.asarray(specification.free), np.asarray(specification.shared)
+    index = np.full(free.shape, -1)
+    own = free.copy()
+    own[:, 0] &= ~shared
+    num_own = size = int(own.sum())
+    index[own] = np.arange(num_own)
+    if specification.has_shared:
+        index[shared, 0] = size
+        size += 1
+    population: list[np.ndarray] = []
+    for fixed in (specification.fold_mean, specification.fold_sd):
+        population.append(np.full(specification.dims, -1) if fixed else np.arange(size, size + specification.dims))
+        size += 0 if fixed else specification.dims
+    mean, log_sd = population
+    return Layout(index, mean, log_sd, num_own, size)
+
+
+def num_parameters(specification: Specification) -> int:
+    """Free parameters: of the items, and of the population where it is not fixed."""
+    return layout(specification).size
 
 
 def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
@@ -120,7 +195,8 @@ def specify(
         extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
         extreme_prior: on that intercept.
         estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
-            items have such a parameter; a slope that is shared then has none.
+            items have such a parameter; a slope that is shared then has none. With D = 1 that of slopes is normal on
+            the scale asinh |slope|, whatever the given one.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
@@ -162,6 +238,10 @@ def specify(
     prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
     groups = {"slope": tuple(range(dims)), "guessing": (dims + 1,), "upper": (dims + 2,)}
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
+    estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST)
+    log_slopes = dims == 1 and (0,) in estimated
+    if log_slopes:
+        prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = LOG_SLOPE_PRIOR.mean, LOG_SLOPE_PRIOR.sd**-2
     return Specification(
         free=free,
         shared=shared,
@@ -171,7 +251,8 @@ def specify(
         fold_mean=not has_anchors,
         fold_sd=not has_anchors and "rasch" not in types,
         free_slopes=bool(free[:, :dims].any()),
-        estimated=tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST),
+        estimated=estimated,
+        log_slopes=log_slopes,
     )
 
 

@@ -1,6 +1,14 @@
-"""Priors of item parameters."""
+"""Priors of item parameters.
+
+They are normal distributions, of most parameters on their own scale: logits for asymptotes. An estimated prior of
+slopes (D = 1) is one of u = asinh |slope|, which is the slope itself near 0 and its logarithm, plus log 2, where it is
+steep. A slope that the responses of a benchmark would send to infinity pays for it, one of 5 beside others of 1 hardly
+does, and one near 0 or below it is not ruled out.
+"""
 
 from typing import NamedTuple
+
+from irtjax.types import AnyArray, Float
 
 
 class NormalPrior(NamedTuple):
@@ -14,3 +22,56 @@ class NormalPrior(NamedTuple):
 # nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
+LOG_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh |slope|: where the estimated one starts
+
+
+class PriorTerms(NamedTuple):
+    """What normal priors add to the log-likelihood of items, and to its derivatives.
+
+    Attributes:
+        log_density: (I,), up to a constant.
+        gradient: (I, K).
+        information: (I, K), minus the second derivative but for the bend of the scale, never negative.
+    """
+
+    log_density: AnyArray
+    gradient: AnyArray
+    information: AnyArray
+
+
+def to_prior_scale(
+    array: Float[AnyArray, "I K"], log_slopes: bool
+) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K"]]:
+    """Item parameters on the scale that their priors are normal on, and the derivatives there.
+
+    Args:
+        array: (I, K), slope first.
+        log_slopes: whether the scale of slopes is asinh |slope|; every other one is the parameter's own.
+    """
+    xp = array.__array_namespace__()
+    if not log_slopes:
+        return array, xp.ones_like(array)
+    slope = array[:, :1]
+    by_slope = xp.where(slope < 0, -1.0, 1.0) / xp.sqrt(1 + slope * slope)
+    scaled = xp.concatenate([xp.arcsinh(xp.abs(slope)), array[:, 1:]], axis=1)
+    return scaled, xp.concatenate([by_slope.astype(array.dtype), xp.ones_like(array[:, 1:])], axis=1)
+
+
+def prior_terms(
+    array: Float[AnyArray, "I K"],
+    mean: Float[AnyArray, "I L"],
+    precision: Float[AnyArray, "I L"],
+    log_slopes: bool,
+) -> PriorTerms:
+    """The terms of priors with the given means and precisions, of which the first K columns are used.
+
+    An asymptote that does not exist is infinite. It has no prior, and adds nothing.
+    """
+    xp, width = array.__array_namespace__(), array.shape[1]
+    mean, precision = (xp.asarray(leaf, dtype=array.dtype)[:, :width] for leaf in (mean, precision))
+    scaled, derivative = to_prior_scale(array, log_slopes)
+    distance = xp.where(precision > 0, scaled - mean, 0.0)
+    weighted = precision * distance
+    return PriorTerms(
+        -0.5 * (weighted * distance).sum(axis=1), -weighted * derivative, precision * derivative * derivative
+    )

@@ -11,11 +11,15 @@ import pandas as pd
 from scipy.special import expit
 
 from irtjax.errors import InputError
+from irtjax.estimation.driver import Status
+from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
 from irtjax.storage.files import whole_file, writable_directory, write_csv
 from irtjax.types import Float
 from irtjax.versions import versions
+
+Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,13 +34,15 @@ class Fit:
         model: such as "2pl", or "mixed".
         estimator: "mml" or "svi".
         parameters: in slope-intercept form.
+        population: mean and standard deviation (D,) of ability, on the scale that is reported.
         item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
         ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
         ability_se: posterior standard deviations, of the same shape.
         log_likelihood: in nats; marginal for MML, conditional on the posterior means for SVI.
+        log_likelihood_error: what a finer integration over abilities changed of it, in nats; NaN where none was tried.
         num_parameters: free parameters of that likelihood.
         iterations: of the optimisation.
-        converged: whether it ended by its own criterion.
+        status: how it ended.
         seconds: wall time, compilation included.
         details: further entries of `fit.json`, which depend on the estimator.
     """
@@ -45,15 +51,22 @@ class Fit:
     model: str
     estimator: str
     parameters: ItemParameters
+    population: Population
     item_columns: dict[str, np.ndarray]
     ability: np.ndarray
     ability_se: np.ndarray
     log_likelihood: float
+    log_likelihood_error: float
     num_parameters: int
     iterations: int
-    converged: bool
+    status: Status
     seconds: float
     details: dict[str, Any]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit ended by its own criterion."""
+        return self.status is Status.CONVERGED
 
     @property
     def difficulty(self) -> np.ndarray:
@@ -68,8 +81,56 @@ class Fit:
     def items(self) -> pd.DataFrame:
         """One row per item, with the columns of `items.csv`."""
         return pd.DataFrame(
-            {"item_id": self.responses.item_ids, **self.item_columns, **_totals(self.responses.values, axis=0)}
+            {
+                "item_id": self.responses.item_ids,
+                **self.item_columns,
+                **_totals(self.responses.values, axis=0),
+                "extreme": self.extreme.astype(int),
+                **({} if self.discriminates is None else {"discriminates": self.discriminates.astype(int)}),
+            }
         )
+
+    @property
+    def extreme(self) -> np.ndarray:
+        """(I,) bool: items that everyone or no one answered right, whose difficulty is known by its prior only."""
+        right, observed = counts(self.responses.values, axis=0)
+        return (right == 0) | (right == observed)
+
+    @property
+    def discriminates(self) -> np.ndarray | None:
+        """(I,) bool: the 95% interval of the slope leaves out 0. Elsewhere b = -intercept/slope means nothing.
+
+        False for `extreme` items. None without standard errors of slopes, and with several dimensions.
+        """
+        error = self.item_columns.get("discrimination_se")
+        if error is None or np.isnan(error).all():
+            return None
+        return (np.abs(self.item_columns["discrimination"]) > Z_95 * np.nan_to_num(error, nan=np.inf)) & ~self.extreme
+
+    def notes(self) -> list[str]:
+        """What a reader of the items should know, one line each."""
+        notes, number, extreme = [], self.responses.num_items, self.extreme
+        if extreme.any():
+            all_right = int((counts(self.responses.values, axis=0)[0] > 0)[extreme].sum())
+            notes.append(
+                f"{extreme.sum():,} of {number:,} items were answered right by everyone ({all_right:,}) or by no one "
+                f"({extreme.sum() - all_right:,}): their difficulties come from the prior (column extreme)"
+            )
+        if self.discriminates is None:
+            return notes
+        flat, negative = ~self.discriminates & ~extreme, self.discriminates & (self.item_columns["discrimination"] < 0)
+        if flat.any():
+            notes.append(
+                f"{flat.sum():,} of {number:,} items have a discrimination that cannot be told from 0: their "
+                "difficulties mean nothing (column discriminates)"
+            )
+        if negative.any():
+            names = ", ".join(f"'{item}'" for item in self.responses.item_ids[negative][:5])
+            notes.append(
+                f"{negative.sum():,} of {number:,} items have a negative discrimination, such as {names}: the able are "
+                "more often wrong there; look for wrong keys"
+            )
+        return notes
 
     def subjects(self) -> pd.DataFrame:
         """One row per subject, with the columns of `subjects.csv`."""
@@ -107,10 +168,15 @@ class Fit:
             "num_subjects": self.responses.num_subjects,
             "num_items": self.responses.num_items,
             "log_likelihood": self.log_likelihood,
+            "log_likelihood_error": None if math.isnan(self.log_likelihood_error) else self.log_likelihood_error,
             "num_parameters": self.num_parameters,
             **self.information_criteria(),
             "iterations": self.iterations,
             "converged": self.converged,
+            "status": self.status.value,
+            "population_mean": np.asarray(self.population.mean).tolist(),
+            "population_sd": np.asarray(self.population.sd).tolist(),
+            "notes": self.notes(),
             **self.details,
             "seconds": self.seconds,
             "versions": versions(),

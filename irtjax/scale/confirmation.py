@@ -25,7 +25,7 @@ class Confirmation(NamedTuple):
     instead: RMSEA, CFI and each item's `rmsd`.
 
     Attributes:
-        fit: with all items held; `details` has the mean and standard deviation of the new population.
+        fit: with all items held; `population` has the mean and standard deviation of the new population.
         overall: M2 and its indices, with two free parameters.
         item_fit: S-X2 with no parameter estimated, and `p_holm`.
         dependence: of pairs, with three degrees of freedom, and `p_holm`.
@@ -73,5 +73,5 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
 
 def _of_population(fit: Fit) -> Quadrature:
     standard = of_test(fit.responses.num_items)
-    mean, sd = fit.details["population_mean"][0], fit.details["population_sd"][0]
+    mean, sd = (float(np.asarray(leaf)[0]) for leaf in fit.population)
     return standard._replace(nodes=mean + sd * standard.nodes)

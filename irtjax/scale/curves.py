@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from irtjax.estimation.mml import fixed_nodes
+from irtjax.estimation.mml.node_posteriors import node_posteriors, to_answers
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
@@ -51,10 +51,9 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
     """
     quadrature = rectangular()
     theta = quadrature.nodes[:, 0]
-    state = fixed_nodes.State(fit.parameters, np.zeros(1), np.ones(1))
     with jax.enable_x64(True):
-        answers = fixed_nodes.to_answers(fit.responses.values)
-        posterior = np.asarray(fixed_nodes.expectation(state, answers, quadrature).weights)
+        answers = to_answers(fit.responses.values)
+        posterior = np.asarray(node_posteriors(fit.parameters, fit.population, answers, quadrature).weights)
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)
     lower, upper = np.full(responses.num_items, -np.inf), np.full(responses.num_items, np.inf)

@@ -15,7 +15,7 @@ from irtjax.types import Float, Int
 
 QUANTILE = 0.95
 LONG = 100  # items
-TOLERANCE = 1e-4  # of the fits: far below the differences of their log-likelihoods
+TOLERANCE = 1e-2  # of the fits, in standard errors: far below the differences of their log-likelihoods
 
 
 class ParallelAnalysis(NamedTuple):

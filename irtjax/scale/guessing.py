@@ -3,23 +3,23 @@
 import dataclasses
 from collections.abc import Callable
 
-import jax
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 from scipy.stats import chi2
 
-from irtjax.estimation.mml import fixed_nodes
-from irtjax.estimation.mml.fixed_nodes import State
-from irtjax.estimation.parameterization import Specification, specify, start_items
-from irtjax.kernels.quadrature import rectangular
+from irtjax.estimation.driver import Info, Problem, run
+from irtjax.estimation.mml.fixed_nodes import PATIENCE, FixedNodes
+from irtjax.estimation.parameterization import specify, start_items
+from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.responses.matrix import ResponseMatrix, counts
 from irtjax.scale.multiple_tests import holm
 
-SMALLEST_GAIN = 3e-4  # nats in three EM steps
 SMALLEST_RATIO = 1.0  # p > 0.15: an item below is not guessed, whatever its exact statistic
-TOLERANCE = 1e-5
-MAX_STEPS = 3000
+TOLERANCE = 0.01  # standard errors; the log-likelihood is within 1e-4 nats then
+MAX_STEPS = 1000
+FULL = FixedNodes(STANDARD_NODES, adapt=False, tolerance=TOLERANCE, standard_errors=False)
+RESTRICTED = dataclasses.replace(FULL, warm=True, search=False)
 
 
 def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = lambda _: None) -> pd.DataFrame:
@@ -29,8 +29,8 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
     log-likelihoods is 0 or χ² with one degree of freedom, with probability ½ each (Self and Liang 1987): the p-value is
     half that of χ².
 
-    Each restricted model starts from the maximum of the full one, so that few EM steps reach its own maximum. It ends
-    as soon as its statistic is below `SMALLEST_RATIO`: the statistic is then an upper bound, the p-value above 0.05.
+    Each restricted model starts from the maximum of the full one, so that few steps reach its own maximum. It ends as
+    soon as its statistic is below `SMALLEST_RATIO`: the statistic is then an upper bound, the p-value above 0.05.
 
     Args:
         responses: complete or not.
@@ -41,30 +41,25 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
     """
     num_items = responses.num_items
     full = specify(["3pl"] * num_items, guessing_prior=None)
-    quadrature = rectangular()
     start = start_items(full, *counts(responses.values, axis=0))
-    with jax.enable_x64(True):
-        state, answers, _, _ = fixed_nodes.solve(
-            responses.values, start, full, quadrature, tolerance=TOLERANCE, max_iterations=MAX_STEPS
-        )
-        best = float(fixed_nodes.expectation(state, answers, quadrature).log_likelihood)
+    estimate, _ = run(FULL, Problem(responses.values, start, full), max_iterations=MAX_STEPS, patience=PATIENCE)
+    best = float(estimate.log_likelihoods.sum())
 
-        def enough(reached: float, gain: float) -> bool:
-            return bool(gain < SMALLEST_GAIN or 2 * (best - reached) < SMALLEST_RATIO)
+    def enough(_: int, info: Info) -> bool:
+        return 2 * (best - info.objective) < SMALLEST_RATIO
 
-        restricted = np.empty(num_items)
-        for item in range(num_items):
-            begin, without = _without_guessing(state, full, item)
-            _, restricted[item] = fixed_nodes.resume(
-                begin, answers, without, quadrature, until=enough, max_iterations=MAX_STEPS
-            )
-            on_item(item + 1)
+    restricted = np.empty(num_items)
+    for item in range(num_items):
+        problem = _without_guessing(Problem(responses.values, estimate.items, full), item)
+        reached, _ = run(RESTRICTED, problem, max_iterations=MAX_STEPS, patience=PATIENCE, on_iteration=enough)
+        restricted[item] = reached.log_likelihoods.sum()
+        on_item(item + 1)
     # the full model contains the restricted ones: if one of them ended higher, the full one had not quite converged
     ratio = 2 * np.maximum(max(best, restricted.max()) - restricted, 0.0)
     p_value = chi2.sf(ratio, 1) / 2
     return pd.DataFrame(
         {
-            "guessing": expit(state.items.lower),
+            "guessing": expit(estimate.items.lower),
             "likelihood_ratio": ratio,
             "p_value": p_value,
             "p_holm": holm(p_value),
@@ -72,7 +67,9 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
     )
 
 
-def _without_guessing(state: State, full: Specification, item: int) -> tuple[State, Specification]:
-    lower, free = state.items.lower.copy(), full.free.copy()
+def _without_guessing(problem: Problem, item: int) -> Problem:
+    lower, free = np.array(problem.items.lower), np.array(problem.specification.free)
     lower[item], free[item, 2] = -np.inf, False
-    return state._replace(items=state.items._replace(lower=lower)), dataclasses.replace(full, free=free)
+    return Problem(
+        problem.values, problem.items._replace(lower=lower), dataclasses.replace(problem.specification, free=free)
+    )

@@ -10,8 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
-from irtjax.estimation.mml.observed_information import parameter_index
-from irtjax.estimation.parameterization import item_types, specify
+from irtjax.estimation.parameterization import item_types, layout, specify
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature, of_moments
@@ -94,7 +93,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         design = _of_population(np.asarray(fit.parameters.slope))
     else:
         types = ["1pl" if kind == "rasch" else kind for kind in item_types(model or fit.model, num_items)]
-        design = _of_items(parameter_index(specify(types, dims=dims)))
+        design = _of_items(layout(specify(types, dims=dims)).items)
     degrees = num_items * (num_items + 1) // 2 - design.shape[1]
     if degrees <= 0:
         raise InputError(f"M2 of {num_items} items has no degrees of freedom")
@@ -131,7 +130,7 @@ def _noncentrality(statistic: float, degrees: int, probability: float) -> float:
 
 def _of_standard_population(fit: Fit) -> ItemParameters:
     """The item parameters on the scale on which the population is standard normal."""
-    mean, sd = (np.asarray(fit.details[name]) for name in ("population_mean", "population_sd"))
+    mean, sd = (np.asarray(leaf) for leaf in fit.population)
     items = ItemParameters(*map(np.asarray, fit.parameters))
     return items._replace(slope=items.slope * sd, intercept=items.intercept + items.slope @ mean)
 

@@ -72,8 +72,8 @@ def test_a_scale_is_confirmed_on_fresh_subjects_and_another_is_not():
     theta = np.random.default_rng(1).normal(0.5, 1.2, 1500)
     fresh = simulated(2, slope, intercept, theta=theta)
     found = confirm(matrix(fresh), built)
-    assert found.fit.details["population_mean"][0] == pytest.approx(0.5, abs=0.12)
-    assert found.fit.details["population_sd"][0] == pytest.approx(1.2, abs=0.12)
+    assert found.fit.population.mean[0] == pytest.approx(0.5, abs=0.12)
+    assert found.fit.population.sd[0] == pytest.approx(1.2, abs=0.12)
     assert found.overall.degrees_of_freedom == 55 - 2
     assert found.overall.rmsea < 0.03
     assert not (found.item_fit["p_holm"] < 0.01).any()

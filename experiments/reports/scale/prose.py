@@ -172,7 +172,7 @@ right answers into abilities."""
 
 def _confirmation(found: Confirmation, num_subjects: int) -> str:
     fresh, overall, rmsd = found.fit.responses, found.overall, found.item_fit["rmsd"].to_numpy()
-    mean, sd = (found.fit.details[f"population_{name}"][0] for name in ("mean", "sd"))
+    mean, sd = (float(leaf[0]) for leaf in found.fit.population)
     worst = fresh.item_ids[rmsd.argmax()]
     left_out = ""
     if found.left_out:

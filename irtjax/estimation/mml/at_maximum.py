@@ -9,8 +9,9 @@ import numpy as np
 from irtjax.estimation.mml.ability_scale import State, anchors_only, by_scale
 from irtjax.estimation.mml.blocks import Chunks
 from irtjax.estimation.mml.expectations import item_sums, missing_information, subject_expansion, subject_sums
+from irtjax.estimation.mml.item_step import priors_of
 from irtjax.estimation.mml.posterior import Posterior
-from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.parameterization import Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Float
 
@@ -44,7 +45,8 @@ def at_maximum(
     size = observed.shape[1]
     information = np.array(observed, np.float64)
     information[:, : unknown.shape[1], : unknown.shape[1]] -= np.asarray(unknown)
-    information[:, np.arange(size), np.arange(size)] += np.asarray(specification.prior_precision)[:, :size]
+    prior = priors_of(as_array(items)[:, :size], specification)
+    information[:, np.arange(size), np.arange(size)] += np.asarray(prior.information)
     link = None
     if not specification.fold_mean:
         sums = functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh)
@@ -73,10 +75,10 @@ def _observed_information(
     return information, missing_information(items, posterior, blocks, mesh=mesh)
 
 
-def marginal_log_likelihood(
+def marginal_log_likelihoods(
     state: State, values: Float[np.ndarray, " J"], third: Float[np.ndarray, "J cubes"]
-) -> float:
-    """Marginal log-likelihood from an expansion of each subject's log-likelihood at the posterior mean.
+) -> Float[np.ndarray, " J"]:
+    """Marginal log-likelihoods (J,) from an expansion of each subject's log-likelihood at the posterior mean.
 
     With z normal of mean 0 and covariance Σ, the remainder h(z) of the expansion beyond second order adds E h + Var h/2
     (Tierney and Kadane 1986): `values` holds log-likelihood and E h. The mean is such that third-order terms in h have
@@ -88,5 +90,4 @@ def marginal_log_likelihood(
     distance = (m - state.mean) / state.sd
     log_prior_density = -0.5 * (distance**2).sum(axis=1) - np.log(state.sd).sum()
     skewness = np.einsum("jabc,jdef,jad,jbe,jcf->j", cubes, cubes, covariance, covariance, covariance, optimize=True)
-    marginal = values + log_prior_density + 0.5 * np.linalg.slogdet(covariance)[1] + skewness / 12
-    return float(marginal.sum())
+    return values + log_prior_density + 0.5 * np.linalg.slogdet(covariance)[1] + skewness / 12

@@ -6,33 +6,69 @@ it undoes the bias.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.mml.item_step import as_array, scoring_step, solve
-from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.mml.item_step import scoring_step, solve
+from irtjax.estimation.parameterization import Specification, as_array
+from irtjax.estimation.priors import to_prior_scale
 from irtjax.kernels.models import ItemParameters
-from irtjax.types import Float
+from irtjax.types import AnyArray, Float
 
-LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 3.0  # of a prior; equal slopes would draw it to 0, and with it every step
 MOST_CHANGE = 1.0  # of a mean in one step
 TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
+class _Known(NamedTuple):
+    """The parameters whose priors are estimated: where they are, and how far the responses determine them.
+
+    Attributes:
+        value: (I, K) on the scale of the priors.
+        determined: (I, K) 1 - V/s², the share of each that is not the prior's.
+        usable: (I, K) whether it counts: free, of the item's own, and finite.
+    """
+
+    value: AnyArray
+    determined: AnyArray
+    usable: AnyArray
+
+
+def _known(
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+) -> _Known:
+    xp, size = gradient.__array_namespace__(), information.shape[1]
+    # where the items would go under the present priors: otherwise items and priors would chase each other
+    array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
+    own = xp.asarray(specification.free)[:, :size]
+    own = own & ~(xp.asarray(specification.shared)[:, None] & (xp.arange(size) == 0)[None, :])
+    precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :size]
+    unit = xp.eye(size, dtype=array.dtype)
+    value, derivative = to_prior_scale(array, specification.log_slopes)
+    penalised = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
+    diagonal = xp.where(own, precision * derivative * derivative + TINY, 1.0)
+    penalised = penalised + diagonal[:, :, None] * unit[None]
+    columns = [solve(penalised, xp.broadcast_to(unit[k], array.shape))[:, k] for k in range(size)]
+    variance = xp.stack(columns, axis=1) * derivative * derivative
+    usable = own & xp.isfinite(value) & xp.isfinite(variance)  # one may run off to infinity
+    return _Known(xp.where(usable, value, 0.0), xp.where(usable, 1 - variance * precision, 0.0), usable)
+
+
 def reestimate(
     items: ItemParameters,
-    gradient: Float[jax.Array, "I K"],
-    information: Float[jax.Array, "I K K"],
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
     specification: Specification,
 ) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
     With V the posterior variance of a parameter x under the prior N(m, s²), 1 - V/s² is the share of x that the
     responses determine: m = mean x and s² = Σ (x - m)² / Σ (1 - V/s²), sums over items. Slopes of D dimensions have a
-    mean each and share s, so that a rotation changes nothing.
+    mean each and share s, so that a rotation changes nothing. All are taken on the scale of the prior.
 
     Args:
         items: I items.
@@ -40,31 +76,62 @@ def reestimate(
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
     """
-    size = information.shape[1]
-    # where the items would go under the present priors: otherwise items and priors would chase each other
-    array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
-    free = jnp.asarray(specification.free)[:, :size]
-    own = free.at[:, 0].set(free[:, 0] & ~jnp.asarray(specification.shared))
-    prior_mean, prior_precision = (
-        jnp.asarray(leaf, array.dtype) for leaf in (specification.prior_mean, specification.prior_precision)
+    xp = gradient.__array_namespace__()
+    known = _known(items, gradient, information, specification)
+    means, precisions = (
+        [xp.asarray(leaf, dtype=gradient.dtype)[:, k] for k in range(leaf.shape[1])]
+        for leaf in (specification.prior_mean, specification.prior_precision)
     )
-    unit = jnp.eye(size, dtype=array.dtype)
-    penalised = jnp.where(own[:, :, None] & own[:, None, :], information, 0.0)
-    penalised = penalised + jnp.where(own, prior_precision[:, :size] + TINY, 1.0)[:, :, None] * unit[None]
     for group in specification.estimated:
-        columns = np.array(group)
-        variance = jnp.stack([solve(penalised, jnp.broadcast_to(unit[k], array.shape))[:, k] for k in group], axis=1)
-        chosen = own[:, columns]
-        usable = chosen & jnp.isfinite(array[:, columns]) & jnp.isfinite(variance)  # one may run off to infinity
-        determined = jnp.where(usable, 1 - variance * prior_precision[:, columns], 0.0).sum(axis=0)
-        distance = jnp.where(usable, array[:, columns] - prior_mean[:, columns], 0.0)
-        change = distance.sum(axis=0) / (determined + TINY)
-        mean = prior_mean[:, columns] + jnp.clip(change, -MOST_CHANGE, MOST_CHANGE)[None, :]
-        squares = jnp.where(usable, (array[:, columns] - mean) ** 2, 0.0).sum()
-        precision = 1 / jnp.clip(squares / (determined.sum() + TINY), LEAST_SD**2, MOST_SD**2)
-        prior_mean = prior_mean.at[:, columns].set(jnp.where(chosen, mean, prior_mean[:, columns]))
-        prior_precision = prior_precision.at[:, columns].set(jnp.where(chosen, precision, prior_precision[:, columns]))
-    return dataclasses.replace(specification, prior_mean=prior_mean, prior_precision=prior_precision)
+        squares = shares = xp.full((), TINY, dtype=gradient.dtype)
+        for k in group:
+            usable, determined = known.usable[:, k], known.determined[:, k].sum()
+            distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
+            mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
+            means[k] = xp.where(usable | _own(specification, k), mean, means[k])
+            squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
+            shares = shares + determined
+        precision = 1 / xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
+        for k in group:
+            precisions[k] = xp.where(_own(specification, k), precision, precisions[k])
+    return dataclasses.replace(
+        specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
+    )
+
+
+def _own(specification: Specification, column: int) -> AnyArray:
+    """Which items (I,) have such a parameter of their own."""
+    free = specification.free[:, column]
+    return free & ~specification.shared if column == 0 else free
+
+
+def share_determined(
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+    column: int,
+) -> float:
+    """Mean over items of the share of a parameter, 0 to 1, that the responses determine and not its prior."""
+    known = _known(items, gradient, information, specification)
+    return float(known.determined[:, column].sum() / max(known.usable[:, column].sum(), 1))
+
+
+def largest_change(before: Specification, after: Specification) -> float:
+    """How far the estimated priors have moved: means in standard deviations, or log standard deviations."""
+    changes = [0.0]
+    for column in (column for group in before.estimated for column in group):
+        chosen = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
+        at = np.flatnonzero(chosen)[:1]
+        mean, precision = (
+            [np.asarray(getattr(one, name))[at, column] for one in (before, after)]
+            for name in ("prior_mean", "prior_precision")
+        )
+        changes += [
+            *(np.abs(mean[1] - mean[0]) * np.sqrt(precision[0])),
+            *(0.5 * np.abs(np.log(precision[1] / precision[0]))),
+        ]
+    return float(max(changes))
 
 
 def summary(specification: Specification) -> dict[str, Any]:
@@ -76,10 +143,12 @@ def summary(specification: Specification) -> dict[str, Any]:
     precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
     columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
-    priors = {}
+    priors: dict[str, dict[str, Any]] = {}
     for name, column in columns.items():
         chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
         if chosen.size:
             first = chosen[0], column
             priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
+            if specification.log_slopes and column == 0:
+                priors[name]["scale"] = "asinh |a|"
     return priors

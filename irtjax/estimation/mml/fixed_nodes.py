@@ -1,284 +1,409 @@
-"""EM for short tests: one set of nodes for all subjects, so that both steps are matrix products.
+"""The engine for short tests: one set of nodes for all subjects, as fine as their posteriors ask for.
 
-Arrays with a row per subject stay on the device, in one small compiled function. Arrays of items by nodes have a few
-thousand numbers: NumPy handles them, without compilation.
+The marginal likelihood is climbed by quasi-Newton steps (`quasi_newton`), which begin with the information of complete
+data that the posteriors give for each item, and learn from the last steps what items share. No step is made that lowers
+the objective.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.mml import squarem
-from irtjax.estimation.mml.item_step import (
+from irtjax.estimation.driver import Info, Problem
+from irtjax.estimation.mml import empirical_priors, node_score, observed_information, quasi_newton
+from irtjax.estimation.mml.estimate import Estimate
+from irtjax.estimation.mml.item_search import better_modes
+from irtjax.estimation.mml.item_step import natural_step, priors_of
+from irtjax.estimation.mml.node_posteriors import (
+    Answers,
+    NodePosteriors,
+    log_likelihoods,
+    node_posteriors,
+    place_nodes,
+    to_answers,
+)
+from irtjax.estimation.mml.node_score import Counts
+from irtjax.estimation.parameterization import (
+    Layout,
+    Specification,
     as_array,
     as_items,
-    best_step,
-    fold_population,
-    fractions,
-    log_prior,
-    scoring_step,
+    has_asymptotes,
+    layout,
+    num_parameters,
+    without_asymptotes,
 )
-from irtjax.estimation.parameterization import Specification, without_asymptotes
-from irtjax.kernels.models import ItemParameters, derivatives, probabilities
-from irtjax.kernels.quadrature import Quadrature
-from irtjax.responses.matrix import MISSING
-from irtjax.types import AnyArray, Float, Int
+from irtjax.estimation.population import Population
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import Quadrature, rectangular, spacing
 
-EXPANDED = 150  # most EM steps with an expanded population
-SMALLEST_GAIN = 1e-8  # nats in three EM steps
-ROUNDING = 1e-9  # nats: a fall by less is none
-INNER_STEPS = 2  # Fisher-scoring steps in each M-step: the nodes are few, so a second one costs next to nothing
+LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
+TOLERANCE = 1e-4
+PATIENCE = 300  # steps without a smaller change; the way over a ridge of the likelihood has many
+NODE_ERROR = 1e-5  # nats per subject by which halving the spacing may change the log-likelihood
+SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of opposite sign are there to be exploited
+MOST_WEIGHTS = 2**27  # subjects × nodes: 1 GB
+SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
+MOST_CHANGE = 4.0  # of any parameter in one step
+FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
+ROUNDING = 1e-13  # relative error of an objective
+ARMIJO = 1e-4
+SHORTENINGS = 12  # of a step, before it is given up
+SETTLED = 0.01  # change of a prior, in standard deviations, that is none
+PRIOR_ROUNDS = 15
+SEARCH_ROUNDS = 5
+DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
+MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
+
+
+class Point(NamedTuple):
+    """The objective at some parameters, with what a step from there needs.
+
+    Attributes:
+        items: of I items.
+        population: mean and standard deviation (D,).
+        objective: marginal log-likelihood plus log-prior, in nats.
+        gradient: (P,) of the objective, in the order of `Layout`.
+        information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
+        of_population: (2 D,) likewise of means and log standard deviations.
+        counts: expected answers at the nodes.
+    """
+
+    items: ItemParameters
+    population: Population
+    objective: float
+    gradient: np.ndarray
+    information: np.ndarray
+    of_population: np.ndarray
+    counts: Counts
 
 
 class State(NamedTuple):
-    """Item parameters, and mean and standard deviation (D,) of the population; NumPy arrays."""
-
-    items: ItemParameters
-    mean: AnyArray
-    sd: AnyArray
-
-
-class Answers(NamedTuple):
-    """Indicators (J, I) of right and of observed answers, the latter None where all were observed."""
-
-    right: AnyArray
-    observed: AnyArray | None
-
-
-class Expectation(NamedTuple):
-    """What the E-step finds.
+    """Where the climb is.
 
     Attributes:
-        weights: (J, Q) posterior of every subject over the nodes.
-        right: (Q, I) expected number of right answers at each node.
-        observed: (Q, I) likewise of answers, or (Q, 1) where all were observed.
-        mass: (Q,) expected share of subjects at each node.
-        log_likelihood: of all answers, in nats.
+        point: the present one.
+        memory: of the last steps.
+        specification: what is free in this phase; priors.
+        nodes: per dimension.
+        answers: of all subjects.
+        waiting: starting values and specification with asymptotes, in the phase that is without; else None.
+        tolerance: of this phase.
+        prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
+        searches: for better modes so far; -1 when over.
+        change: from rest, in standard errors.
     """
 
-    weights: jax.Array
-    right: jax.Array
-    observed: jax.Array
-    mass: jax.Array
-    log_likelihood: jax.Array
+    point: Point
+    memory: quasi_newton.Memory
+    specification: Specification
+    nodes: int
+    answers: Answers
+    waiting: tuple[ItemParameters, Specification] | None
+    tolerance: float
+    prior_rounds: int
+    searches: int
+    change: float = np.inf
 
 
-def to_answers(values: Int[np.ndarray, "J I"]) -> Answers:
-    """Puts responses (J, I) int8 on the device."""
-    observed = values != MISSING
-    return jax.device_put(Answers((values == 1).astype(float), None if observed.all() else observed.astype(float)))
+@dataclasses.dataclass(frozen=True)
+class FixedNodes:
+    """Marginal maximum likelihood on fixed nodes in [-6, 6] standard deviations of the population, in float64.
 
-
-def has_asymptotes(items: ItemParameters) -> bool:
-    """Whether any item has one."""
-    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
-
-
-def place_nodes(state: State, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
-    """The nodes (Q, D) on the scale of ability."""
-    return np.asarray(state.mean[None, :] + state.sd[None, :] * quadrature.nodes)
-
-
-def curves(
-    items: ItemParameters, nodes: Float[np.ndarray, "Q D"]
-) -> tuple[Float[np.ndarray, "Q I"], Float[np.ndarray, "Q I"]]:
-    """Probabilities (Q, I) of a right and of a wrong answer.
-
-    At least 1e-300: an item on its way to infinity must not turn the sums over all others into NaN.
+    Attributes:
+        num_nodes: per dimension, to begin with.
+        adapt: whether they are halved until that changes the log-likelihood by less than 1e-5 nats per subject.
+        tolerance: where it has converged: the length of the next step in standard errors, √(gradient' H gradient).
+        search: whether items with asymptotes are tried in other modes (D = 1).
+        drop_slope_prior: whether the estimated prior of slopes goes where responses determine them well enough.
+        standard_errors: whether they are computed.
+        warm: whether it begins where it is told to, and not with a phase without asymptotes.
     """
-    p, q = probabilities(items, nodes)
-    return np.maximum(p, 1e-300), np.maximum(q, 1e-300)
+
+    num_nodes: int
+    adapt: bool = True
+    tolerance: float = TOLERANCE
+    search: bool = True
+    drop_slope_prior: bool = True
+    standard_errors: bool = True
+    warm: bool = False
+
+    def init(self, problem: Problem) -> State:
+        """Begins, without asymptotes where any are free: their likelihood has several maxima."""
+        specification, items, waiting = problem.specification, problem.items, None
+        if not self.warm and np.asarray(specification.free)[:, specification.dims + 1 :].any():
+            waiting = items, specification
+            items, specification = without_asymptotes(items, specification)
+        dims = specification.dims
+        with jax.enable_x64(True):
+            answers = to_answers(problem.values)
+            population = Population(np.zeros(dims), np.ones(dims))
+            point = evaluate(items, population, answers, _quadrature(self.num_nodes, dims), specification)
+        return State(
+            point,
+            quasi_newton.Memory(),
+            specification,
+            self.num_nodes,
+            answers,
+            waiting,
+            tolerance=LOOSE,
+            prior_rounds=0 if specification.estimated else -1,
+            searches=0 if self.search and dims == 1 and waiting is not None else -1,
+        )
+
+    def step(self, state: State) -> tuple[State, Info]:
+        """A quasi-Newton step, shortened until the objective rises; without memory where that does not help."""
+        with jax.enable_x64(True):
+            state = self._climb(state)
+        return state, Info(state.point.objective, state.change, state.tolerance)
+
+    def revise(self, state: State) -> State | None:
+        """The next phase: asymptotes, priors, better modes, finer nodes, and the last steps, in this order."""
+        with jax.enable_x64(True):
+            if state.prior_rounds >= 0:
+                return self._with_priors(state)
+            if state.waiting is not None:
+                return self._with_asymptotes(state)
+            if state.searches >= 0:
+                return self._with_better_modes(state)
+            if self.adapt and self._can_refine(state) and self._too_coarse(state):
+                return self._restart(state._replace(nodes=2 * state.nodes - 1, tolerance=LOOSE))
+            if state.tolerance > self.tolerance:
+                return state._replace(tolerance=self.tolerance)
+            return None
+
+    def finish(self, state: State) -> Estimate:
+        """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
+        with jax.enable_x64(True):
+            return self._finish(state)
+
+    def _evaluate(self, items: ItemParameters, population: Population, state: State) -> Point:
+        quadrature = _quadrature(state.nodes, state.specification.dims)
+        return evaluate(items, population, state.answers, quadrature, state.specification)
+
+    def _restart(self, state: State) -> State:
+        """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
+        point = self._evaluate(state.point.items, state.point.population, state)
+        return state._replace(point=point, change=np.inf)
+
+    def _climb(self, state: State) -> State:
+        point, places = state.point, layout(state.specification)
+        precondition = functools.partial(_precondition, point=point, specification=state.specification, places=places)
+        step = quasi_newton.direction(point.gradient, state.memory, precondition)
+        change = np.sqrt(max(float(point.gradient @ step), 0.0))
+        step = _shortened(step, MOST_CHANGE if state.memory.steps else FIRST_CHANGE, places)
+        square = float(point.gradient @ step)
+        if not square > 0 or not np.isfinite(step).all():
+            state, step = state._replace(memory=quasi_newton.Memory()), precondition(point.gradient)
+            change = np.sqrt(max(float(point.gradient @ step), 0.0))
+            step = _shortened(step, FIRST_CHANGE, places)
+            square = float(point.gradient @ step)
+        share = 1.0
+        for _ in range(SHORTENINGS):
+            moved = self._evaluate(*_move(point, share * step, places), state)
+            if moved.objective >= point.objective + ARMIJO * share * square - ROUNDING * abs(point.objective):
+                memory = state.memory.with_pair(share * step, point.gradient - moved.gradient)
+                return state._replace(point=moved, memory=memory, change=change)
+            share *= 0.4
+        return state._replace(memory=quasi_newton.Memory(), change=change)
+
+    def _with_priors(self, state: State) -> State:
+        """Priors estimated anew; settled where they hardly move."""
+        point, specification = state.point, state.specification
+        gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
+        estimated = empirical_priors.reestimate(point.items, gradient, information, specification)
+        change = empirical_priors.largest_change(specification, estimated)
+        rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
+        if (
+            rounds < 0
+            and self.drop_slope_prior
+            and specification.log_slopes
+            and state.waiting is None
+            and not has_asymptotes(point.items)
+            and empirical_priors.share_determined(point.items, gradient, information, estimated, 0) > DETERMINED
+        ):
+            estimated = _without_slope_prior(estimated)
+        return self._restart(state._replace(specification=estimated, prior_rounds=rounds))
+
+    def _with_asymptotes(self, state: State) -> State:
+        assert state.waiting is not None
+        items, specification = state.waiting
+        released = state.point.items._replace(lower=items.lower, upper=items.upper)
+        mean, precision = (np.array(getattr(specification, name)) for name in ("prior_mean", "prior_precision"))
+        dims = specification.dims
+        mean[:, :dims], precision[:, :dims] = (
+            np.asarray(getattr(state.specification, name))[:, :dims] for name in ("prior_mean", "prior_precision")
+        )
+        specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
+        return self._restart(
+            state._replace(
+                point=state.point._replace(items=released),
+                specification=specification,
+                memory=quasi_newton.Memory(),
+                waiting=None,
+                prior_rounds=0 if specification.estimated else -1,
+            )
+        )
+
+    def _with_better_modes(self, state: State) -> State:
+        items, moved = better_modes(state.point.items, state.specification, state.point.counts)
+        searches = state.searches + 1 if moved.any() and state.searches < SEARCH_ROUNDS else -1
+        if not moved.any():
+            return state._replace(searches=searches)
+        return self._restart(
+            state._replace(
+                point=state.point._replace(items=items),
+                memory=quasi_newton.Memory(),
+                searches=searches,
+                prior_rounds=0 if state.specification.estimated else -1,
+            )
+        )
+
+    def _can_refine(self, state: State) -> bool:
+        finer = (2 * state.nodes - 1) ** state.specification.dims
+        return state.specification.dims < 3 and finer * len(state.answers.right) <= MOST_WEIGHTS
+
+    def _too_coarse(self, state: State) -> bool:
+        """Whether halving the spacing changes the log-likelihoods of the subjects, or of a sample of them, too much."""
+        rows = _sample(len(state.answers.right), (2 * state.nodes - 1) ** state.specification.dims)
+        values = [self._log_likelihoods(state, nodes, rows) for nodes in (state.nodes, 2 * state.nodes - 1)]
+        change = values[1] - values[0]
+        return bool(abs(change.mean()) > NODE_ERROR or np.abs(change).mean() > SUBJECT_ERROR)
+
+    def _log_likelihoods(self, state: State, num_nodes: int, rows: np.ndarray | slice) -> np.ndarray:
+        answers = jax.tree.map(lambda leaf: leaf[rows], state.answers)
+        quadrature = _quadrature(num_nodes, state.specification.dims)
+        return np.asarray(log_likelihoods(state.point.items, state.point.population, answers, quadrature))
+
+    def _finish(self, state: State) -> Estimate:
+        point, specification, answers = state.point, state.specification, state.answers
+        dims, (num_subjects, num_items) = specification.dims, answers.right.shape
+        quadrature = _quadrature(state.nodes, dims)
+        found = node_posteriors(point.items, point.population, answers, quadrature)
+        finer, everyone = 2 * state.nodes - 1, slice(None)
+        rows = _sample(num_subjects, finer**dims)
+        coarse = self._log_likelihoods(state, state.nodes, everyone)
+        difference = self._log_likelihoods(state, finer, rows) - coarse[rows]
+        covariances, kind = np.full((num_items, dims + 3, dims + 3), np.nan), None
+        if self.standard_errors:
+            arguments = point.items, point.population, answers, found, quadrature, specification
+            kind = "all parameters"
+            if num_parameters(specification) <= MOST_PARAMETERS:
+                covariances = observed_information.item_covariances(*arguments)
+            if np.isnan(covariances).any():  # too many parameters, or one that ran off to infinity
+                kind = "each item"
+                covariances = observed_information.each_item_covariances(*arguments)
+        weights, nodes = np.asarray(found.weights), place_nodes(point.population, quadrature)
+        ability = weights @ nodes
+        error = float(difference.mean()) * num_subjects
+        return Estimate(
+            items=point.items,
+            population=point.population,
+            covariances=covariances,
+            ability=ability,
+            ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
+            log_likelihoods=coarse,
+            log_likelihood=float(coarse.sum()) + error,
+            log_likelihood_error=abs(error),
+            specification=specification,
+            details={
+                "posteriors": "fixed nodes",
+                "nodes": len(nodes),
+                "node_spacing": spacing(state.nodes) * float(np.max(point.population.sd)),
+                **({} if kind is None else {"standard_errors": kind}),
+            },
+        )
 
 
-def expectation(state: State, answers: Answers, quadrature: Quadrature) -> Expectation:
-    """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981)."""
-    p, q = curves(state.items, place_nodes(state, quadrature))
-    return _expectation(np.log(p), np.log(q), quadrature.log_weights, answers)
+@functools.cache
+def _quadrature(num_nodes: int, dims: int) -> Quadrature:
+    return rectangular(num_nodes, dims=dims)
 
 
-@jax.jit
-def _expectation(log_p: jax.Array, log_q: jax.Array, log_weights: jax.Array, answers: Answers) -> Expectation:
-    right, observed = answers
-    joint = right @ (log_p - log_q).T + log_weights[None, :]
-    joint += log_q.sum(axis=1)[None, :] if observed is None else observed @ log_q.T
-    largest = joint.max(axis=1)
-    weights = jnp.exp(joint - largest[:, None])
-    total = weights.sum(axis=1)
-    weights /= total[:, None]
-    mass = weights.sum(axis=0)
-    answered = mass[:, None] if observed is None else weights.T @ observed
-    return Expectation(weights, weights.T @ right, answered, mass / right.shape[0], (largest + jnp.log(total)).sum())
+def evaluate(
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    quadrature: Quadrature,
+    specification: Specification,
+) -> Point:
+    """The objective and what a step needs, from one pass over the responses."""
+    found = node_posteriors(items, population, answers, quadrature)
+    return _point(found, items, population, quadrature, specification)
 
 
 @np.errstate(all="ignore")  # an item may run off to infinity
-def em_step(
-    state: State, answers: Answers, quadrature: Quadrature, specification: Specification, *, expand: bool
-) -> tuple[State, float]:
-    """One step of EM, its population expanded or not (see `fold_population`).
-
-    Returns:
-        The next state, and the objective that the step began at: marginal log-likelihood plus log-prior.
-    """
-    nodes, asymptotes = place_nodes(state, quadrature), has_asymptotes(state.items)
-    p, q = curves(state.items, nodes)
-    log_p, log_q = np.log(p), np.log(q)
-    expected = _expectation(log_p, log_q, quadrature.log_weights, answers)
-    right, observed, mass = (np.asarray(leaf) for leaf in (expected.right, expected.observed, expected.mass))
-    wrong = observed - right
-
-    def evaluate(items: ItemParameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        p, q = curves(items, nodes)
-        return p, q, (right * np.log(p) + wrong * np.log(q)).sum(axis=0) + log_prior(items, specification)
-
-    items, prior = state.items, log_prior(state.items, specification)
-    value = (right * log_p + wrong * log_q).sum(axis=0) + prior
-    for _ in range(INNER_STEPS):
-        gradient, information = _score(items, nodes, p, q, right, wrong, asymptotes)
-        step = scoring_step(items, gradient, information, specification)
-        # without asymptotes the objective is concave, and the whole step hardly ever overshoots
-        if not asymptotes:
-            whole = as_items(as_array(items) + step)
-            *at_whole, after = evaluate(whole)
-            if _rises(after - value, specification):
-                items, (p, q), value = whole, at_whole, after
-                continue
-        items = best_step(items, fractions(step), lambda items: evaluate(items)[2], specification)
-        p, q, value = evaluate(items)
-    mean = mass @ nodes
-    sd = np.sqrt(mass @ (nodes - mean[None, :]) ** 2)
-    reached = float(expected.log_likelihood) + float(prior.sum())
-    return State(*fold_population(items, mean, sd, specification, expand=expand)), reached
-
-
-def _score(
+def _point(
+    found: NodePosteriors,
     items: ItemParameters,
-    nodes: np.ndarray,
-    p: np.ndarray,
-    q: np.ndarray,
-    right: np.ndarray,
-    wrong: np.ndarray,
-    asymptotes: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient (I, K) and expected information (I, K, K) of answers counted at nodes; K is D + 1 without asymptotes."""
-    if asymptotes:
-        slopes = derivatives(items, nodes)
-        gradient = np.einsum("qi,qik->ik", right / p - wrong / q, slopes)
-        return gradient, np.einsum("qik,qil->ikl", ((right + wrong) / (p * q))[:, :, None] * slopes, slopes)
-    design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
-    products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
-    information = ((right + wrong) * p * q).T @ products
-    return (right * q - wrong * p).T @ design, information.reshape(-1, *2 * design.shape[1:])
+    population: Population,
+    quadrature: Quadrature,
+    specification: Specification,
+) -> Point:
+    right = np.asarray(found.right)
+    counts = Counts(place_nodes(population, quadrature), right, np.asarray(found.observed) - right)
+    gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
+    size = gradient.shape[1]
+    prior = priors_of(as_array(items)[:, :size], specification)
+    information[:, range(size), range(size)] += prior.information
+    places = layout(specification)
+    vector = places.add_up(gradient + prior.gradient)
+    of_population = np.ones(2 * specification.dims)
+    at = np.concatenate([places.mean, places.log_sd])
+    if (at >= 0).any():
+        by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
+        vector[at[at >= 0]] = by[at >= 0]
+    objective = float(found.log_likelihood) + float(prior.log_density.sum())
+    return Point(items, population, objective, vector, information, of_population, counts)
 
 
-def _rises(gain: np.ndarray, specification: Specification) -> bool:
-    """Whether no item loses; items that share a slope count as one."""
+def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
+    """The inverse information of complete data times a vector (P,)."""
+    size = point.information.shape[1]
+    by_item = places.gather(vector)[:, :size]
     if specification.has_shared:
-        gain = np.where(specification.shared, gain[specification.shared].sum(), gain)
-    return bool((gain > -ROUNDING).all())
+        first = int(np.argmax(specification.shared))
+        by_item[:, 0] = np.where(specification.shared & (np.arange(len(by_item)) != first), 0.0, by_item[:, 0])
+    step = natural_step(by_item, point.information, specification)
+    result = np.zeros(places.size)
+    free = places.items[:, :size] >= 0
+    result[places.items[:, :size][free]] = step[free]
+    at = np.concatenate([places.mean, places.log_sd])
+    result[at[at >= 0]] = vector[at[at >= 0]] / np.maximum(point.of_population[at >= 0], 1e-300)
+    return result
 
 
-def solve(
-    values: Int[np.ndarray, "J I"],
-    items: ItemParameters,
-    specification: Specification,
-    quadrature: Quadrature,
-    *,
-    tolerance: float,
-    max_iterations: int,
-    on_iteration: Callable[[int, float], None] | None = None,
-) -> tuple[State, Answers, int, bool]:
-    """Maximises the marginal likelihood, with priors, in the precision that is switched on.
+def _shortened(step: np.ndarray, most: float, places: Layout) -> np.ndarray:
+    """A step in which no parameter changes by more than `most`.
 
-    Args:
-        values: (J, I) int8.
-        items: where it starts.
-        specification: what is free.
-        quadrature: the nodes.
-        tolerance: largest change of a parameter in an EM step at which it has converged.
-        max_iterations: EM steps after which it ends in any case.
-        on_iteration: called with the number of EM steps and the objective after every three.
-
-    Returns:
-        Where it ended, the answers as it used them, the EM steps made and whether it has converged.
+    That of each item is shortened as a whole. One that runs off to infinity must not hold up the others.
     """
-    dims = specification.dims
-    state, answers = State(items, np.zeros(dims), np.ones(dims)), to_answers(values)
-    iterations, soon = 0, min(EXPANDED, max_iterations)
-    climb = functools.partial(_climb, answers=answers, quadrature=quadrature, on_iteration=on_iteration)
-    if np.asarray(specification.free)[:, dims + 1 :].any():
-        # the likelihood of asymptotes has several maxima: they are let go where a fit without them has ended
-        bare, bare_specification = without_asymptotes(state.items, specification)
-        reached, iterations, _ = climb(state._replace(items=bare), bare_specification, True, iterations, soon, 1e-3)
-        state = reached._replace(items=reached.items._replace(lower=state.items.lower, upper=state.items.upper))
-    # expanded to come near the maximum fast, then plainly to that of the nodes and priors exactly
-    state, iterations, _ = climb(state, specification, True, iterations, min(iterations + soon, max_iterations), 1e-4)
-    state, iterations, converged = climb(state, specification, False, iterations, max_iterations, tolerance)
-    return state, answers, iterations, converged
+    by_item = places.gather(step)
+    share = most / np.maximum(np.abs(by_item).max(axis=1), most)
+    result = np.clip(step, -most, most)
+    own = (places.items >= 0) & (places.items < places.num_own)
+    result[places.items[own]] = (share[:, None] * by_item)[own]
+    return result
 
 
-def resume(
-    state: State,
-    answers: Answers,
-    specification: Specification,
-    quadrature: Quadrature,
-    *,
-    until: Callable[[float, float], bool],
-    max_iterations: int,
-) -> tuple[State, float]:
-    """Goes on with plain EM from a state near the maximum.
-
-    Args:
-        state: where it begins.
-        answers: of all subjects.
-        specification: what is free.
-        quadrature: the nodes.
-        until: given the objective, and by how much it rose in three EM steps, whether that is enough.
-        max_iterations: EM steps after which it ends in any case.
-
-    Returns:
-        Where it ended, and the objective shortly before.
-    """
-    step = functools.partial(em_step, answers=answers, quadrature=quadrature, specification=specification, expand=False)
-    last = -np.inf
-    for _ in range(0, max_iterations, 3):
-        state, _, objective = squarem.cycle(step, state)
-        if until(objective, objective - last):
-            break
-        last = objective
-    return state, float(objective)
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameters, Population]:
+    items = as_items(as_array(point.items) + places.gather(step))
+    mean, sd = (np.asarray(leaf) for leaf in point.population)
+    mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
+    return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
 
 
-def _climb(
-    state: State,
-    specification: Specification,
-    expand: bool,
-    iterations: int,
-    limit: int,
-    tolerance: float,
-    *,
-    answers: Answers,
-    quadrature: Quadrature,
-    on_iteration: Callable[[int, float], None] | None,
-) -> tuple[State, int, bool]:
-    """EM until the largest change in a step is below the tolerance, the objective stands still, or the limit is met.
+def _without_slope_prior(specification: Specification) -> Specification:
+    precision = np.array(specification.prior_precision)
+    precision[np.asarray(specification.free)[:, 0], 0] = 0.0
+    estimated = tuple(group for group in specification.estimated if group != (0,))
+    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, log_slopes=False)
 
-    Returns:
-        The state, the EM steps made so far, and whether it has converged.
-    """
-    step = functools.partial(
-        em_step, answers=answers, quadrature=quadrature, specification=specification, expand=expand
-    )
-    last, stalled, converged = -np.inf, 0, False
-    while iterations < limit and not converged:
-        state, change, objective = squarem.cycle(step, state)
-        iterations += 3
-        stalled = stalled + 1 if objective - last < SMALLEST_GAIN else 0
-        last = objective
-        converged = bool(change < tolerance) or stalled == 3
-        if on_iteration is not None:
-            on_iteration(iterations, float(objective))
-    return state, iterations, converged
+
+def _sample(num_subjects: int, num_nodes: int) -> np.ndarray | slice:
+    """All subjects, or an even sample of as many as are cheap."""
+    most = max(100, SAMPLE_WEIGHTS // num_nodes)
+    return slice(None) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)

@@ -3,28 +3,12 @@
 NumPy arrays give NumPy arrays, without compilation; JAX arrays are for compiled functions.
 """
 
-from collections.abc import Callable
-
-import numpy as np
-
-from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.parameterization import Specification, as_array, as_items
+from irtjax.estimation.priors import PriorTerms, prior_terms
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
 
-STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1)
 MAX_CHANGE = 1.0  # of any parameter in one step: a first step from afar must not overshoot into a flat region
-
-
-def as_array(items: ItemParameters) -> Float[AnyArray, "I K"]:
-    """(I, D + 3): slopes, intercept, lower, upper."""
-    xp = items.slope.__array_namespace__()
-    return xp.concatenate([items.slope, *(leaf[:, None] for leaf in items[1:])], axis=1)
-
-
-def as_items(array: Float[AnyArray, "I K"]) -> ItemParameters:
-    """The inverse of `as_array`."""
-    dims = array.shape[1] - 3
-    return ItemParameters(array[:, :dims], array[:, dims], array[:, dims + 1], array[:, dims + 2])
 
 
 def scoring_step(
@@ -48,23 +32,40 @@ def scoring_step(
         (I, D + 3).
     """
     xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
-    array = as_array(items)[:, :num_parameters]
-    identity = xp.eye(num_parameters, dtype=array.dtype)[None]
-    precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :num_parameters]
-    gradient = gradient - precision * _distance(array, specification)
-    information = information + precision[:, :, None] * identity
+    prior = priors_of(as_array(items)[:, :num_parameters], specification)
+    identity = xp.eye(num_parameters, dtype=gradient.dtype)[None]
+    step = natural_step(
+        gradient + prior.gradient, information + prior.information[:, :, None] * identity, specification
+    )
+    # a long step is shortened as a whole: cut parameter by parameter it might no longer lead uphill
+    factor = xp.minimum(1.0, MAX_CHANGE / xp.maximum(xp.abs(step).max(axis=1), MAX_CHANGE))
+    if specification.has_shared:
+        shared = xp.asarray(specification.shared)
+        factor = xp.where(shared, xp.where(shared, factor, 1.0).min(), factor)
+    none = xp.zeros((step.shape[0], items.slope.shape[1] + 3 - num_parameters), dtype=step.dtype)
+    return xp.concatenate([factor[:, None] * step, none], axis=1)
 
+
+def natural_step(
+    gradient: Float[AnyArray, "I K"], information: Float[AnyArray, "I K K"], specification: Specification
+) -> Float[AnyArray, "I K"]:
+    """The change information⁻¹ gradient of the free parameters, 0 for those held; arguments hold priors already.
+
+    Of the gradient in a shared slope only the sum over its items counts.
+    """
+    xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
+    identity = xp.eye(num_parameters, dtype=gradient.dtype)[None]
     shared, free = xp.asarray(specification.shared), xp.asarray(specification.free)[:, :num_parameters]
     own = free & ~(shared[:, None] & (xp.arange(num_parameters) == 0)[None, :])
     own_gradient = xp.where(own, gradient, 0.0)
     own_information = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
     # a unit diagonal where nothing is free, and a trace of one where nothing is known, keep the systems regular
-    tiny = xp.finfo(array.dtype).eps * (1 + xp.abs(information).max(axis=(1, 2)))
+    tiny = xp.finfo(gradient.dtype).eps * (1 + xp.abs(information).max(axis=(1, 2)))
     own_information = own_information + xp.where(own, tiny[:, None], 1.0)[:, :, None] * identity
     step = solve(own_information, own_gradient)
 
     if specification.has_shared:
-        weight = shared.astype(array.dtype)
+        weight = shared.astype(gradient.dtype)
         coupling = xp.where(own, information[:, :, 0], 0.0) * weight[:, None]
         response = solve(own_information, coupling)
         rest = (weight * gradient[:, 0] - (coupling * step).sum(1)).sum()
@@ -72,13 +73,7 @@ def scoring_step(
         # of a unit change of the common slope: its own, and the response of the others
         step = step + rest / curvature * (weight[:, None] * identity[0, :1] - response)
 
-    step = xp.where(free, step, 0.0)
-    # a long step is shortened as a whole: cut parameter by parameter it might no longer lead uphill
-    factor = xp.minimum(1.0, MAX_CHANGE / xp.maximum(xp.abs(step).max(axis=1), MAX_CHANGE))
-    if specification.has_shared:
-        factor = xp.where(shared, xp.where(shared, factor, 1.0).min(), factor)
-    none = xp.zeros((step.shape[0], items.slope.shape[1] + 3 - num_parameters), dtype=step.dtype)
-    return xp.concatenate([factor[:, None] * step, none], axis=1)
+    return xp.where(free, step, 0.0)
 
 
 def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -> Float[AnyArray, "I K"]:
@@ -94,27 +89,6 @@ def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -
         known = sum((rows[k][:, later] * solution[later] for later in range(k + 1, size)), 0.0)
         solution[k] = (rows[k][:, size] - known) / rows[k][:, k]
     return xp.stack([solution[k] for k in range(size)], axis=1)
-
-
-def best_step(
-    items: ItemParameters,
-    steps: Float[AnyArray, "S I K"],
-    objective: Callable[[ItemParameters], AnyArray],
-    specification: Specification,
-) -> ItemParameters:
-    """Makes the step, or none, that raises each item's own objective most.
-
-    Expected information can be far below the observed one in the 3PL and 4PL, and a whole step then overshoots, again
-    and again. Items that share a slope make the same step.
-
-    Args:
-        items: where the steps begin.
-        steps: (S, I, D + 3), such as fractions of one from `scoring_step`.
-        objective: of all items, (I,).
-        specification: says which items share a slope.
-    """
-    tried = candidates(items, steps)
-    return best_of(tried, np.stack([objective(as_items(one)) for one in tried]), specification)
 
 
 def candidates(items: ItemParameters, steps: Float[AnyArray, "S I K"]) -> Float[AnyArray, "S+1 I K"]:
@@ -136,48 +110,11 @@ def best_of(
     return as_items(xp.take_along_axis(tried, best[None, :, None], axis=0)[0])
 
 
-def fractions(step: Float[AnyArray, "I K"]) -> Float[AnyArray, "S I K"]:
-    """Fractions of a step, for `best_step`."""
-    return step.__array_namespace__().stack([part * step for part in STEP_FRACTIONS])
+def priors_of(array: Float[AnyArray, "I K"], specification: Specification) -> PriorTerms:
+    """What the priors of the first K parameters of each item add to its log-likelihood and derivatives."""
+    return prior_terms(array, specification.prior_mean, specification.prior_precision, specification.log_slopes)
 
 
 def log_prior(items: ItemParameters, specification: Specification) -> Float[AnyArray, " I"]:
-    """Log-density (I,) of the normal priors of each item, up to a constant."""
-    distance = _distance(as_array(items), specification)
-    xp = distance.__array_namespace__()
-    return -0.5 * (xp.asarray(specification.prior_precision, dtype=distance.dtype) * distance**2).sum(axis=1)
-
-
-def _distance(array: AnyArray, specification: Specification) -> AnyArray:
-    # an asymptote that does not exist is infinite; it has no prior, but 0 · inf would be NaN
-    xp, width = array.__array_namespace__(), array.shape[1]
-    has_prior = xp.asarray(specification.prior_precision)[:, :width] > 0
-    return xp.where(has_prior, array - xp.asarray(specification.prior_mean, dtype=array.dtype)[:, :width], 0.0)
-
-
-def fold_population(
-    items: ItemParameters,
-    mean: Float[AnyArray, " D"],
-    sd: Float[AnyArray, " D"],
-    specification: Specification,
-    *,
-    expand: bool,
-) -> tuple[ItemParameters, Float[AnyArray, " D"], Float[AnyArray, " D"]]:
-    """Brings the population back to mean 0 and standard deviation 1 where the specification says so.
-
-    θ = mean + sd θ' leaves every probability as it is with slope' = slope sd, intercept' = intercept + slope mean.
-    Estimating the population in the M-step and folding it into the items is the parameter expansion of Liu, Rubin and
-    Wu (1998): the maximum of EM, in a fraction of its iterations. On nodes that end at ±6 the equality holds to about
-    1e-4 of a slope only; without `expand` what was found is dropped instead, which is EM itself.
-    """
-    slope, intercept = items.slope, items.intercept
-    xp = slope.__array_namespace__()
-    if specification.fold_mean:
-        intercept = xp.where(expand, intercept + slope @ mean, intercept)
-        mean = xp.zeros_like(mean)
-    if specification.fold_sd:
-        # a slope that is held must not wander off with the unit, fold by fold
-        free = xp.asarray(specification.free)[:, : slope.shape[1]]
-        slope = xp.where(expand & free, slope * sd[None, :], slope)
-        sd = xp.ones_like(sd)
-    return items._replace(slope=slope, intercept=intercept), mean, sd
+    """Log-density (I,) of the priors of each item, up to a constant."""
+    return priors_of(as_array(items), specification).log_density

@@ -6,170 +6,201 @@ E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Op
 expectations from `irtjax.estimation.mml.expectations`. The error is of order 1/n² on a test of n items.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.mml import empirical_priors
-from irtjax.estimation.mml.ability_scale import State, align_to_anchors, anchors_only, rotate, standardize
+from irtjax.estimation.driver import Info, Problem
+from irtjax.estimation.mml import empirical_priors, item_errors
+from irtjax.estimation.mml.ability_scale import State as Scaled
+from irtjax.estimation.mml.ability_scale import align_to_anchors, anchors_only, rotate, standardize
 from irtjax.estimation.mml.ability_start import starting_posterior
 from irtjax.estimation.mml.ability_step import ability_step
-from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihood
+from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
 from irtjax.estimation.mml.blocks import Chunks
 from irtjax.estimation.mml.damping import Damping, damp, undamped
+from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.expectations import item_gains, item_sums
-from irtjax.estimation.mml.item_step import as_array, as_items, best_of, candidates, log_prior, scoring_step
+from irtjax.estimation.mml.item_step import best_of, candidates, log_prior, priors_of, scoring_step
 from irtjax.estimation.mml.posterior import Posterior
-from irtjax.estimation.parameterization import Specification, without_asymptotes
+from irtjax.estimation.parameterization import (
+    Specification,
+    as_array,
+    as_items,
+    has_asymptotes,
+    without_asymptotes,
+)
+from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
-from irtjax.types import AnyArray, Int
+from irtjax.types import AnyArray
 
+TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
 TOLERANCE_WITHOUT_ASYMPTOTES = 0.3  # standard errors; where the phase ends that only prepares one with asymptotes
-PATIENCE = 40  # iterations without a smaller change, after which a fit that has not converged never will
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
 
 
-class Solution(NamedTuple):
-    """Where EM ended.
+class State(NamedTuple):
+    """Where the iteration is; arrays of items and subjects are padded, in float32, and spread over the devices.
 
     Attributes:
-        state: without padding, in NumPy.
-        information: (I, K, K) of each item given the abilities, priors included; K is D + 1 without asymptotes.
-        link: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
-        specification: priors as estimated.
-        log_likelihood: marginal, in nats.
-        iterations: made.
-        converged: whether the largest change fell below the tolerance.
+        scaled: items, posteriors and population.
+        damping: of the steps of items and of subjects.
+        specification: what is free in this phase; priors.
+        chunks: the responses.
+        weight: (J',) 1 for a subject, 0 for padding.
+        waiting: asymptotes to start from and the specification with them, in the phase that is without; else None.
+        steps: made in this phase.
+        num_items: without padding.
+        num_subjects: without padding.
     """
 
-    state: State
-    information: np.ndarray
-    link: np.ndarray | None
+    scaled: Scaled
+    damping: tuple[Damping, Damping]
     specification: Specification
-    log_likelihood: float
-    iterations: int
-    converged: bool
+    chunks: Chunks
+    weight: jax.Array
+    waiting: tuple[AnyArray, AnyArray, Specification] | None
+    steps: int
+    num_items: int
+    num_subjects: int
 
 
-def solve(
-    values: Int[np.ndarray, "J I"],
-    items: ItemParameters,
-    specification: Specification,
-    *,
-    tolerance: float,
-    max_iterations: int,
-    mesh: jax.sharding.Mesh | None = None,
-    on_iteration: Callable[[int, float], None] | None = None,
-) -> Solution:
-    """Maximises the marginal likelihood, with priors, in float32.
+@dataclasses.dataclass(frozen=True)
+class NormalPosteriors:
+    """Marginal maximum likelihood with a normal posterior for each subject, in float32.
 
     With D > 1 the rotation is left free, as the likelihood does not know it, and is fixed at the end: an EM that holds
     the rotation by the slopes of D - 1 items turns to its place at a rate of one over the number of items.
 
-    Args:
-        values: (J, I) int8.
-        items: where it starts.
-        specification: what is free.
-        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged. An
-            item whose estimate runs to infinity has an ever larger one, so that it does not hold up the rest.
-        max_iterations: after which it ends in any case; it also does after 40 in a row without a smaller change.
+    Attributes:
+        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged; None
+            for 0.01, and 0.02 with asymptotes. An item whose estimate runs to infinity has an ever larger one, so that
+            it does not hold up the rest.
         mesh: of devices with axes "subjects" and "items"; None for one.
-        on_iteration: called with the number of iterations and that change.
     """
-    num_subjects, num_items = values.shape
-    dims = specification.dims
-    chunks = Chunks(values, mesh)
-    pad_items = functools.partial(_pad, size=chunks.num_items)
-    weight = place(_pad(np.ones(num_subjects, np.float32), chunks.num_subjects), mesh, BY_SUBJECT)
-    if dims > 1:
-        specification = specification.without_rotation()
-    start = jax.tree.map(
-        lambda leaf: jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), starting_posterior(values, dims)
-    )
 
-    def on_devices(items: ItemParameters, specification: Specification) -> tuple[ItemParameters, Specification]:
-        def put(leaf: AnyArray) -> jax.Array:
-            leaf = np.asarray(leaf)
-            return place(jnp.asarray(pad_items(leaf if leaf.dtype == bool else leaf.astype(np.float32))), mesh, BY_ITEM)
+    tolerance: float | None = None
+    mesh: jax.sharding.Mesh | None = None
 
-        return jax.tree.map(put, (items, specification))
+    def init(self, problem: Problem) -> State:
+        """Begins, without asymptotes where any are free."""
+        specification, items, waiting = problem.specification, problem.items, None
+        dims, (num_subjects, num_items) = specification.dims, problem.values.shape
+        chunks = Chunks(problem.values, self.mesh)
+        if dims > 1:
+            specification = specification.without_rotation()
+        if np.asarray(specification.free)[:, dims + 1 :].any():
+            lower, upper = (self._by_item(leaf, chunks) for leaf in (items.lower, items.upper))
+            waiting = lower, upper, jax.tree.map(lambda leaf: self._by_item(leaf, chunks), specification)
+            items, specification = without_asymptotes(items, specification)
+        placed, spread = jax.tree.map(lambda leaf: self._by_item(leaf, chunks), (items, specification))
+        start = jax.tree.map(
+            lambda leaf: place(jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), self.mesh, BY_SUBJECT),
+            starting_posterior(problem.values, dims),
+        )
+        weight = place(_pad(np.ones(num_subjects, np.float32), chunks.num_subjects), self.mesh, BY_SUBJECT)
+        return State(
+            scaled=Scaled(placed, start, jnp.zeros(dims), jnp.ones(dims)),
+            damping=(undamped(as_array(placed)), undamped(start.mean)),
+            specification=spread,
+            chunks=chunks,
+            weight=weight,
+            waiting=waiting,
+            steps=0,
+            num_items=num_items,
+            num_subjects=num_subjects,
+        )
 
-    iterations, converged = 0, False
+    def step(self, state: State) -> tuple[State, Info]:
+        """A step of all items, then one of all abilities."""
+        asymptotes = _asymptotes(state)
+        priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
+        scaled, damping, specification, change = _iterate(
+            state.scaled,
+            state.damping,
+            state.chunks,
+            state.weight,
+            state.specification,
+            state.steps >= priors_fixed,
+            asymptotes=asymptotes,
+            still_moving=int(SHARE_STILL_MOVING * state.num_items),
+            mesh=self.mesh,
+        )
+        state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
+        least = TOLERANCE_ASYMPTOTES if asymptotes else TOLERANCE
+        tolerance = least if self.tolerance is None else self.tolerance
+        if state.waiting is not None:
+            tolerance = TOLERANCE_WITHOUT_ASYMPTOTES
+        return state, Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
 
-    def climb(
-        state: State, specification: Specification, asymptotes: bool, tolerance: float
-    ) -> tuple[State, Specification]:
-        nonlocal iterations, converged
-        converged, least, since = False, np.inf, 0
-        priors_fixed_until = iterations + (ITERATIONS_WITH_FIXED_PRIORS if specification.estimated else 0)
-        damping = undamped(as_array(state.items)), undamped(state.posterior.mean)
-        while iterations < max_iterations and not converged and since < PATIENCE:
-            state, damping, specification, change = _iterate(
-                state,
-                damping,
-                chunks,
-                weight,
-                specification,
-                iterations >= priors_fixed_until,
-                asymptotes=asymptotes,
-                still_moving=int(SHARE_STILL_MOVING * num_items),
-                mesh=mesh,
-            )
-            iterations += 1
-            converged = float(change) < tolerance and iterations > priors_fixed_until
-            least, since = (float(change), 0) if change < least else (least, since + 1)
-            if on_iteration is not None:
-                on_iteration(iterations, float(change))
-        return state, specification
+    def revise(self, state: State) -> State | None:
+        """The phase with asymptotes, if that is to come."""
+        if state.waiting is None:
+            return None
+        lower, upper, specification = state.waiting
+        scaled = state.scaled._replace(items=state.scaled.items._replace(lower=lower, upper=upper))
+        damping = undamped(as_array(scaled.items)), undamped(scaled.posterior.mean)
+        return state._replace(scaled=scaled, damping=damping, specification=specification, waiting=None, steps=0)
 
-    placed, spread = on_devices(items, specification)
-    state = State(placed, place(start, mesh, BY_SUBJECT), jnp.zeros(dims), jnp.ones(dims))
-    ends = {"lower": placed.lower, "upper": placed.upper}
-    del placed  # arrays of half a million items would stay for the whole fit
-    if np.asarray(specification.free)[:, dims + 1 :].any():
-        bare, bare_spread = on_devices(*without_asymptotes(items, specification))
-        state, bare_spread = climb(state._replace(items=bare), bare_spread, False, TOLERANCE_WITHOUT_ASYMPTOTES)
-        state = state._replace(items=state.items._replace(**ends))
-    asymptotes = bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
-    state, spread = climb(state, spread, asymptotes, tolerance)
+    def finish(self, state: State) -> Estimate:
+        """Covariances of the items, and the log-likelihood from an expansion of each subject's."""
+        asymptotes, chunks, specification = _asymptotes(state), state.chunks, state.specification
+        # the scale was fixed anew after the last step, and a prior on slopes holds the two apart
+        sums = chunks.by_subject(
+            functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=self.mesh),
+            state.scaled.items,
+            state.scaled.posterior,
+        )
+        settled, *_ = ability_step(state.scaled, sums, undamped(state.scaled.posterior.mean), asymptotes=asymptotes)
+        scaled = state.scaled._replace(posterior=Posterior(state.scaled.posterior.mean, settled.covariance))
+        found = at_maximum(scaled, chunks, specification, asymptotes=asymptotes, mesh=self.mesh)
+        items, subjects = slice(state.num_items), slice(state.num_subjects)
+        scaled = Scaled(
+            jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[items], scaled.items),
+            jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[subjects], scaled.posterior),
+            np.asarray(scaled.mean, np.float64),
+            np.asarray(scaled.sd, np.float64),
+        )
+        log_likelihoods = marginal_log_likelihoods(scaled, found.values[subjects], found.third[subjects])
+        information = found.information[items]
+        specification = jax.tree.map(lambda leaf: np.asarray(leaf)[items], specification)
+        if specification.dims > 1:
+            scaled, information, specification = rotate(scaled, information, specification)
+        population = Population(np.asarray(scaled.mean), np.asarray(scaled.sd))
+        covariances = item_errors.item_covariances(
+            np.asarray(scaled.items.slope), information, specification, population.sd, state.num_subjects, found.link
+        )
+        return Estimate(
+            items=scaled.items,
+            population=population,
+            covariances=covariances,
+            ability=np.asarray(scaled.posterior.mean),
+            ability_se=np.sqrt(np.einsum("jkk->jk", scaled.posterior.covariance)),
+            log_likelihoods=log_likelihoods,
+            log_likelihood=float(log_likelihoods.sum()),
+            log_likelihood_error=np.nan,
+            specification=specification,
+            details={"posteriors": "normal"},
+        )
 
-    # the scale was fixed anew after the last step, and a prior on slopes holds the two apart: widths follow the abilities
-    sums = chunks.by_subject(
-        functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh), state.items, state.posterior
-    )
-    settled, *_ = ability_step(state, sums, undamped(state.posterior.mean), asymptotes=asymptotes)
-    state = state._replace(posterior=Posterior(state.posterior.mean, settled.covariance))
-    found = at_maximum(state, chunks, spread, asymptotes=asymptotes, mesh=mesh)
-    without_padding = State(
-        jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_items], state.items),
-        jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[:num_subjects], state.posterior),
-        np.asarray(state.mean, np.float64),
-        np.asarray(state.sd, np.float64),
-    )
-    log_likelihood = marginal_log_likelihood(without_padding, found.values[:num_subjects], found.third[:num_subjects])
-    information = found.information[:num_items]
-    spread = jax.tree.map(lambda leaf: np.asarray(leaf)[:num_items], spread)
-    if dims > 1:
-        without_padding, information, spread = rotate(without_padding, information, spread)
-    return Solution(
-        state=without_padding,
-        information=information,
-        link=found.link,
-        specification=spread,
-        log_likelihood=log_likelihood,
-        iterations=iterations,
-        converged=converged,
-    )
+    def _by_item(self, leaf: AnyArray, chunks: Chunks) -> jax.Array:
+        leaf = np.asarray(leaf)
+        leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
+        return place(jnp.asarray(_pad(leaf, chunks.num_items)), self.mesh, BY_ITEM)
+
+
+def _asymptotes(state: State) -> bool:
+    return state.waiting is None and has_asymptotes(state.scaled.items)
 
 
 def _iterate(
-    state: State,
+    state: Scaled,
     damping: tuple[Damping, Damping],
     chunks: Chunks,
     weight: AnyArray,
@@ -179,7 +210,7 @@ def _iterate(
     asymptotes: bool,
     still_moving: int,
     mesh: jax.sharding.Mesh | None,
-) -> tuple[State, tuple[Damping, Damping], Specification, jax.Array]:
+) -> tuple[Scaled, tuple[Damping, Damping], Specification, jax.Array]:
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
@@ -207,7 +238,7 @@ def _iterate(
         anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
         stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
     new, change = _close(
-        State(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, still_moving
+        Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, still_moving
     )
     return new, (of_items, of_subjects), specification, change
 
@@ -273,14 +304,14 @@ def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> I
 
 @jax.jit
 def _close(
-    moved: State,
-    before: State,
+    moved: Scaled,
+    before: Scaled,
     information: jax.Array,
     precisions: jax.Array,
     weight: jax.Array,
     specification: Specification,
     still_moving: int | jax.Array,
-) -> tuple[State, jax.Array]:
+) -> tuple[Scaled, jax.Array]:
     """The scale fixed anew, and the largest change in standard errors: changes times their information.
 
     Of the items, the `still_moving` with the largest changes do not count.
@@ -289,7 +320,7 @@ def _close(
     width = information.shape[1]
     # what is held may be infinite
     made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
-    precision = jnp.asarray(specification.prior_precision, made.dtype)[:, :width]
+    precision = priors_of(as_array(new.items)[:, :width], specification).information
     squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
     largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0]
     move = new.posterior.mean - before.posterior.mean

@@ -17,35 +17,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation.mml import item_errors
-from irtjax.estimation.mml.fixed_nodes import Answers, Expectation, State, curves, has_asymptotes, place_nodes
-from irtjax.estimation.parameterization import Specification
-from irtjax.kernels.models import Curve, curve
+from irtjax.estimation.mml.item_step import priors_of
+from irtjax.estimation.mml.node_posteriors import Answers, NodePosteriors, curves, place_nodes
+from irtjax.estimation.parameterization import Specification, as_array, has_asymptotes, layout
+from irtjax.estimation.population import Population
+from irtjax.kernels.models import Curve, ItemParameters, curve
 from irtjax.kernels.quadrature import Quadrature
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float
 
+TOGETHER = 256  # subjects of nearby abilities
+LEAST_WEIGHT = 1e-12  # of a node in a posterior, below which a subject is not there
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 
-def parameter_index(specification: Specification) -> Int[np.ndarray, "I K"]:
-    """Position (I, K) of every parameter in the vector of free ones, -1 where it is held; shared slopes have one."""
-    free = np.asarray(specification.free)
-    index = np.full(free.shape, -1)
-    own = free.copy()
-    own[:, 0] &= ~np.asarray(specification.shared)
-    index[own] = np.arange(own.sum())
-    if specification.has_shared:
-        index[np.asarray(specification.shared), 0] = own.sum()
-    return index
-
-
-def num_parameters(specification: Specification) -> int:
-    """Free parameters: of the items, and of the population where it is not fixed."""
-    population = specification.dims * (int(not specification.fold_mean) + int(not specification.fold_sd))
-    return int(parameter_index(specification).max()) + 1 + population
-
-
 def item_covariances(
-    state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    expected: NodePosteriors,
+    quadrature: Quadrature,
+    specification: Specification,
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of the estimates of each item; 0 where a parameter is held.
 
@@ -53,20 +44,21 @@ def item_covariances(
     cannot be inverted, which says that the data do not identify the model.
 
     Args:
-        state: the estimate.
+        items: the estimate.
+        population: likewise.
         answers: of all subjects.
-        expected: from `fixed_nodes.expectation` at the estimate.
+        expected: from `node_posteriors` at the estimate.
         quadrature: the nodes.
         specification: what is free; priors.
     """
-    information = of_all_parameters(state, answers, expected, quadrature, specification)
+    information = of_all_parameters(items, population, answers, expected, quadrature, specification)
     try:
         covariance = np.linalg.inv(information)
         if (np.diag(covariance) <= 0).any():
             covariance = np.full_like(information, np.nan)
     except np.linalg.LinAlgError:
         covariance = np.full_like(information, np.nan)
-    index = parameter_index(specification)
+    index = layout(specification).items
     blocks = covariance[index[:, :, None], index[:, None, :]]
     held = index < 0
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
@@ -74,42 +66,38 @@ def item_covariances(
 
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
-    state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    expected: NodePosteriors,
+    quadrature: Quadrature,
+    specification: Specification,
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, log-prior included; arguments as above.
 
-    The order is that of `parameter_index`, then means and log standard deviations of the population.
+    The order is that of `Layout`.
     """
-    index = _index_with_population(specification)
-    complete = _complete(state, expected, quadrature)
+    places = layout(specification)
+    population_places = np.concatenate([places.mean, places.log_sd])
+    index = np.concatenate([places.items, np.tile(population_places, (len(places.items), 1))], axis=1)
+    complete = _complete(items, population, expected, quadrature)
     precision = np.zeros(index.shape)
-    precision[:, : specification.dims + 3] = specification.prior_precision
+    precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
     of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
-    size = index.max() + 1
+    size = places.size
     information = np.zeros((size, size))
-    free = index >= 0
+    free: np.ndarray = np.asarray(index >= 0)
     both = free[:, :, None] & free[:, None, :]
     rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
     np.add.at(information, (rows, columns), of_items[both])
     # parameters of one item first, then those that all have in common: a shared slope and the population
-    num_own = (specification.free.sum() - specification.shared.sum()).item()
-    items, kinds = np.nonzero(free & (index < num_own))
+    num_own = places.num_own
+    chosen, kinds = np.nonzero(free & (index < num_own))
     common = np.zeros((*complete.p.shape, size - num_own))
     for at in range(num_own, size):
         common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
-    own = complete.score[:, items, kinds]
-    return information - np.asarray(_missing(expected.weights, answers, complete.p, own, items, common))
-
-
-def _index_with_population(specification: Specification) -> np.ndarray:
-    """`parameter_index`, (I, 3 D + 3), with the parameters of the population among those of every item."""
-    index, dims = parameter_index(specification), specification.dims
-    population, size = np.full(2 * dims, -1), index.max() + 1
-    for columns, held in ((slice(0, dims), specification.fold_mean), (slice(dims, None), specification.fold_sd)):
-        if not held:
-            population[columns] = np.arange(size, size + dims)
-            size += dims
-    return np.concatenate([index, np.tile(population, (len(index), 1))], axis=1)
+    own = complete.score[:, chosen, kinds]
+    return information - _missing(expected.weights, answers, complete.p, own, chosen, common)
 
 
 class _Complete(NamedTuple):
@@ -130,25 +118,28 @@ class _Complete(NamedTuple):
     information: np.ndarray
 
 
-def _complete(state: State, expected: Expectation, quadrature: Quadrature) -> _Complete:
-    nodes = place_nodes(state, quadrature)
-    p, q = curves(state.items, nodes)
+def _complete(
+    items: ItemParameters, population: Population, expected: NodePosteriors, quadrature: Quadrature
+) -> _Complete:
+    nodes = place_nodes(population, quadrature)
+    distance = nodes - np.asarray(population.mean)[None, :]
+    p, q = curves(items, nodes)
     right = np.asarray(expected.right)
     wrong = np.asarray(expected.observed) - right
-    parts, by_parameter = curve(state.items, nodes), _derivatives_of_logit(state, nodes)
+    parts, by_parameter = curve(items, nodes), _derivatives_of_logit(np.asarray(items.slope), nodes, distance)
     score = _derivatives_of_curve(parts, by_parameter, nodes.shape[1]) / (p * q)[:, :, None]
-    curvature = _curvature(state, nodes, parts, by_parameter, right / p - wrong / q)
+    curvature = _curvature(np.asarray(items.slope), distance, parts, by_parameter, right / p - wrong / q)
     return _Complete(p, score, curvature, _products(right * q**2 + wrong * p**2, score, score) - curvature)
 
 
-def _derivatives_of_logit(state: State, nodes: np.ndarray) -> np.ndarray:
+def _derivatives_of_logit(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
     """Derivatives (Q, I, 3 D + 3) of the logits in all parameters; 0 for asymptotes."""
-    (num_nodes, dims), slope = nodes.shape, np.asarray(state.items.slope)
+    num_nodes, dims = nodes.shape
     by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 3))
     by_parameter[:, :, :dims], by_parameter[:, :, dims] = nodes[:, None, :], 1
     # a node is mean + sd · z, and its derivative in log sd the distance from the mean
     by_parameter[:, :, dims + 3 : 2 * dims + 3] = slope[None]
-    by_parameter[:, :, 2 * dims + 3 :] = slope[None] * (nodes - state.mean[None, :])[:, None, :]
+    by_parameter[:, :, 2 * dims + 3 :] = slope[None] * distance[:, None, :]
     return by_parameter
 
 
@@ -160,10 +151,10 @@ def _derivatives_of_curve(parts: Curve, by_parameter: np.ndarray, dims: int) -> 
 
 
 def _curvature(
-    state: State, nodes: np.ndarray, parts: Curve, by_parameter: np.ndarray, residual: np.ndarray
+    slope: np.ndarray, distance: np.ndarray, parts: Curve, by_parameter: np.ndarray, residual: np.ndarray
 ) -> np.ndarray:
     """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I), which are y - P over P (1 - P), times ∂²P."""
-    (_, dims), by_logit = nodes.shape, parts.by_logit()
+    dims, by_logit = slope.shape[1], parts.by_logit()
     by_lower, by_upper = parts.by_lower(), parts.by_upper()
     mean, log_sd = dims + 3, 2 * dims + 3
     # ∂²P/∂x² ∂x ∂x', x the logit
@@ -179,12 +170,12 @@ def _curvature(
         curvature[:, :, column] += cross
     # ∂P/∂x ∂²x: the logit is linear in all but the population, which multiplies the slopes
     of_mean = (residual * by_logit).sum(axis=0)
-    of_log_sd = (residual * by_logit).T @ (nodes - state.mean[None, :])
+    of_log_sd = (residual * by_logit).T @ distance
     for k in range(dims):
         for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
             curvature[:, k, column] += value
             curvature[:, column, k] += value
-        curvature[:, log_sd + k, log_sd + k] += state.items.slope[:, k] * of_log_sd[:, k]
+        curvature[:, log_sd + k, log_sd + k] += slope[:, k] * of_log_sd[:, k]
     return curvature
 
 
@@ -193,11 +184,13 @@ def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndar
     return np.einsum("qik,qil->ikl", weight[:, :, None] * one, other)
 
 
-@jax.jit
 def _missing(
-    weights: jax.Array, answers: Answers, p: jax.Array, own: jax.Array, items: jax.Array, common: jax.Array
-) -> jax.Array:
+    weights: AnyArray, answers: Answers, p: np.ndarray, own: np.ndarray, items: np.ndarray, common: np.ndarray
+) -> np.ndarray:
     """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
+
+    Subjects of nearby abilities are taken together, at those nodes only that they may be at: a tenth of all, where
+    posteriors are narrow.
 
     Args:
         weights: (J, Q).
@@ -207,30 +200,55 @@ def _missing(
         items: (P - C,) which.
         common: (Q, I, C) likewise of the parameters that items have in common.
     """
-    right, observed = answers
+    weights = np.asarray(weights)
+    order = np.argsort(weights @ np.arange(weights.shape[1]))
+    padding = -len(order) % TOGETHER
+    arranged = np.concatenate([weights[order], np.zeros((padding, weights.shape[1]))])
+    possible: np.ndarray = (arranged.reshape(-1, TOGETHER, weights.shape[1]) > LEAST_WEIGHT).any(axis=1)
+    first, last = possible.argmax(axis=1), weights.shape[1] - possible[:, ::-1].argmax(axis=1)
+    rows = np.concatenate([order, np.zeros(padding, int)])
+    return np.asarray(_missing_by_group(arranged, rows, first, last, answers, p, own, items, common))
+
+
+@jax.jit
+def _missing_by_group(
+    weights: jax.Array,
+    rows: jax.Array,
+    first: jax.Array,
+    last: jax.Array,
+    answers: Answers,
+    p: jax.Array,
+    own: jax.Array,
+    items: jax.Array,
+    common: jax.Array,
+) -> jax.Array:
+    """As `_missing`, of groups of `TOGETHER` rows of weights, which are those of the given subjects."""
     num_items, num_common = common.shape[1:]
     columns = jnp.concatenate([items, num_items + jnp.arange(num_common)])
     factors = jnp.concatenate([own, jnp.ones((own.shape[0], num_common))], axis=1)
-
-    def add(
-        carry: tuple[jax.Array, jax.Array], node: tuple[jax.Array, ...]
-    ) -> tuple[tuple[jax.Array, jax.Array], None]:
-        squares, mean = carry
-        weight, p, common, factor = node
-        root = jnp.sqrt(weight)[:, None]
-        residuals = root * (right - (p[None, :] if observed is None else observed * p[None, :]))
-        of_common = residuals @ common
-        both = jnp.concatenate([residuals, of_common], axis=1) if own.shape[1] else of_common
-        products = both.T @ both
-        squares += factor[:, None] * factor[None, :] * products[columns][:, columns]
-        return (squares, mean + root * of_common), None
-
     size = own.shape[1] + num_common
-    start = jnp.zeros((size, size)), jnp.zeros((right.shape[0], num_common))
-    (squares, mean), _ = jax.lax.scan(add, start, (weights.T, p, common, factors))
-    chosen = jax.tree.map(lambda leaf: leaf[:, items], answers)
-    mean = jnp.concatenate([_mean_score(weights, chosen, p[:, items], own), mean], axis=1)
-    return squares - mean.T @ mean
+
+    def group(squares: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        weights, rows, first, last = at
+        right, observed = jax.tree.map(lambda leaf: leaf[rows], answers)
+
+        def node(q: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            squares, mean = carry
+            root = jnp.sqrt(weights[:, q])[:, None]
+            residuals = root * (right - (p[q][None, :] if observed is None else observed * p[q][None, :]))
+            of_common = residuals @ common[q]
+            both = jnp.concatenate([residuals, of_common], axis=1) if own.shape[1] else of_common
+            products = both.T @ both
+            squares += factors[q][:, None] * factors[q][None, :] * products[columns][:, columns]
+            return squares, mean + root * of_common
+
+        squares, mean = jax.lax.fori_loop(first, last, node, (squares, jnp.zeros((len(rows), num_common))))
+        chosen = Answers(right[:, items], None if observed is None else observed[:, items])
+        mean = jnp.concatenate([_mean_score(weights, chosen, p[:, items], own), mean], axis=1)
+        return squares - mean.T @ mean, None
+
+    groups = (weights.reshape(-1, TOGETHER, weights.shape[1]), rows.reshape(-1, TOGETHER), first, last)
+    return jax.lax.scan(group, jnp.zeros((size, size)), groups)[0]
 
 
 def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array) -> AnyArray:
@@ -242,7 +260,12 @@ def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.A
 
 @np.errstate(all="ignore")
 def each_item_covariances(
-    state: State, answers: Answers, expected: Expectation, quadrature: Quadrature, specification: Specification
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    expected: NodePosteriors,
+    quadrature: Quadrature,
+    specification: Specification,
 ) -> Float[np.ndarray, "I K K"]:
     """As `item_covariances`, for tests with too many items to invert a matrix of all parameters.
 
@@ -252,21 +275,23 @@ def each_item_covariances(
     gets NaN, and the others keep their errors.
     """
     dims = specification.dims
-    size = dims + 3 if has_asymptotes(state.items) else dims + 1
-    complete = _complete(state, expected, quadrature)
+    size = dims + 3 if has_asymptotes(items) else dims + 1
+    complete = _complete(items, population, expected, quadrature)
     # E s s' is in the information of complete data and, with the other sign, in what is missing of it
     squares = _squared_means(expected.weights, answers, complete.p, complete.score[:, :, :size])
-    precision = np.asarray(specification.prior_precision)[:, :size]
+    precision = priors_of(as_array(items), specification).information[:, :size]
     information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
     link = None
     if not specification.fold_mean:
         # given the abilities: what is missing of it is in the items' own errors already
         anchors = ~np.asarray(specification.free)[:, dims]
         link = complete.information[anchors, dims + 3 :, dims + 3 :].sum(axis=0)
-        about_zero = np.array([[1.0, state.mean[0]], [0.0, 1.0]])  # a change of unit, in place of about the mean
+        about_zero = np.array(
+            [[1.0, np.asarray(population.mean)[0]], [0.0, 1.0]]
+        )  # a change of unit, in place of about the mean
         link = about_zero.T @ link @ about_zero
     return item_errors.item_covariances(
-        np.asarray(state.items.slope), information, specification, np.asarray(state.sd), answers.right.shape[0], link
+        np.asarray(items.slope), information, specification, np.asarray(population.sd), answers.right.shape[0], link
     )
 
 

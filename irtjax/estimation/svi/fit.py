@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.estimation.driver import Status
+from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit
 from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
 from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
@@ -210,13 +212,17 @@ def _result(
             lower=np.full(num_items, -np.inf),
             upper=np.full(num_items, np.inf),
         ),
+        population=Population(
+            np.zeros(1), np.array([math.sqrt(((ability - origin).var() + (ability_sd**2).mean()) / unit**2)])
+        ),
         item_columns={"difficulty": b, "difficulty_se": difficulty_sd / unit, **columns},
         ability=(ability - origin) / unit,
         ability_se=ability_sd / unit,
         log_likelihood=float(log_likelihood),
+        log_likelihood_error=math.nan,
         num_parameters=num_parameters,
         iterations=iterations,
-        converged=converged,
+        status=Status.CONVERGED if converged else Status.OUT_OF_ITERATIONS,
         seconds=time.perf_counter() - began,
         details=details,
     )

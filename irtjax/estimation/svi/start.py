@@ -91,7 +91,7 @@ def _from_mml(
     slope, intercept = np.asarray(fit.parameters.slope)[:, 0], np.asarray(fit.parameters.intercept)
     a = np.maximum(slope, LEAST_SLOPE)
     # an item whose slope is moved keeps its probability of a right answer at the mean ability
-    return fit.ability, a, np.clip(-intercept / a, -10, 10), fit.details["population_sd"][0] ** 2
+    return fit.ability, a, np.clip(-intercept / a, -10, 10), float(np.asarray(fit.population.sd)[0]) ** 2
 
 
 def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

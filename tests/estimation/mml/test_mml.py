@@ -17,9 +17,10 @@ from scipy.stats import norm, spearmanr
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.estimation import parameterization as specification
-from irtjax.estimation.mml import fit as mml
 from irtjax.estimation.mml import fixed_nodes, observed_information
-from irtjax.estimation.mml.item_step import as_array, as_items
+from irtjax.estimation.mml.node_posteriors import node_posteriors, to_answers
+from irtjax.estimation.parameterization import as_array, as_items
+from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 
@@ -179,19 +180,14 @@ def unravel_of(num_items, dims):
     return jax.flatten_util.ravel_pytree((np.zeros((num_items, dims + 3)), np.zeros(dims), np.zeros(dims)))[1]
 
 
-def by_automatic_differentiation(derivative, state, values, quadrature, spec):
+def by_automatic_differentiation(derivative, items, population, values, quadrature, spec):
     """A derivative of the penalised likelihood in the free parameters, which all others are linear functions of."""
-    array, dims = as_array(state.items), spec.dims
-    flat = np.concatenate([array.ravel(), state.mean, np.log(state.sd)])
+    array, dims = as_array(items), spec.dims
+    flat = np.concatenate([array.ravel(), population.mean, np.log(population.sd)])
     unravel = unravel_of(len(array), dims)
     result = np.asarray(derivative(flat, unravel, values, quadrature, spec.prior_mean, spec.prior_precision))
-    index, size = observed_information.parameter_index(spec), observed_information.num_parameters(spec)
-    population, at = np.full(2 * dims, -1), index.max() + 1
-    for part, held in ((slice(dims), spec.fold_mean), (slice(dims, None), spec.fold_sd)):
-        if not held:
-            population[part] = np.arange(at, at + dims)
-            at += dims
-    index = np.concatenate([index.ravel(), population])
+    places = specification.layout(spec)
+    size, index = places.size, np.concatenate([places.items.ravel(), places.mean, places.log_sd])
     free = np.flatnonzero(index >= 0)
     design = np.zeros((len(free), size))
     design[np.arange(len(free)), index[free]] = 1
@@ -204,10 +200,9 @@ def test_the_gradient_vanishes_at_the_estimate(model):
     fit = irtjax.estimation.mml.fit.fit_mml(responses, model, tolerance=1e-8)
     spec = specification.specify(specification.item_types(model, 15))
     with jax.enable_x64(True):
-        state = fixed_nodes.State(
-            fit.parameters, np.array(fit.details["population_mean"]), np.array(fit.details["population_sd"])
+        gradient = by_automatic_differentiation(
+            GRADIENT, fit.parameters, fit.population, responses.values, rectangular(), spec
         )
-        gradient = by_automatic_differentiation(GRADIENT, state, responses.values, rectangular(), spec)
     assert np.abs(gradient).max() < 0.01 * np.sqrt(600) / 10  # far below the score's own standard deviation
 
 
@@ -236,12 +231,13 @@ def test_observed_information_equals_automatic_differentiation(types, dims, anch
     array += np.where(array == 0, 0, rng.normal(0, 0.3, array.shape))  # anywhere but at a maximum
     array[spec.shared, 0] = 1.3
     population = (np.array([0.4]), np.array([1.3])) if anchors else (np.zeros(dims), np.full(dims, 1.0))
-    state, quadrature = fixed_nodes.State(as_items(array), *population), rectangular(61 if dims == 1 else 15, dims=dims)
+    population = Population(*population)
+    items, quadrature = as_items(array), rectangular(61 if dims == 1 else 15, dims=dims)
     with jax.enable_x64(True):
-        answers = fixed_nodes.to_answers(values)
-        expected = fixed_nodes.expectation(state, answers, quadrature)
-        got = observed_information.of_all_parameters(state, answers, expected, quadrature, spec)
-        reference = -by_automatic_differentiation(HESSIAN, state, values, quadrature, spec)
+        answers = to_answers(values)
+        expected = node_posteriors(items, population, answers, quadrature)
+        got = observed_information.of_all_parameters(items, population, answers, expected, quadrature, spec)
+        reference = -by_automatic_differentiation(HESSIAN, items, population, values, quadrature, spec)
     size = np.sqrt(np.abs(np.diag(reference)))
     np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
 
@@ -251,7 +247,7 @@ def test_rasch_and_1pl_are_one_model():
     rasch, common = (irtjax.fit(responses, model) for model in ("rasch", "1pl"))
     slope = common.items().discrimination
     np.testing.assert_allclose(slope, slope[0])
-    np.testing.assert_allclose(rasch.details["population_sd"][0], slope[0], rtol=1e-4)
+    np.testing.assert_allclose(rasch.population.sd[0], slope[0], rtol=1e-4)
     np.testing.assert_allclose(rasch.difficulty, common.difficulty * slope[0], atol=1e-4)
     assert rasch.log_likelihood == pytest.approx(common.log_likelihood, abs=1e-4)
     assert rasch.num_parameters == common.num_parameters == 21
@@ -334,8 +330,8 @@ def test_anchors_put_a_new_population_on_the_old_scale():
     np.testing.assert_allclose(items.difficulty[:20], anchors.difficulty)
     np.testing.assert_allclose(items.discrimination[:20], anchors.discrimination)
     assert (items.difficulty_se[:20] == 0).all()
-    assert abs(fit.details["population_mean"][0] - 0.8) < 0.1
-    assert abs(fit.details["population_sd"][0] - 1.4) < 0.1
+    assert abs(fit.population.mean[0] - 0.8) < 0.1
+    assert abs(fit.population.sd[0] - 1.4) < 0.1
     assert np.abs((items.difficulty - truth.b)[20:] / items.difficulty_se[20:]).max() < 3.5
     assert fit.num_parameters == 2 * 10 + 2
 
@@ -349,8 +345,7 @@ def test_missing_equals_dropped():
 
         def marginal(values, keep):
             items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
-            state = fixed_nodes.State(items, np.zeros(1), np.ones(1))
-            return fixed_nodes.expectation(state, fixed_nodes.to_answers(values), rectangular())
+            return node_posteriors(items, Population(np.zeros(1), np.ones(1)), to_answers(values), rectangular())
 
         masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
     np.testing.assert_allclose(masked.weights, dropped.weights, rtol=1e-12)
@@ -409,8 +404,8 @@ def test_extreme_items_are_refused_or_kept():
     values = responses.values.copy()
     values[:, 2], values[:, 5] = 1, 0
     with pytest.raises(InputError, match="everyone or no one answered 'i2', 'i5' right"):
-        irtjax.fit(matrix(values), "2pl")
-    fit = irtjax.fit(matrix(values), "2pl", extremes="keep")
+        irtjax.fit(matrix(values), "2pl", extremes="refuse")
+    fit = irtjax.fit(matrix(values), "2pl")
     assert fit.converged
     assert np.isfinite(fit.difficulty).all()
     assert fit.difficulty.argmin() == 2
@@ -452,7 +447,7 @@ def test_result_files(tmp_path):
     items = irtjax.read_items(tmp_path / "items.csv")
     assert list(items) == [
         "item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se", "guessing", "guessing_se",
-        "num_responses", "percent_correct",
+        "num_responses", "percent_correct", "extreme", "discriminates",
     ]  # fmt: skip
     assert json.loads((tmp_path / "fit.json").read_text())["estimator"] == "mml"
 
@@ -476,7 +471,7 @@ def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch,
     responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
     anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
     joint = irtjax.fit(responses, model, anchors=anchors)
-    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(fixed_nodes, "MOST_PARAMETERS", 0)
     monkeypatch.setattr(observed_information, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
     each = irtjax.fit(responses, model, anchors=anchors)
     assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
@@ -494,7 +489,7 @@ def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
     responses, theta, _ = simulate("2pl", 500, 20, seed=3)
     values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
     values[25:, 20] = -1  # few answers, all right above an ability and wrong below
-    monkeypatch.setattr(mml, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(fixed_nodes, "MOST_PARAMETERS", 0)
     with pytest.warns(FitWarning):
         error = irtjax.fit(matrix(values), "2pl").difficulty_se
     assert np.isfinite(error[:20]).all()

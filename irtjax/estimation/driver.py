@@ -1,0 +1,130 @@
+"""The one loop that every estimator runs in: steps until a state is at rest, and what it is to go on from then.
+
+An engine knows how to make a step and when the next phase begins; the driver owns the number of steps, the patience
+with steps that lead nowhere, the calls back to the user, the clock, and the name of how it ended.
+"""
+
+import dataclasses
+import enum
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from irtjax.estimation.parameterization import Specification
+from irtjax.kernels.models import ItemParameters
+from irtjax.types import Int
+
+PATIENCE = 40  # steps without a smaller change, after which a phase has stalled
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is to be estimated from what.
+
+    Attributes:
+        values: (J, I) int8; 1 right, 0 wrong, -1 missing.
+        items: parameters to start from; those that are not free are held there.
+        specification: what is free or shared, priors, and how the scale is identified.
+    """
+
+    values: Int[np.ndarray, "J I"]
+    items: ItemParameters
+    specification: Specification
+
+
+class Info(NamedTuple):
+    """What a step has come to.
+
+    Attributes:
+        objective: that the engine climbs, in nats; NaN where it knows none.
+        change: how far it is from rest, in standard errors of what is estimated.
+        tolerance: the change at which the present phase is at rest.
+    """
+
+    objective: float
+    change: float
+    tolerance: float
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """An estimator, as a frozen description of how it works. Its states are its own."""
+
+    def init(self, problem: Problem) -> Any:
+        """The state to begin with."""
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One iteration."""
+
+    def revise(self, state: Any) -> Any | None:
+        """What a state at rest is to go on from: another phase, better nodes, other priors. None if it stands."""
+
+    def finish(self, state: Any) -> Any:
+        """What the estimate is, with errors, and with the check of it."""
+
+
+class Status(enum.StrEnum):
+    """How an estimation ended."""
+
+    CONVERGED = "converged"
+    STOPPED = "stopped"  # by the caller
+    STALLED = "stalled"  # no smaller change in `PATIENCE` steps
+    OUT_OF_ITERATIONS = "out of iterations"
+
+
+class Outcome(NamedTuple):
+    """How it went.
+
+    Attributes:
+        status: how it ended.
+        iterations: steps made.
+        seconds: wall time, compilation included.
+    """
+
+    status: Status
+    iterations: int
+    seconds: float
+
+
+def run(
+    engine: Engine,
+    problem: Problem,
+    *,
+    max_iterations: int,
+    patience: int = PATIENCE,
+    on_iteration: Callable[[int, Info], bool | None] | None = None,
+) -> tuple[Any, Outcome]:
+    """Estimates.
+
+    Args:
+        engine: how.
+        problem: what.
+        max_iterations: steps after which it ends in any case.
+        patience: steps in a row without a smaller change after which it ends.
+        on_iteration: called with the number of steps made and what the last one came to; True ends it.
+
+    Returns:
+        What `engine.finish` makes of the last state, and how it went.
+    """
+    began = time.perf_counter()
+    state, iterations, status = engine.init(problem), 0, Status.OUT_OF_ITERATIONS
+    least, since = np.inf, 0
+    while iterations < max_iterations:
+        state, info = engine.step(state)
+        iterations += 1
+        least, since = (info.change, 0) if info.change < least else (least, since + 1)
+        if on_iteration is not None and on_iteration(iterations, info):
+            status = Status.STOPPED
+            break
+        if info.change < info.tolerance:
+            revised = engine.revise(state)
+            if revised is None:
+                status = Status.CONVERGED
+                break
+            state, least, since = revised, np.inf, 0
+        elif since >= patience:
+            status = Status.STALLED
+            break
+    return engine.finish(state), Outcome(status, iterations, time.perf_counter() - began)

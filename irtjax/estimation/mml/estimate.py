@@ -1,0 +1,37 @@
+"""What the engines of marginal maximum likelihood come to."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.population import Population
+from irtjax.kernels.models import ItemParameters
+
+
+class Estimate(NamedTuple):
+    """An estimate, with its errors and the check of its likelihood.
+
+    Attributes:
+        items: of I items.
+        population: mean and standard deviation (D,).
+        covariances: (I, K, K) of each item's parameters, NaN where they are not known.
+        ability: (J, D) posterior means.
+        ability_se: (J, D) posterior standard deviations.
+        log_likelihoods: (J,) marginal, of each subject, by the rule of the fit, in nats.
+        log_likelihood: of all, by a finer rule where one was tried.
+        log_likelihood_error: what that rule changed, in nats; NaN where none was tried.
+        specification: priors as estimated.
+        details: further entries of `fit.json`.
+    """
+
+    items: ItemParameters
+    population: Population
+    covariances: np.ndarray
+    ability: np.ndarray
+    ability_se: np.ndarray
+    log_likelihoods: np.ndarray
+    log_likelihood: float
+    log_likelihood_error: float
+    specification: Specification
+    details: dict[str, Any]
