@@ -50,9 +50,9 @@ class Info(NamedTuple):
 
 @runtime_checkable
 class Engine(Protocol):
-    """An estimator, as a frozen description of how it works. Its states are its own."""
+    """An estimator, as a frozen description of how it works. Its problems, states and estimates are its own."""
 
-    def init(self, problem: Problem) -> Any:
+    def init(self, problem: Any) -> Any:
         """The state to begin with."""
 
     def step(self, state: Any) -> tuple[Any, Info]:
@@ -90,7 +90,7 @@ class Outcome(NamedTuple):
 
 def run(
     engine: Engine,
-    problem: Problem,
+    problem: Any,
     *,
     max_iterations: int,
     patience: int = PATIENCE,
@@ -100,7 +100,7 @@ def run(
 
     Args:
         engine: how.
-        problem: what.
+        problem: what; a `Problem` for the engines of marginal maximum likelihood.
         max_iterations: steps after which it ends in any case.
         patience: steps in a row without a smaller change after which it ends.
         on_iteration: called with the number of steps made and what the last one came to; True ends it.

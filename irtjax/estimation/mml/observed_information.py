@@ -204,7 +204,7 @@ def _missing(
     order = np.argsort(weights @ np.arange(weights.shape[1]))
     padding = -len(order) % TOGETHER
     arranged = np.concatenate([weights[order], np.zeros((padding, weights.shape[1]))])
-    possible: np.ndarray = (arranged.reshape(-1, TOGETHER, weights.shape[1]) > LEAST_WEIGHT).any(axis=1)
+    possible = np.any(arranged.reshape(-1, TOGETHER, weights.shape[1]) > LEAST_WEIGHT, axis=1)
     first, last = possible.argmax(axis=1), weights.shape[1] - possible[:, ::-1].argmax(axis=1)
     rows = np.concatenate([order, np.zeros(padding, int)])
     return np.asarray(_missing_by_group(arranged, rows, first, last, answers, p, own, items, common))

@@ -1,6 +1,7 @@
 """Stochastic variational inference: the fit of a NumPyro model of responses, from responses to estimates."""
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.driver import Status
+from irtjax.estimation.driver import Outcome, run
 from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit
+from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
 from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
-from irtjax.estimation.svi.programs import PLACES, STEPS, Settings, programs
+from irtjax.estimation.svi.programs import PLACES, STEPS, Settings
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
-
-STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
-STILL_FALLING = 0.8  # the step size falls once movements exceed this share of the one before, twice in a row
-AVERAGED_CHUNKS = 8  # whose mean is the result
 
 
 def fit_svi(
@@ -103,45 +101,16 @@ def fit_svi(
         None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
     )
 
-    init, advance = programs(settings)
-    state = init(jax.random.key(seed), began_at, values)
-    step_sizes = iter(STEP_SIZES)
-    step_size: float | None = next(step_sizes)
-    converged, steps, at_rest = False, 0, 0
-    trace: list[float] = []
-    resting: list[dict[str, Normal]] = []
-    moved: float | np.ndarray = math.inf
-    last = {  # NumPy arrays here and below: each operation on those of JAX would be a program to compile
-        site: place(
-            Normal(np.full(x.loc.shape, np.nan, np.float32), np.ones(x.scale.shape, np.float32)),
-            mesh,
-            PLACES.get(site, EVERYWHERE),
-        )
-        for site, x in began_at.sites.items()
-    }
-    while steps < max_steps and not converged:
-        state, chunk = advance(state, step_size, began_at, values, last)
-        steps += STEPS
-        trace.append(float(chunk.elbo))
-        if on_chunk is not None:
-            on_chunk(steps, trace[-1])
-        movement = np.asarray(chunk.movement)
-        at_rest = at_rest + 1 if movement > STILL_FALLING * moved else 0
-        last, moved, resting = chunk.mean, movement, [*resting, chunk.mean][-2:]
-        if at_rest == 2:
-            step_size, at_rest, moved = next(step_sizes, None), 0, math.inf
-            converged = step_size is None
-    if converged:
-        while len(resting) < AVERAGED_CHUNKS and steps < max_steps:
-            state, chunk = advance(state, STEP_SIZES[-1], began_at, values, last)
-            resting.append(chunk.mean)
-            steps += STEPS
-            if on_chunk is not None:
-                on_chunk(steps, trace[-1])
-        last = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *resting)
-        trace.append(float(chunk.elbo))
+    engine = Variational(settings, seed)
+    found, outcome = run(
+        engine,
+        Task(values, began_at),
+        max_iterations=-(-max_steps // STEPS),
+        patience=sys.maxsize,
+        on_iteration=None if on_chunk is None else lambda chunks, info: on_chunk(STEPS * chunks, info.objective),
+    )
     posterior = {
-        site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, last[site]))))
+        site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, found.mean[site]))))
         for site, begun in began_at.sites.items()
         if site in PLACES
     }
@@ -149,8 +118,8 @@ def fit_svi(
     details = {
         "priors": priors if isinstance(priors, str) else getattr(priors, "__name__", "of the caller"),
         "start": start,
-        "elbo": trace[-1],
-        "elbo_trace": trace,
+        "elbo": found.elbos[-1],
+        "elbo_trace": found.elbos,
         "seed": seed,
     }
     return _result(
@@ -159,8 +128,7 @@ def fit_svi(
         posterior,
         pivots,
         values,
-        iterations=steps,
-        converged=converged,
+        outcome=outcome,
         began=began,
         details=details,
     )
@@ -177,8 +145,7 @@ def _result(
     pivots: np.ndarray | None,
     values: jax.Array,
     *,
-    iterations: int,
-    converged: bool,
+    outcome: Outcome,
     began: float,
     details: dict[str, Any],
 ) -> Fit:
@@ -221,8 +188,8 @@ def _result(
         log_likelihood=float(log_likelihood),
         log_likelihood_error=math.nan,
         num_parameters=num_parameters,
-        iterations=iterations,
-        status=Status.CONVERGED if converged else Status.OUT_OF_ITERATIONS,
+        iterations=STEPS * outcome.iterations,
+        status=outcome.status,
         seconds=time.perf_counter() - began,
         details=details,
     )

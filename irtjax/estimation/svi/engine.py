@@ -1,0 +1,120 @@
+"""The engine: chunks of steps of Adam, of a size that falls when only noise moves the parameters."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from numpyro.infer.svi import SVIState
+
+from irtjax.estimation.driver import Info
+from irtjax.estimation.svi.guide import Normal, Start
+from irtjax.estimation.svi.programs import PLACES, Settings, programs
+from irtjax.kernels.sharding import EVERYWHERE, place
+
+STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
+STILL_FALLING = 0.8  # the step size falls once movements exceed this share of the one before, twice in a row
+AVERAGED_CHUNKS = 8  # whose mean is the result
+
+
+class Task(NamedTuple):
+    """What is approximated, and where the guide begins.
+
+    Attributes:
+        values: responses (J, I) int8, on the devices.
+        start: likewise.
+    """
+
+    values: jax.Array
+    start: Start
+
+
+class State(NamedTuple):
+    """Where the approximation is.
+
+    Attributes:
+        task: what is approximated.
+        svi: NumPyro's state; the next chunk takes its memory.
+        phase: index of the step size; one beyond the last of them in the phase that only averages.
+        last: mean of the guide's parameters over the last chunk.
+        moved: its distance from the mean of the chunk before.
+        at_rest: chunks in a row whose movement was no longer falling.
+        resting: means of the last chunks, which the result is the mean of.
+        elbos: after each chunk, in nats.
+    """
+
+    task: Task
+    svi: SVIState
+    phase: int
+    last: dict[str, Normal]
+    moved: float
+    at_rest: int
+    resting: tuple[dict[str, Normal], ...]
+    elbos: tuple[float, ...]
+
+
+class Approximation(NamedTuple):
+    """The guide's parameters, by site, and the ELBO after each chunk of the search, and after the averaged ones."""
+
+    mean: dict[str, Normal]
+    elbos: list[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Variational:
+    """Stochastic variational inference, see `svi.fit.fit_svi`.
+
+    Attributes:
+        settings: of the compiled programs.
+        seed: of the random draws.
+    """
+
+    settings: Settings
+    seed: int
+
+    def init(self, task: Task) -> State:
+        """The guide as it starts."""
+        init, _ = programs(self.settings)
+        mesh = self.settings.mesh
+        nowhere = {  # NumPy arrays: each operation on those of JAX would be a program to compile
+            site: place(
+                Normal(np.full(x.loc.shape, np.nan, np.float32), np.ones(x.scale.shape, np.float32)),
+                mesh,
+                PLACES.get(site, EVERYWHERE),
+            )
+            for site, x in task.start.sites.items()
+        }
+        begun = init(jax.random.key(self.seed), task.start, task.values)
+        return State(task, begun, 0, nowhere, math.inf, 0, (), ())
+
+    def step(self, state: State) -> tuple[State, Info]:
+        """A chunk of steps; the phase is at rest when only noise is left, or enough chunks are averaged."""
+        _, advance = programs(self.settings)
+        step_size = STEP_SIZES[min(state.phase, len(STEP_SIZES) - 1)]
+        svi, chunk = advance(state.svi, step_size, state.task.start, state.task.values, state.last)
+        elbo, movement = float(chunk.elbo), float(chunk.movement)
+        state = state._replace(svi=svi, elbos=(*state.elbos, elbo))
+        if state.phase == len(STEP_SIZES):
+            state = state._replace(resting=(*state.resting, chunk.mean))
+            over = len(state.resting) == AVERAGED_CHUNKS
+        else:
+            at_rest = state.at_rest + 1 if movement > STILL_FALLING * state.moved else 0
+            resting = (*state.resting, chunk.mean)[-2:]
+            state = state._replace(last=chunk.mean, moved=movement, at_rest=at_rest, resting=resting)
+            over = at_rest == 2
+        return state, Info(elbo, movement, math.inf if over else 0.0)
+
+    def revise(self, state: State) -> State | None:
+        """The next step size, and after the last the phase that averages."""
+        if state.phase == len(STEP_SIZES):
+            return None
+        return state._replace(phase=state.phase + 1, at_rest=0, moved=math.inf)
+
+    def finish(self, state: State) -> Approximation:
+        """The mean over the averaged chunks, or the last chunk of a search that did not end."""
+        if state.phase < len(STEP_SIZES):
+            return Approximation(state.last, list(state.elbos))
+        mean = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *state.resting)
+        averaged = len(state.resting) - 2
+        return Approximation(mean, [*state.elbos[: len(state.elbos) - averaged], state.elbos[-1]])
