@@ -58,7 +58,9 @@ def population_of(fit: Fit) -> tuple[Float[np.ndarray, " D"], Float[np.ndarray, 
     """
     if "population_sd" in fit.details:
         return np.array(fit.details["population_mean"], float), np.array(fit.details["population_sd"], float)
-    ability, error = (np.asarray(x, float).reshape(fit.responses.num_subjects, -1) for x in (fit.ability, fit.ability_se))
+    ability, error = (
+        np.asarray(x, float).reshape(fit.responses.num_subjects, -1) for x in (fit.ability, fit.ability_se)
+    )
     return ability.mean(axis=0), np.sqrt(ability.var(axis=0) + (error**2).mean(axis=0))
 
 
