@@ -1,7 +1,5 @@
 """Parameters of new items, from subjects whose abilities are known from other items."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +7,8 @@ import numpy as np
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int
+
+Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # parameters, objective, its last gain, number of steps
 
 NODES = {1: 7, 2: 5, 3: 3}  # per dimension, of a normal posterior; 3 in more dimensions
 MOST_STEPS = 100
@@ -90,7 +90,7 @@ def _calibrate(
             log_prior = -0.5 * (precision * from_centre(x) ** 2).sum()
             return jax.scipy.special.logsumexp(log_joint(x), axis=1).sum() + log_prior
 
-        def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        def step(carry: Search) -> Search:
             x, value, _, count = carry
             p, q, likelihood = given(x)
             posterior = jnp.where(y == MISSING, 0.0, jax.nn.softmax(log_joint(x), axis=1).ravel())
@@ -104,7 +104,7 @@ def _calibrate(
             best = jnp.argmax(values)
             return candidates[best], values[best], values[best] - value, count + 1
 
-        def moving(carry: tuple[jax.Array, ...]) -> jax.Array:
+        def moving(carry: Search) -> jax.Array:
             return (carry[2] > 1e-7) & (carry[3] < MOST_STEPS)
 
         start = (centre, objective(centre), jnp.asarray(jnp.inf, theta.dtype), jnp.zeros((), jnp.int32))

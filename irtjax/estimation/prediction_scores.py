@@ -30,7 +30,7 @@ def scores(right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]) -
     num_right = int(right.sum())
     num_pairs = num_right * (right.size - num_right)
     ranks = rankdata(probability)[right == 1].sum()
-    count, predicted, observed = calibration_bins(right, probability)
+    _, predicted, observed = calibration_bins(right, probability)
     return {
         "log_loss": float(-np.log(np.maximum(happened, LEAST)).mean()),
         "brier": float(((right - probability) ** 2).mean()),
