@@ -31,7 +31,8 @@ class Candidate(NamedTuple):
 
     def __str__(self) -> str:
         dims = f", {self.dims} dimensions" if self.dims > 1 else ""
-        return f"{self.model}{dims}{' by svi' if self.estimator == 'svi' else ''}"
+        name = self.model.capitalize() if self.model == "rasch" else self.model.upper()
+        return f"{name}{dims}{' by SVI' if self.estimator == 'svi' else ''}"
 
     @property
     def complexity(self) -> int:
