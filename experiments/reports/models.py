@@ -14,11 +14,11 @@ from irtjax.storage.files import write_csv
 
 QUESTIONS = {
     "cells": "Random answers, predicted from the subject's other answers: how well does the model fill gaps?",
-    "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? The "
-    "log-loss is minus the marginal log-likelihood of a subject's answers, per answer. The other scores are of "
+    "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? "
+    "The log-loss is minus the marginal log-likelihood of a subject's answers, per answer. The other scores are of "
     "answers that are predicted from the subject's other answers.",
-    "items": "Random items. They are fitted on half of the subjects, whose abilities are known from the other items, and "
-    "predicted for the other half: how well can new items be added?",
+    "items": "Random items. They are fitted on half of the subjects, whose abilities are known from the other items, "
+    "and predicted for the other half: how well can new items be added?",
 }
 SCORES = {"log_loss": "log-loss", "brier": "Brier score", "auc": "AUC", "calibration_error": "calibration error"}
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from irtjax.plots.style import line_styles, plain
 
@@ -17,7 +17,7 @@ def calibration(table: pd.DataFrame, title: str) -> Figure:
         title: of the figure.
     """
     ways, names = table["by"].unique(), table["candidate"].unique()
-    figure = Figure(figsize=(1.2 + 4.4 * len(ways), 5.4))
+    figure = Figure(figsize=(1.0 + 4.0 * len(ways), 5.6))
     axes = figure.subplots(2, len(ways), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1))
     for (curve, counts), way in zip(axes.T, ways, strict=True):
         curve.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)
@@ -25,10 +25,11 @@ def calibration(table: pd.DataFrame, title: str) -> Figure:
             rows = table[(table["by"] == way) & (table["candidate"] == name)]
             curve.plot(rows["predicted"], rows["observed"], "o", markersize=3.5, label=name, **style)
             counts.plot(rows["predicted"], rows["number"], "o", markersize=2.5, linewidth=1, **style)
-        curve.set(title=f"held-out {way}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        counts.set(xlabel="predicted probability of a right answer", yscale="log")
+        curve.set(title=f"held-out {way}", xlim=(0, 1), ylim=(0, 1))
+        counts.set(xlabel="predicted probability of a right answer", ylim=(0, None))
     axes[0, 0].set_ylabel("share of right answers")
     axes[1, 0].set_ylabel("predictions")
+    axes[1, 0].yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
     for axis in axes[0]:
         axis.yaxis.set_major_formatter(PercentFormatter(1))
