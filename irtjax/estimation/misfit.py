@@ -1,5 +1,6 @@
 """Which subjects and which items does a model not describe? Person fit and item fit, whatever answers are missing."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.scoring import Population, ability_mode
 from irtjax.responses.matrix import MISSING
+from irtjax.storage.files import writable_directory, write_csv
 from irtjax.types import Float, Int
 
 RESPONSES = 2**20  # worked on at a time, in float64
@@ -38,6 +40,17 @@ def misfit(fit: Fit) -> Misfit:
     if fit.parameters.slope.shape[1] == 1:
         of_subjects = of_subjects.assign(lz=lz(fit.parameters, values, *population))
     return Misfit(of_items, of_subjects)
+
+
+def write_misfit(fit: Fit, directory: str | Path) -> None:
+    """Writes `items.csv` and `subjects.csv` anew, with the columns of `misfit` after those of the fit.
+
+    Raises:
+        InputError: the directory cannot be written to.
+    """
+    directory, found = writable_directory(directory), misfit(fit)
+    write_csv(fit.items().join(found.items), directory / "items.csv")
+    write_csv(fit.subjects().join(found.subjects), directory / "subjects.csv")
 
 
 def mean_squares(

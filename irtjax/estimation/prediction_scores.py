@@ -11,7 +11,7 @@ METRICS = ("log_loss", "brier", "auc", "calibration_error")
 
 
 def scores(right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]) -> dict[str, float]:
-    """Scores of N predictions, by the names of `METRICS`; NaN where there are none.
+    """Scores of N predictions, by the names of `METRICS`; NaN where there are none, or one of them is NaN.
 
     * `log_loss`: -mean log of the probability of what happened, in nats. A probability below 1e-12 counts as 1e-12.
     * `brier`: mean squared difference of probability and answer (Brier 1950).
@@ -24,7 +24,7 @@ def scores(right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]) -
         right: 1 or 0.
         probability: predicted, of 1.
     """
-    if not right.size:
+    if not right.size or np.isnan(probability).any():
         return dict.fromkeys(METRICS, np.nan)
     happened = np.where(right == 1, probability, 1 - probability)
     num_right = int(right.sum())
@@ -42,7 +42,9 @@ def scores(right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]) -
 def calibration_bins(
     right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, " B"], Float[np.ndarray, " B"], Float[np.ndarray, " B"]]:
-    """Sums in 15 bins of equal width: of predictions made, of their probabilities, and of right answers."""
+    """Sums in 15 bins of equal width: of predictions (but NaN), of their probabilities, and of right answers."""
+    known = ~np.isnan(probability)
+    right, probability = right[known], probability[known]
     bins = np.minimum((probability * BINS).astype(int), BINS - 1)
     weights = (np.ones(right.size), probability, right.astype(float))
     number, predicted, observed = (np.bincount(bins, weights=weight, minlength=BINS) for weight in weights)
