@@ -18,7 +18,7 @@ from experiments.common import app
 from experiments.common.progress import counting_bar
 from experiments.reports import models
 from irtjax.errors import InputError
-from irtjax.estimation.cross_validation import candidates
+from irtjax.estimation.cross_validation import candidates, require_folds
 from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.held_out import WAYS
 from irtjax.responses.matrix import require_estimable
@@ -58,6 +58,7 @@ def main() -> None:
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
+        require_folds(responses, _FOLDS.value)
     directory = writable_directory(_OUTPUT_DIR.value)
     with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
         comparison = irtjax.compare(

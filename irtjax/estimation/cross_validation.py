@@ -127,7 +127,8 @@ def compare(
     """
     require_estimable(responses)
     chosen = candidates(models, dims, estimators)
-    _check(responses, by, folds)
+    _check_ways(by)
+    require_folds(responses, folds)
     total, done = len(chosen) * (1 + len(by) * folds), itertools.count()
 
     def report(what: str) -> None:
@@ -184,15 +185,23 @@ def candidates(models: Sequence[str], dims: Sequence[int], estimators: Sequence[
     return tuple(every)
 
 
-def _check(responses: ResponseMatrix, by: Sequence[str], folds: int) -> None:
+def require_folds(responses: ResponseMatrix, folds: int) -> None:
+    """Refuses a number of folds that the responses cannot be split into.
+
+    Raises:
+        InputError: fewer than two folds, or more than there are subjects or items.
+    """
+    most = min(responses.num_subjects, responses.num_items)
+    if not 2 <= folds <= most:
+        raise InputError(f"`folds`={folds}, expected 2 to {most}: no more than there are subjects, and items")
+
+
+def _check_ways(by: Sequence[str]) -> None:
     for way in by:
         if way not in WAYS:
             raise InputError(f"unknown way of holding out {way!r}, expected one of {', '.join(WAYS)}")
     if not by:
         raise InputError(f"nothing to hold out, expected `by` with one or more of {', '.join(WAYS)}")
-    most = min(responses.num_subjects, responses.num_items)
-    if not 2 <= folds <= most:
-        raise InputError(f"folds {folds}, expected 2 to {most}: no more than there are subjects, and items")
 
 
 def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit:

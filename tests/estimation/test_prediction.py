@@ -246,7 +246,7 @@ def test_candidates_and_bad_arguments(two_pl):
         ({"dims": (0,)}, "dims 0, expected at least 1"),
         ({"by": ("rows",)}, "unknown way of holding out 'rows'"),
         ({"by": ()}, "nothing to hold out"),
-        ({"folds": 25}, "folds 25, expected 2 to 24"),
+        ({"folds": 25}, "`folds`=25, expected 2 to 24"),
     ):
         with pytest.raises(irtjax.InputError, match=message):
             irtjax.compare(two_pl, **arguments)
