@@ -19,6 +19,7 @@ from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 
 BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
+ONE_SLOPE = ("rasch", "1pl")  # for all items: these models have one dimension
 PARAMETERS = {"rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
 
 
@@ -37,8 +38,7 @@ class Candidate(NamedTuple):
     @property
     def complexity(self) -> int:
         """Parameters of each item."""
-        slopes = self.dims - 1 if self.model not in ("rasch", "1pl") else 0
-        return PARAMETERS[self.model] + slopes
+        return PARAMETERS[self.model] + self.dims - 1
 
 
 class Comparison(NamedTuple):
@@ -112,8 +112,8 @@ def compare(
         responses: at least one observed response of each subject and item.
         models: of `irtjax.fit`.
         dims: numbers of dimensions.
-        estimators: "mml" or "svi". Candidates are all combinations of models, dimensions and estimators, but those that
-            svi does not fit (other models than 1pl and 2pl, more than one dimension).
+        estimators: "mml" or "svi". Candidates are all combinations of models, dimensions and estimators that exist: a
+            Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
         by: what is held out.
         folds: number of parts.
         seed: of the random parts, and of svi.
@@ -178,11 +178,19 @@ def candidates(models: Sequence[str], dims: Sequence[int], estimators: Sequence[
     every = dict.fromkeys(
         Candidate(model, number, estimator)
         for estimator, number, model in itertools.product(estimators, dims, models)
-        if estimator == "mml" or (model in BY_SVI and number == 1)
+        if _exists(Candidate(model, number, estimator))
     )
     if not every:
-        raise InputError("no candidates: name at least one model, and note that svi fits the 1pl and 2pl with dims 1")
+        raise InputError(
+            "no candidates: name at least one model; svi fits the 1pl and 2pl with dims 1, mml the 2pl to 4pl with more"
+        )
     return tuple(every)
+
+
+def _exists(candidate: Candidate) -> bool:
+    if candidate.estimator == "svi":
+        return candidate.model in BY_SVI and candidate.dims == 1
+    return candidate.dims == 1 or candidate.model not in ONE_SLOPE
 
 
 def require_folds(responses: ResponseMatrix, folds: int) -> None:

@@ -237,6 +237,7 @@ def test_every_answer_is_predicted_once(two_pl, comparison):
 
 def test_candidates_and_bad_arguments(two_pl):
     assert [str(one) for one in candidates(("rasch", "2pl", "3pl"), (1, 2), ("svi",))] == ["2PL by SVI"]
+    assert [str(one) for one in candidates(("1pl", "2pl"), (1, 2), ("mml",))] == ["1PL", "2PL", "2PL, 2 dimensions"]
     assert str(Candidate("3pl", 2)) == "3PL, 2 dimensions"
     assert Candidate("3pl", 2).complexity == 4
     for arguments, message in (
