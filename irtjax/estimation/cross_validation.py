@@ -72,7 +72,7 @@ class Comparison(NamedTuple):
         rows = self.table[self.table["by"] == by].dropna(subset="log_loss")
         if rows.empty:
             raise InputError(f"no comparison by {by!r}, expected one of {', '.join(self.table['by'].unique())}")
-        close = rows[rows["log_loss_difference"] <= rows["log_loss_difference_se"]]
+        close = rows[rows["log_loss_difference"] <= rows["log_loss_difference_se"].fillna(0)]
         return min(
             (Candidate(*row) for row in close.sort_values("log_loss")[list(Candidate._fields)].itertuples(index=False)),
             key=lambda candidate: candidate.complexity,
