@@ -1,9 +1,10 @@
-"""Posteriors of abilities given items, exact to about 1e-5 however narrow they are, and expectations over them.
+"""Posteriors of abilities given items, exact to about 1e-5 however narrow they are.
 
 One grid of nodes for all subjects comes first, on which sums over items are matrix products, in float64. A subject
 whose posterior is too narrow for it gets nodes of its own, which close in on the posterior until their spacing resolves
-it (`irtjax.kernels.quadrature.rectangular` says why that is exact). In one dimension the first grid is fine enough for
-slopes up to 100.
+it (`irtjax.kernels.quadrature.rectangular` says why that is exact). The first grid is fine enough for slopes up to
+100 in one dimension, and up to 10 in two. A steeper item is a step between two nodes: in one dimension that moves the
+log-likelihood of a subject by about half a spacing over the width of its posterior.
 """
 
 import functools
