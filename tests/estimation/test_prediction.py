@@ -59,9 +59,9 @@ def on_grid(items, row, mean, sd, lines):
 CASES = {  # items, subjects, dimensions, steepness, asymptotes, the dense grid, what is asked
     "4pl": (20, 40, 1, 1.5, (-1.5, 3.0), (8, 4001), 1e-7),
     "steep": (60, 40, 1, 80.0, NO_ASYMPTOTES, (8, 60001), 1e-4),
-    "long": (4000, 3, 1, 40.0, NO_ASYMPTOTES, (0.7, 4001), 1e-4),
-    "two dimensions": (120, 6, 2, 1.0, NO_ASYMPTOTES, (3, 161), 1e-4),
-    "three dimensions": (60, 3, 3, 1.0, NO_ASYMPTOTES, (3, 41), 1e-3),
+    "long": (4000, 3, 1, 40.0, NO_ASYMPTOTES, (0.5, 2001), 1e-4),
+    "two dimensions": (120, 3, 2, 1.0, NO_ASYMPTOTES, (2.5, 101), 1e-4),
+    "three dimensions": (60, 3, 3, 1.0, NO_ASYMPTOTES, (3, 31), 1e-3),
 }
 
 
