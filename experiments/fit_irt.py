@@ -21,6 +21,7 @@ from experiments.common import app
 from experiments.common.progress import fit_bar
 from irtjax.errors import InputError
 from irtjax.estimation.fit import ESTIMATORS, MODELS
+from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import PRIORS, STARTS
 from irtjax.responses.matrix import require_estimable
@@ -46,6 +47,9 @@ _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; defau
 _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held fixed (mml)")
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
+)
+_MISFIT = flags.DEFINE_bool(
+    "misfit", False, "add infit and outfit to items.csv and subjects.csv, and lz to subjects.csv (one dimension)"
 )
 _SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower_bound=0, upper_bound=2**31 - 1)
 _MAX_ITERATIONS = flags.DEFINE_integer(
@@ -98,6 +102,8 @@ def main() -> None:
         with app.naming(_RESPONSES.value):
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, **options)
     irtjax.write_fit(fit, directory)
+    if _MISFIT.value:
+        write_misfit(fit, directory)
     for note in fit.notes():
         print(f"note: {note}")
     print(

@@ -2,6 +2,7 @@
 
 from irtjax.errors import InputError
 from irtjax.estimation.compare import likelihood_ratio_test
+from irtjax.estimation.cross_validation import Comparison, compare
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit import fit
 from irtjax.estimation.result import Fit, read_items, write_fit
@@ -10,10 +11,12 @@ from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.versions import versions
 
 __all__ = [
+    "Comparison",
     "Fit",
     "FitWarning",
     "InputError",
     "ResponseMatrix",
+    "compare",
     "fit",
     "grade",
     "likelihood_ratio_test",

@@ -101,3 +101,15 @@ def steps(description: str) -> Iterator[Callable[[str], None]]:
     with tqdm(total=0, desc=description, bar_format="  {desc:<12} [{elapsed}]{postfix}", ncols=110) as bar:
         yield bar.set_postfix_str
         bar.set_postfix_str("done")
+
+
+@contextlib.contextmanager
+def counting_bar(unit: str, total: int) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar of work that is done piece by piece, with what is being done. Yields a function of done, total and what."""
+    with _bar("comparing", total, unit) as bar:
+
+        def on_progress(done: int, total: int, what: str) -> None:
+            bar.total, bar.n = total, done
+            bar.set_postfix_str(what)
+
+        yield on_progress

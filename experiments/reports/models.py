@@ -1,0 +1,130 @@
+"""The report of a comparison of models: tables, a picture of calibration, and a recommendation."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.reports import document, markdown
+from irtjax import Comparison, ResponseMatrix, versions
+from irtjax.estimation.cross_validation import Candidate
+from irtjax.plots.models import calibration
+from irtjax.plots.style import save_figure
+from irtjax.storage.files import write_csv
+
+QUESTIONS = {
+    "cells": "Random answers, predicted from the subject's other answers: how well does the model fill gaps?",
+    "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? "
+    "The log-loss is minus the marginal log-likelihood of a subject's answers, per answer. The other scores are of "
+    "answers that are predicted from the subject's other answers.",
+    "items": "Random items. They are fitted on half of the subjects, whose abilities are known from the other items, "
+    "and predicted for the other half: how well can new items be added?",
+}
+SCORES = {"log_loss": "log-loss", "brier": "Brier score", "auc": "AUC", "calibration_error": "calibration error"}
+
+
+def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, Any], directory: Path) -> None:
+    """Writes the tables, the picture and report.md, and prints the recommendation."""
+    table = comparison.table
+    write_csv(
+        table.drop(columns="seconds").assign(converged=table["converged"].astype(int)), directory / "comparison.csv"
+    )
+    write_csv(comparison.folds.assign(converged=comparison.folds["converged"].astype(int)), directory / "folds.csv")
+    write_csv(comparison.calibration, directory / "calibration.csv")
+    size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
+    named = comparison.calibration.assign(candidate=_names(comparison.calibration))
+    save_figure(calibration(named, f"Predicted and observed, {size}"), directory / "calibration.png")
+    ways = list(table["by"].unique())
+    advice = recommendation(comparison, ways[0])
+    parts = [
+        "# Which model?",
+        f"{Path(flags['responses']).name}: {size}. {flags['folds']} folds, each held out once; ± is the standard error "
+        "over the folds.",
+        f"**{advice}**",
+        *(section(comparison, way) for way in ways),
+        "## Calibration\n\n![Share of right answers against predicted probability](calibration.png)\n\n"
+        "On the grey line predictions are right on average. Below: how many predictions there are.",
+        all_responses(comparison),
+        document.provenance(flags, versions()),
+    ]
+    document.write(parts, directory)
+    print(f"{advice}\nDone: {directory}/report.md, comparison.csv and calibration.png", flush=True)
+
+
+def recommendation(comparison: Comparison, by: str) -> str:
+    """One line that says which model to take, and why."""
+    chosen = comparison.recommended(by)
+    rows = comparison.table[comparison.table["by"] == by]
+    rows = rows.assign(candidate=_names(rows)).set_index("candidate")
+    row, best = rows.loc[str(chosen)], rows["log_loss"].idxmin()
+    loss = f"log-loss on held-out {by} ({row['log_loss']:.4f})"
+    if best == str(chosen):
+        why = f"its {loss} is the lowest"
+        others = rows.drop(index=best)
+        if len(others):
+            second = others["log_loss"].idxmin()
+            apart = markdown.with_interval(
+                *others.loc[second, ["log_loss_difference", "log_loss_difference_se"]], ".4f"
+            )
+            why += f"; that of the next best, the {second}, is higher by {apart}"
+    else:
+        apart = markdown.with_interval(*row[["log_loss_difference", "log_loss_difference_se"]], ".4f")
+        why = f"its {loss} is within a standard error of the lowest, that of the {best} (higher by {apart}), "
+        simpler = chosen.complexity < _candidate(rows.loc[best]).complexity
+        why += "and it has fewer parameters" if simpler else "and it has as many parameters"
+    doubt = "" if row["converged"] else " Its fit to all responses has not converged."
+    return f"Recommendation: the {chosen}. I" + why[1:] + "." + doubt
+
+
+def section(comparison: Comparison, by: str) -> str:
+    """The table of one way of holding out."""
+    rows = comparison.table[comparison.table["by"] == by]
+    header = ["model", *SCORES.values(), "log-loss above the lowest", "folds converged"]
+    lines = [
+        [
+            name,
+            *(markdown.with_interval(row[score], row[f"{score}_se"], ".4f") for score in SCORES),
+            markdown.with_interval(row["log_loss_difference"], row["log_loss_difference_se"], ".4f")
+            if row["log_loss_difference"]
+            else "lowest",
+            f"{100 * row['folds_converged']:.0f}%",
+        ]
+        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True)
+    ]
+    return f"""## Held-out {by}
+
+{QUESTIONS[by]} {rows["num_predicted"].max():,} predictions.
+
+{markdown.table(header, lines)}"""
+
+
+def all_responses(comparison: Comparison) -> str:
+    """The table of the fits to all responses."""
+    rows = comparison.table.drop_duplicates(list(Candidate._fields))
+    lines = [
+        [
+            name,
+            f"{row['log_likelihood']:,.1f}",
+            *(
+                "" if pd.isna(row[number]) else f"{row[number]:,.{digits}f}"
+                for number, digits in (("num_parameters", 0), ("aic", 1), ("bic", 1))
+            ),
+            "yes" if row["converged"] else "no",
+            f"{row['seconds']:.1f}",
+        ]
+        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True)
+    ]
+    header = ["model", "log-likelihood", "parameters", "AIC", "BIC", "converged", "seconds"]
+    return f"""## Fits to all responses
+
+Marginal log-likelihoods at the estimates. AIC and BIC (smaller is better) are those of maximum likelihood estimates.
+
+{markdown.table(header, lines)}"""
+
+
+def _candidate(row: pd.Series) -> Candidate:
+    return Candidate(row["model"], int(row["dims"]), row["estimator"])
+
+
+def _names(table: pd.DataFrame) -> list[str]:
+    return [str(_candidate(row)) for _, row in table.iterrows()]

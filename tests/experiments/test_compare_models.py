@@ -1,0 +1,61 @@
+"""`experiments.compare_models`, and `experiments.fit_irt --misfit`, as a user runs them."""
+
+import numpy as np
+import pandas as pd
+from binaries import assert_bad_flags, csv_files, run
+from conftest import simulate
+
+import irtjax
+
+MODULE = "experiments.compare_models"
+
+
+def test_compares_models_of_a_file(tmp_path):
+    responses, _, _ = simulate(150, 20, missing=0.1)
+    irtjax.write_responses(responses, tmp_path / "r.csv")
+    given = [f"--responses={tmp_path / 'r.csv'}", "--models=2pl,1pl", "--by=subjects,cells", "--folds=2"]
+    runs = [run(*given, f"--output_dir={tmp_path / name}", module=MODULE) for name in ("one", "other")]
+    for result in runs:
+        assert result.returncode == 0, result.stderr
+    assert "Recommendation: the 1PL. Its log-loss on held-out subjects" in runs[0].stdout
+    table = pd.read_csv(tmp_path / "one" / "comparison.csv")
+    assert list(table["by"] + " " + table["model"]) == ["subjects 2pl", "subjects 1pl", "cells 2pl", "cells 1pl"]
+    assert {"log_loss", "log_loss_se", "brier", "auc", "calibration_error", "aic", "bic"} < set(table)
+    assert table.log_loss.between(0.3, 0.7).all()
+    report = (tmp_path / "one" / "report.md").read_text()
+    assert f"| 1PL | {table.log_loss[1]:.4f} ± {table.log_loss_se[1]:.4f} |" in report
+    assert report.count("Recommendation") == 1
+    assert (tmp_path / "one" / "calibration.png").read_bytes()[:4] == b"\x89PNG"
+    assert csv_files(tmp_path / "one") == csv_files(tmp_path / "other")  # the same seed, the same files
+
+
+def test_bad_flags_get_one_line(tmp_path):
+    irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
+    file = "--responses={tmp}/r.csv"
+    assert_bad_flags(
+        MODULE,
+        [
+            ([], "responses"),
+            ([file, "--models=2pl,9pl"], "--models=2pl,9pl: '9pl' is none of"),
+            ([file, "--by=rows"], "--by=rows: 'rows' is none of cells, subjects, items"),
+            ([file, "--dims=1,x"], "--dims=1,x: expected whole numbers from 1 up"),
+            ([file, "--models=3pl", "--estimators=svi"], "no candidates"),
+            ([file, "--folds=6"], "--folds=6, expected 2 to 5"),
+        ],
+        tmp_path,
+    )
+
+
+def test_fit_irt_adds_columns_of_misfit(tmp_path):
+    responses, _, _ = simulate(150, 20, missing=0.1)
+    values = responses.values.copy()
+    values[:5] = np.random.default_rng(0).integers(0, 2, (5, 20))
+    irtjax.write_responses(irtjax.ResponseMatrix(values, responses.subject_ids, responses.item_ids), tmp_path / "r.csv")
+    place = [f"--responses={tmp_path / 'r.csv'}", "--model=1pl", f"--output_dir={tmp_path / 'fit'}"]
+    result = run(*place, "--misfit", module="experiments.fit_irt")
+    assert result.returncode == 0, result.stderr
+    items, subjects = (pd.read_csv(tmp_path / "fit" / f"{name}.csv") for name in ("items", "subjects"))
+    assert list(items)[-2:] == ["infit", "outfit"]
+    assert list(subjects)[-3:] == ["infit", "outfit", "lz"]
+    assert items.infit.between(0.5, 1.5).all()
+    assert subjects.lz[:5].mean() < -1 < subjects.lz[5:].mean()
