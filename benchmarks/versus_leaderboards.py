@@ -3,10 +3,10 @@ r"""Against theta-irt, the mirt of PyPI and R's mirt: likelihood, time and memor
   python -m benchmarks.versus_leaderboards --output=runs/versus_leaderboards.json
   python -m benchmarks.versus_leaderboards --sets=arc,mmlu --rivals=theta-irt
 
-Fits the four sets of metabench (Kipnis et al., 2024: 4,278 to 5,041 models × 100 to 249 items) with the defaults of irtjax
-and of each rival, and with the best settings of the rivals. Each contestant has a process of its own, the rivals in
-virtual environments of their own, which are made on first use (half a minute, 1 GB of disk). The parameters of R's mirt
-are those that metabench has published.
+Fits the four sets of metabench (Kipnis et al., 2024: 4,278 to 5,041 models × 100 to 249 items) with the defaults of
+irtjax and of each rival, and with the best settings of the rivals. Each contestant has a process of its own, the rivals
+in virtual environments of their own, which are made on first use (half a minute, 1 GB of disk). The parameters of R's
+mirt are those that metabench has published.
 
 Prints one row per contestant: the exact marginal log-likelihood at its parameters, and its log-loss on subjects that it
 was not fitted to, both by one rule for all (benchmarks/exact_likelihood.py); time and memory in units of irtjax's in
@@ -35,10 +35,11 @@ from irtjax.storage.files import whole_file, writable_directory
 
 MODELS = {"gsm8k": "2pl", "arc": "2pl", "arc_v2": "4pl", "mmlu": "3pl"}  # those of metabench
 REQUIREMENTS = {"theta-irt": "theta-irt==0.1.1", "mirt": "mirt==1.2.0"}
-# nodes as close as posteriors of this width need, four times the iterations and more, and nothing that is not asked for
+# as many Gauss-Hermite nodes as NumPy's rule, which theta-irt uses, can make; iterations enough for convergence where the
+# items allow it; nothing that is not asked for
 TUNED = {
-    "theta-irt": {"n_points": 241, "max_iter": 2000},
-    "mirt": {"n_quadpts": 241, "max_iter": 5000, "accelerate": "squarem", "compute_standard_errors": False},
+    "theta-irt": {"n_points": 361, "max_iter": 2000},
+    "mirt": {"n_quadpts": 361, "max_iter": 5000, "accelerate": "squarem", "compute_standard_errors": False},
 }
 OURS, RECORDED = "irtjax", "R's mirt, as published"
 HELD_OUT = 5  # one subject in five
