@@ -35,8 +35,8 @@ from irtjax.storage.files import whole_file, writable_directory
 
 MODELS = {"gsm8k": "2pl", "arc": "2pl", "arc_v2": "4pl", "mmlu": "3pl"}  # those of metabench
 REQUIREMENTS = {"theta-irt": "theta-irt==0.1.1", "mirt": "mirt==1.2.0"}
-# as many Gauss-Hermite nodes as NumPy's rule, which theta-irt uses, can make; iterations enough for convergence where the
-# items allow it; nothing that is not asked for
+# about as many nodes as NumPy's Gauss-Hermite rule, which theta-irt uses, can make; iterations enough where the items
+# let it converge; nothing that is not asked for
 TUNED = {
     "theta-irt": {"n_points": 361, "max_iter": 2000},
     "mirt": {"n_quadpts": 361, "max_iter": 5000, "accelerate": "squarem", "compute_standard_errors": False},
