@@ -10,7 +10,7 @@ mirt are those that metabench has published.
 
 Prints one row per contestant: the exact marginal log-likelihood at its parameters, and its log-loss on subjects that it
 was not fitted to, both by one rule for all (benchmarks/exact_likelihood.py); time and memory in units of irtjax's in
-the same run. Expected duration on 2 CPU cores: a minute or two for irtjax, half an hour more for the rivals. Their
+the same run. Expected duration on 2 CPU cores: a minute or two for irtjax, 20 to 30 minutes for the rivals. Their
 results are kept beside their environments, and used again without a comparison of times; --refresh measures anew.
 """
 
