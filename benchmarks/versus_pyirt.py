@@ -11,17 +11,16 @@ for 1000 × 10,000 expect 20 minutes for each kind of priors.
 import dataclasses
 import datetime
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from absl import app, flags
 
+from benchmarks import contestants
+from benchmarks.contestants import say
 from irtjax import ResponseMatrix, write_responses
 from irtjax.errors import InputError
 from irtjax.estimation.svi.fit import PRIORS
@@ -116,35 +115,6 @@ def errors(simulation: Simulation, difficulty: np.ndarray, mean_ability: float) 
     return float(error.std()), float(np.sqrt(np.mean(by_ability**2)))
 
 
-def interpreter(rival: str) -> Path:
-    """The rival's Python; its environment is made where it is missing or half made.
-
-    Raises:
-        InputError: it cannot be made, with pip's error.
-    """
-    directory = writable_directory(_ENVIRONMENT.value)
-    (directory / ".gitignore").write_text("*\n")
-    home, requirement = directory.absolute() / rival, REQUIREMENTS[rival]
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = home / "installed.txt"  # written last
-    wanted = f"{requirement} {_PYTHON.value}\n"
-    if done.is_file() and done.read_text() == wanted:
-        return python
-    say(f"installing {requirement} into {home} (minutes)")
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check", requirement]
-    for command in ([_PYTHON.value, "-m", "venv", "--clear", home], install):
-        try:
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise InputError(f"--python={_PYTHON.value}: cannot be run ({error.strerror})") from error
-        if ended.returncode:
-            lines = (ended.stderr + ended.stdout).strip().splitlines() or [f"exit status {ended.returncode}"]
-            line = next((line for line in lines if line.startswith(("ERROR", "error"))), lines[-1])
-            raise InputError(f"{requirement} cannot be installed by {_PYTHON.value} (see --python): {line}")
-    done.write_text(wanted)
-    return python
-
-
 def measure(
     name: str, python: Path | str, settings: dict, simulation: Simulation, reference: str | None = None
 ) -> tuple[list[Row], dict[str, str]]:
@@ -162,21 +132,7 @@ def measure(
     """
     say(f"{name}: {' × '.join(f'{size:,}' for size in simulation.values.shape)}")
     num_items = simulation.b.size
-    script = Path(__file__).parent / "rivals" / f"with_{name.split()[0].replace('-', '')}.py"
-    with tempfile.TemporaryDirectory() as folder:
-        given, result, log = (Path(folder, file) for file in ("settings.json", "result.json", "log.txt"))
-        given.write_text(json.dumps(settings))
-        # the same cores for all, and nothing compiled before
-        environment = os.environ | {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-        began = time.time()
-        with log.open("w") as file:
-            ended = subprocess.run(
-                [python, script, given, result], env=environment, stdout=file, stderr=file, check=False
-            )
-        if not result.is_file():
-            lines = log.read_text(errors="replace").strip().splitlines()
-            return [Row(name, "", num_items, error=f"exit status {ended.returncode}: {lines[-1] if lines else ''}")], {}
-        found = json.loads(result.read_text())
+    found = contestants.run(name, python, settings)
     if "error" in found:
         return [Row(name, "", num_items, error=found["error"])], {}
     rows = []
@@ -189,7 +145,7 @@ def measure(
             reference=reference,
             wall=run["wall"],
             cpu=run["cpu"],
-            total=None if run["label"] == "second fit" else run["at"] - began,
+            total=None if run["label"] == "second fit" else run["at"] - found["began"],
             peak_mb=run["peak_mb"],
             rmse=rmse,
             rmse_by_ability=rmse_by_ability,
@@ -198,11 +154,6 @@ def measure(
         )
         rows.append(row)
     return rows, found["versions"]
-
-
-def say(line: str) -> None:
-    """Shows progress."""
-    print(f"{datetime.datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)
 
 
 def best(rows: list[Row]) -> Row | None:
@@ -251,7 +202,7 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
     rows, looks, versions, pythons = [], [], {}, {}
     for rival in _RIVALS.value:
         try:
-            pythons[rival] = interpreter(rival)
+            pythons[rival] = contestants.interpreter(rival, REQUIREMENTS[rival], _ENVIRONMENT.value, _PYTHON.value)
         except InputError as error:
             rows.append(Row(REQUIREMENTS[rival], "", 0, error=str(error)))
 
@@ -261,9 +212,9 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
         return found
 
     for priors in _PRIORS.value:
-        options = {"estimator": "svi", "priors": priors, "seed": _SEED.value}
+        options = {"model": "1pl", "estimator": "svi", "priors": priors, "seed": _SEED.value}
         rows += run(f"irtjax svi {priors}", sys.executable, {"responses": str(npz), "options": options}, simulation)
-    options = {"estimator": "mml"}
+    options = {"model": "1pl", "estimator": "mml"}
     rows += run("irtjax mml", sys.executable, {"responses": str(npz), "options": options}, simulation)
 
     for rival, python in pythons.items():
@@ -297,7 +248,7 @@ def main(_: list[str]) -> None:
             rows, looks, versions = compete(Path(folder))
     except InputError as error:
         sys.exit(f"error: {error}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = contestants.cpu_cores()
     print(f"{_NUM_SUBJECTS.value:,} subjects × {_NUM_ITEMS.value:,} items, seed {_SEED.value}, {cores} CPU cores")
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(table(rows))

@@ -1,31 +1,30 @@
-"""Fits by irtjax, twice: with and without compilation."""
+"""Fits by irtjax, twice: with and without compilation; and a third time on other subjects where they are given."""
 
-from measure import Stopwatch, main, peak_mb
+from measure import fits, main
 
 
 def contestant(settings: dict) -> dict:
-    """Two fits of `responses` with `options`."""
+    """Fits of `responses` and `training` (NPZ) with `options`."""
+    from scipy.special import expit
+
     import irtjax
 
-    responses = irtjax.read_responses(settings["responses"])
-    runs = []
-    for label in ("first fit", "second fit"):
-        stopwatch = Stopwatch()
-        fit = irtjax.fit(responses, model="1pl", **settings["options"])
-        seconds = stopwatch.read()
-        slope = float(fit.parameters.slope[0, 0])
-        runs.append(
-            {
-                **seconds,
-                "label": label,
-                "peak_mb": peak_mb(),
-                "steps": fit.iterations,
-                "converged": fit.converged,
-                "difficulty": (-fit.parameters.intercept).tolist(),
-                "mean_ability": slope * float(fit.ability.mean()),
-            }
-        )
-    return {"versions": irtjax.versions(), "runs": runs}
+    def describe(fit: irtjax.estimation.result.Fit) -> dict:
+        slope, intercept, lower, upper = fit.parameters
+        items = {"slope": slope[:, 0], "intercept": intercept, "lower": expit(lower), "slip": expit(-upper)}
+        return {
+            "steps": fit.iterations,
+            "converged": bool(fit.converged),
+            "log_likelihood": float(fit.log_likelihood),
+            "items": {name: values.tolist() for name, values in items.items()},
+            "difficulty": (-intercept).tolist(),  # in logits where all slopes are equal
+            "mean_ability": float(slope[0, 0]) * float(fit.ability.mean()),
+        }
+
+    def fit(responses: irtjax.ResponseMatrix) -> irtjax.estimation.result.Fit:
+        return irtjax.fit(responses, **settings["options"])
+
+    return {"versions": irtjax.versions(), "runs": fits(settings, irtjax.read_responses, fit, describe)}
 
 
 if __name__ == "__main__":
