@@ -54,7 +54,7 @@ class Specification:
         free_slopes: whether any slope is free.
         estimated: columns whose prior is estimated (`mml.empirical_priors`); those that share its standard
             deviation together.
-        log_slopes: the prior of slopes is one of asinh |slope| (`priors.to_prior_scale`).
+        log_slopes: the prior of slopes is one of asinh slope (`priors.to_prior_scale`).
     """
 
     free: AnyArray
@@ -196,7 +196,7 @@ def specify(
         extreme_prior: on that intercept.
         estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
             items have such a parameter; a slope that is shared then has none. With D = 1 that of slopes is normal on
-            the scale asinh |slope|, whatever the given one.
+            the scale asinh slope, whatever the given one.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.

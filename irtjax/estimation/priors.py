@@ -1,7 +1,7 @@
 """Priors of item parameters.
 
 They are normal distributions, of most parameters on their own scale: logits for asymptotes. An estimated prior of
-slopes (D = 1) is one of u = asinh |slope|, which is the slope itself near 0 and its logarithm, plus log 2, where it is
+slopes (D = 1) is one of u = asinh slope, which is the slope itself near 0 and its logarithm, plus log 2, where it is
 steep. A slope that the responses of a benchmark would send to infinity pays for it, one of 5 beside others of 1 hardly
 does, and one near 0 or below it is not ruled out.
 """
@@ -22,7 +22,7 @@ class NormalPrior(NamedTuple):
 # nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
-LOG_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh |slope|: where the estimated one starts
+LOG_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
 
 
 class PriorTerms(NamedTuple):
@@ -46,15 +46,14 @@ def to_prior_scale(
 
     Args:
         array: (I, K), slope first.
-        log_slopes: whether the scale of slopes is asinh |slope|; every other one is the parameter's own.
+        log_slopes: whether the scale of slopes is asinh slope; every other one is the parameter's own.
     """
     xp = array.__array_namespace__()
     if not log_slopes:
         return array, xp.ones_like(array)
-    slope = array[:, :1]
-    by_slope = xp.where(slope < 0, -1.0, 1.0) / xp.sqrt(1 + slope * slope)
-    scaled = xp.concatenate([xp.arcsinh(xp.abs(slope)), array[:, 1:]], axis=1)
-    return scaled, xp.concatenate([by_slope.astype(array.dtype), xp.ones_like(array[:, 1:])], axis=1)
+    slope, others = array[:, :1], array[:, 1:]
+    by_slope = 1 / xp.sqrt(1 + slope * slope)
+    return xp.concatenate([xp.arcsinh(slope), others], axis=1), xp.concatenate([by_slope, xp.ones_like(others)], axis=1)
 
 
 def prior_terms(

@@ -150,5 +150,5 @@ def summary(specification: Specification) -> dict[str, Any]:
             first = chosen[0], column
             priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
             if specification.log_slopes and column == 0:
-                priors[name]["scale"] = "asinh |a|"
+                priors[name]["scale"] = "asinh a"
     return priors

@@ -61,7 +61,7 @@ def fit_mml(
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
-        slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh |slope| (D = 1,
+        slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`mml.empirical_priors`). The 2PL of a short test goes without where responses determine its slopes well
             enough (by more than 90%, on average). With fewer slopes it is none on short tests, and N(1, 2²) on long

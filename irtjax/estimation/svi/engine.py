@@ -103,7 +103,8 @@ class Variational:
             resting = (*state.resting, chunk.mean)[-2:]
             state = state._replace(last=chunk.mean, moved=movement, at_rest=at_rest, resting=resting)
             over = at_rest == 2
-        return state, Info(elbo, movement, math.inf if over else 0.0)
+        change = math.inf if math.isnan(movement) else movement  # the first chunk has none before it
+        return state, Info(elbo, change, math.inf if over else 0.0)
 
     def revise(self, state: State) -> State | None:
         """The next step size, and after the last the phase that averages."""

@@ -1,0 +1,107 @@
+"""The loop that every engine runs in, and what it asks of them."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import simulate
+
+from irtjax.estimation.driver import Engine, Info, Problem, Status, run
+from irtjax.estimation.mml.fixed_nodes import PATIENCE, FixedNodes
+from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
+from irtjax.estimation.parameterization import specify, start_items
+from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.svi.engine import Task, Variational
+from irtjax.estimation.svi.model import PRIORS, hyperparameters
+from irtjax.estimation.svi.programs import Settings
+from irtjax.estimation.svi.start import starting_point
+from irtjax.responses.matrix import counts
+
+SHAPE = 150, 80  # of the tests of variational inference: fits of one shape share compiled programs
+
+
+def of_mml(model="2pl"):
+    responses, _, _ = simulate(*SHAPE, missing=0.1)
+    specification = specify((model,) * SHAPE[1], slope_prior=NormalPrior(1.0, 1.0))
+    return Problem(responses.values, start_items(specification, *counts(responses.values, axis=0)), specification)
+
+
+def of_svi():
+    responses, _, _ = simulate(*SHAPE, missing=0.1)
+    start = starting_point(responses, "1pl", "proportions", hyperparameters(PRIORS["hierarchical"], "1pl"))
+    return Task(jnp.asarray(responses.values), start)
+
+
+ENGINES = {
+    "fixed nodes": (FixedNodes(61), of_mml),
+    "normal posteriors": (NormalPosteriors(), of_mml),
+    "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], None, None, None), 0), of_svi),
+}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_keeps_the_protocol(name):
+    engine, problem = ENGINES[name][0], ENGINES[name][1]()
+    assert isinstance(engine, Engine)
+    assert dataclasses.is_dataclass(engine)
+    infos = []
+    first, outcome = run(engine, problem, max_iterations=2, on_iteration=lambda _, info: infos.append(info))
+    assert (outcome.status, outcome.iterations, len(infos)) == (Status.OUT_OF_ITERATIONS, 2, 2)
+    assert all(info.change >= 0 for info in infos)
+    stopped, outcome = run(engine, problem, max_iterations=99, on_iteration=lambda steps, _: steps == 2)
+    assert (outcome.status, outcome.iterations) == (Status.STOPPED, 2)
+    # the same problem and the same steps, the same result; and a state is left as it was by what follows it
+    for one, other in zip(*(jax.tree.leaves(result._asdict()) for result in (first, stopped)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_no_step_lowers_the_objective_within_a_phase():
+    engine, problem = FixedNodes(61, adapt=False, search=False, standard_errors=False), of_mml("4pl")
+    reached = []
+    estimate, outcome = run(
+        engine,
+        problem,
+        max_iterations=999,
+        patience=PATIENCE,
+        on_iteration=lambda _, info: reached.append((info.tolerance, info.objective)),
+    )
+    assert outcome.status is Status.CONVERGED
+    objectives = np.array([objective for _, objective in reached])
+    released = np.array([tolerance for tolerance, _ in reached])
+    # where asymptotes are let go, their priors come in: that is another objective
+    falls = np.flatnonzero((np.diff(objectives) < 0) & (np.diff(released) == 0))
+    assert len(falls) <= 1
+    assert estimate.log_likelihood < 0
+
+
+class Toy:
+    """Halves its change at each step, down to a floor, in two phases."""
+
+    def __init__(self, floor):
+        self.floor = floor
+
+    def init(self, problem):
+        return problem, 1.0
+
+    def step(self, state):
+        phases, change = state
+        return (phases, max(change / 2, self.floor)), Info(math.nan, change, 0.1)
+
+    def revise(self, state):
+        phases, _ = state
+        return (phases - 1, 1.0) if phases > 1 else None
+
+    def finish(self, state):
+        return state
+
+
+def test_phases_and_patience():
+    left, outcome = run(Toy(0.0), 2, max_iterations=99)
+    assert (left[0], outcome.status, outcome.iterations) == (1, Status.CONVERGED, 10)
+    _, outcome = run(Toy(0.2), 2, max_iterations=99, patience=7)
+    assert (outcome.status, outcome.iterations) == (Status.STALLED, 4 + 7)
+    _, outcome = run(Toy(0.2), 2, max_iterations=5, patience=7)
+    assert (outcome.status, outcome.iterations) == (Status.OUT_OF_ITERATIONS, 5)
