@@ -16,7 +16,7 @@ from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.mml import empirical_priors, node_score, observed_information, quasi_newton
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
-from irtjax.estimation.mml.item_step import natural_step, priors_of
+from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
 from irtjax.estimation.mml.node_posteriors import (
     Answers,
     NodePosteriors,
@@ -44,6 +44,7 @@ LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
 TOLERANCE = 1e-4
 PATIENCE = 300  # steps without a smaller change; the way over a ridge of the likelihood has many
 NODE_ERROR = 1e-5  # nats per subject by which halving the spacing may change the log-likelihood
+SLACK = 100.0  # times these errors are good enough to prepare a phase
 SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of opposite sign are there to be exploited
 MOST_WEIGHTS = 2**27  # subjects × nodes: 1 GB
 SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
@@ -51,6 +52,7 @@ MOST_CHANGE = 4.0  # of any parameter in one step
 FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
 ROUNDING = 1e-13  # relative error of an objective
 ARMIJO = 1e-4
+SHORTER = 0.3  # of a step that leads down
 SHORTENINGS = 12  # of a step, before it is given up
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
@@ -161,16 +163,20 @@ class FixedNodes:
         return state, Info(state.point.objective, state.change, state.tolerance)
 
     def revise(self, state: State) -> State | None:
-        """The next phase: asymptotes, priors, better modes, finer nodes, and the last steps, in this order."""
+        """The next phase: priors, finer nodes, asymptotes, better modes, and the last steps, in this order.
+
+        Nodes come before asymptotes: between nodes that are too far apart, steep curves cost nothing.
+        """
         with jax.enable_x64(True):
             if state.prior_rounds >= 0:
                 return self._with_priors(state)
+            preparing = state.waiting is not None or state.searches >= 0
+            if self.adapt and self._can_refine(state) and self._too_coarse(state, SLACK if preparing else 1.0):
+                return self._restart(state._replace(nodes=2 * state.nodes - 1, tolerance=LOOSE))
             if state.waiting is not None:
                 return self._with_asymptotes(state)
             if state.searches >= 0:
                 return self._with_better_modes(state)
-            if self.adapt and self._can_refine(state) and self._too_coarse(state):
-                return self._restart(state._replace(nodes=2 * state.nodes - 1, tolerance=LOOSE))
             if state.tolerance > self.tolerance:
                 return state._replace(tolerance=self.tolerance)
             return None
@@ -201,13 +207,13 @@ class FixedNodes:
             change = np.sqrt(max(float(point.gradient @ step), 0.0))
             step = _shortened(step, FIRST_CHANGE, places)
             square = float(point.gradient @ step)
-        share = 1.0
         for _ in range(SHORTENINGS):
-            moved = self._evaluate(*_move(point, share * step, places), state)
-            if moved.objective >= point.objective + ARMIJO * share * square - ROUNDING * abs(point.objective):
-                memory = state.memory.with_pair(share * step, point.gradient - moved.gradient)
+            moved = self._evaluate(*_move(point, step, places), state)
+            rise = moved.objective - point.objective
+            if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
+                memory = state.memory.with_pair(step, point.gradient - moved.gradient)
                 return state._replace(point=moved, memory=memory, change=change)
-            share *= 0.4
+            step = _shortened_where_it_loses(step, point, moved, state.specification, places)
         return state._replace(memory=quasi_newton.Memory(), change=change)
 
     def _with_priors(self, state: State) -> State:
@@ -238,6 +244,8 @@ class FixedNodes:
             np.asarray(getattr(state.specification, name))[:, :dims] for name in ("prior_mean", "prior_precision")
         )
         specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
+        if self.search and dims == 1:
+            released, _ = better_modes(released, specification, state.point.counts)
         return self._restart(
             state._replace(
                 point=state.point._replace(items=released),
@@ -266,12 +274,12 @@ class FixedNodes:
         finer = (2 * state.nodes - 1) ** state.specification.dims
         return state.specification.dims < 3 and finer * len(state.answers.right) <= MOST_WEIGHTS
 
-    def _too_coarse(self, state: State) -> bool:
+    def _too_coarse(self, state: State, slack: float) -> bool:
         """Whether halving the spacing changes the log-likelihoods of the subjects, or of a sample of them, too much."""
         rows = _sample(len(state.answers.right), (2 * state.nodes - 1) ** state.specification.dims)
         values = [self._log_likelihoods(state, nodes, rows) for nodes in (state.nodes, 2 * state.nodes - 1)]
         change = values[1] - values[0]
-        return bool(abs(change.mean()) > NODE_ERROR or np.abs(change).mean() > SUBJECT_ERROR)
+        return bool(abs(change.mean()) > slack * NODE_ERROR or np.abs(change).mean() > slack * SUBJECT_ERROR)
 
     def _log_likelihoods(self, state: State, num_nodes: int, rows: np.ndarray | slice) -> np.ndarray:
         answers = jax.tree.map(lambda leaf: leaf[rows], state.answers)
@@ -386,6 +394,28 @@ def _shortened(step: np.ndarray, most: float, places: Layout) -> np.ndarray:
     result = np.clip(step, -most, most)
     own = (places.items >= 0) & (places.items < places.num_own)
     result[places.items[own]] = (share[:, None] * by_item)[own]
+    return result
+
+
+def _shortened_where_it_loses(
+    step: np.ndarray, point: Point, moved: Point, specification: Specification, places: Layout
+) -> np.ndarray:
+    """A step that led down, shortened for the items that lose by it; for all if none of them does.
+
+    An item loses whose expected log-likelihood falls, given the posteriors at the beginning of the step. Were there
+    none, the objective would have risen (Dempster, Laird and Rubin 1977).
+    """
+    with np.errstate(all="ignore"):
+        before, after = (
+            node_score.log_likelihood(items, point.counts) + log_prior(items, specification)
+            for items in (point.items, moved.items)
+        )
+    loses = ~(after >= before)
+    if not loses.any() or loses.all():
+        return SHORTER * step
+    result = SHORTER * step
+    own = (places.items >= 0) & (places.items < places.num_own) & ~loses[:, None]
+    result[places.items[own]] = step[places.items[own]]
     return result
 
 

@@ -21,6 +21,7 @@ SMALLEST_GAIN = 0.1  # nats for which an item moves
 STEPS = 12
 MOST_CHANGE = 2.0
 FRACTIONS = (1.0, 0.4, 0.1)
+BINS = 80  # of nodes, in which the search climbs
 MOST_LOGIT = 5.0  # of an asymptote to start from
 
 
@@ -44,10 +45,11 @@ def better_modes(
     if not moving.size:
         return items, moved
     part = counts._replace(right=counts.right[:, moving], wrong=counts.wrong[:, moving])
-    start = np.concatenate([_steep(part, array[moving], free[moving], at) for at in LOCATIONS])
+    coarse = _binned(part)
+    start = np.concatenate([_steep(coarse, array[moving], free[moving], at) for at in LOCATIONS])
     tiles = len(LOCATIONS)
-    many = counts._replace(right=np.tile(part.right, tiles), wrong=np.tile(part.wrong, tiles))
-    tried = _climb(start, _choose(specification, np.tile(moving, tiles)), many)
+    of_tiles = _choose(specification, np.tile(moving, tiles))
+    tried = _climb(start, of_tiles, _tiled(coarse, tiles))
     own = _choose(specification, moving)
 
     def value(array: np.ndarray, specification: Specification, counts: Counts) -> np.ndarray:
@@ -56,7 +58,7 @@ def better_modes(
 
     rising = (array[moving, 0] >= 0).sum()
     odds = np.log((moving.size - rising + 1) / (rising + 1))
-    values = value(tried, _choose(specification, np.tile(moving, tiles)), many).reshape(tiles, -1)
+    values = value(tried, of_tiles, _tiled(part, tiles)).reshape(tiles, -1)
     best = np.nanargmax(np.where(np.isfinite(values), values, -np.inf), axis=0)
     at = np.arange(moving.size)
     better = values[best, at] > value(array[moving], own, part) + SMALLEST_GAIN
@@ -71,6 +73,17 @@ def _choose(specification: Specification, items: np.ndarray) -> Specification:
         for name in ("free", "shared", "prior_mean", "prior_precision")
     }
     return dataclasses.replace(specification, has_shared=False, **rows)
+
+
+def _tiled(counts: Counts, tiles: int) -> Counts:
+    return counts._replace(right=np.tile(counts.right, tiles), wrong=np.tile(counts.wrong, tiles))
+
+
+def _binned(counts: Counts) -> Counts:
+    """The counts at fewer nodes, which is enough to climb by."""
+    starts = np.arange(0, len(counts.nodes), max(1, len(counts.nodes) // BINS))
+    nodes, right, wrong = (np.add.reduceat(leaf, starts, axis=0) for leaf in counts)
+    return Counts(nodes / np.diff([*starts, len(counts.nodes)])[:, None], right, wrong)
 
 
 def _steep(counts: Counts, array: np.ndarray, free: np.ndarray, at: float) -> np.ndarray:
