@@ -15,6 +15,7 @@ REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that few real items have
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 5e-4  # nats of integration error, below which nothing is said
+RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, likewise
 
 
 class FitWarning(UserWarning):
@@ -66,12 +67,14 @@ def _of_status(fit: Fit) -> str | None:
     begin = f"not converged after {fit.iterations} iterations"
     return {
         Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
+        Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)
 
 
 def _of_integration(fit: Fit) -> str | None:
-    if not fit.log_likelihood_error > max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects):
+    nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
+    if not fit.log_likelihood_error > nothing:
         return None
     return (
         f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "

@@ -72,6 +72,7 @@ class Status(enum.StrEnum):
     STOPPED = "stopped"  # by the caller
     STALLED = "stalled"  # no smaller change in `PATIENCE` steps
     OUT_OF_ITERATIONS = "out of iterations"
+    SHORT = "short of the maximum"  # by the observed information, which is only known at the end
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ from irtjax.estimation.priors import to_prior_scale
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
 
-LEAST_SD, MOST_SD = 0.05, 3.0  # of a prior; equal slopes would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
 MOST_CHANGE = 1.0  # of a mean in one step
 TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 

@@ -21,6 +21,8 @@ class Estimate(NamedTuple):
         log_likelihoods: (J,) marginal, of each subject, by the rule of the fit, in nats.
         log_likelihood: of all, by a finer rule where one was tried.
         log_likelihood_error: what that rule changed, in nats; NaN where none was tried.
+        distance: from the maximum, √(gradient' covariance gradient) by the observed information: no parameter is more
+            standard errors away; NaN where that is not known.
         specification: priors as estimated.
         details: further entries of `fit.json`.
     """
@@ -33,5 +35,6 @@ class Estimate(NamedTuple):
     log_likelihoods: np.ndarray
     log_likelihood: float
     log_likelihood_error: float
+    distance: float
     specification: Specification
     details: dict[str, Any]

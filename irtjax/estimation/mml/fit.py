@@ -10,7 +10,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation import driver
-from irtjax.estimation.driver import Info, Problem, run
+from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.mml import empirical_priors, fixed_nodes
 from irtjax.estimation.mml.check import sampled_error
 from irtjax.estimation.mml.fixed_nodes import TOLERANCE, FixedNodes
@@ -24,9 +24,8 @@ from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
-NARROW = (
-    0.1  # expected standard deviation of posteriors below which they are normal enough, in any number of dimensions
-)
+NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
+FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
 
 
 def fit_mml(
@@ -132,6 +131,7 @@ def fit_mml(
     if long and dims == 1:
         error = sampled_error(estimate, responses.values)
         estimate = estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+    status = Status.SHORT if outcome.status is Status.CONVERGED and estimate.distance > FAR else outcome.status
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -146,10 +146,11 @@ def fit_mml(
         log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=num_parameters(specification),
         iterations=outcome.iterations,
-        status=outcome.status,
+        status=status,
         seconds=outcome.seconds,
         details={
             **estimate.details,
+            "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
         },
     )

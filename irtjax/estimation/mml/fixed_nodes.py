@@ -295,12 +295,14 @@ class FixedNodes:
         rows = _sample(num_subjects, finer**dims)
         coarse = self._log_likelihoods(state, state.nodes, everyone)
         difference = self._log_likelihoods(state, finer, rows) - coarse[rows]
-        covariances, kind = np.full((num_items, dims + 3, dims + 3), np.nan), None
+        covariances, kind, distance = np.full((num_items, dims + 3, dims + 3), np.nan), None, np.nan
         if self.standard_errors:
             arguments = point.items, point.population, answers, found, quadrature, specification
             kind = "all parameters"
             if num_parameters(specification) <= MOST_PARAMETERS:
-                covariances = observed_information.item_covariances(*arguments)
+                covariance = observed_information.covariance(observed_information.of_all_parameters(*arguments))
+                covariances = observed_information.of_items(covariance, specification)
+                distance = np.sqrt(max(point.gradient @ covariance @ point.gradient, 0.0))
             if np.isnan(covariances).any():  # too many parameters, or one that ran off to infinity
                 kind = "each item"
                 covariances = observed_information.each_item_covariances(*arguments)
@@ -316,6 +318,7 @@ class FixedNodes:
             log_likelihoods=coarse,
             log_likelihood=float(coarse.sum()) + error,
             log_likelihood_error=abs(error),
+            distance=float(distance),
             specification=specification,
             details={
                 "posteriors": "fixed nodes",

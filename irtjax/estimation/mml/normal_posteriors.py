@@ -185,6 +185,7 @@ class NormalPosteriors:
             log_likelihoods=log_likelihoods,
             log_likelihood=float(log_likelihoods.sum()),
             log_likelihood_error=np.nan,
+            distance=np.nan,
             specification=specification,
             details={"posteriors": "normal"},
         )

@@ -30,37 +30,20 @@ LEAST_WEIGHT = 1e-12  # of a node in a posterior, below which a subject is not t
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 
-def item_covariances(
-    items: ItemParameters,
-    population: Population,
-    answers: Answers,
-    expected: NodePosteriors,
-    quadrature: Quadrature,
-    specification: Specification,
-) -> Float[np.ndarray, "I K K"]:
-    """Covariance matrices (I, K, K) of the estimates of each item; 0 where a parameter is held.
-
-    They are blocks of the inverse of the observed information of all free parameters, population included. NaN where it
-    cannot be inverted, which says that the data do not identify the model.
-
-    Args:
-        items: the estimate.
-        population: likewise.
-        answers: of all subjects.
-        expected: from `node_posteriors` at the estimate.
-        quadrature: the nodes.
-        specification: what is free; priors.
-    """
-    information = of_all_parameters(items, population, answers, expected, quadrature, specification)
+def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"]:
+    """The inverse of an information matrix; NaN where there is none, so that the data do not identify the model."""
     try:
-        covariance = np.linalg.inv(information)
-        if (np.diag(covariance) <= 0).any():
-            covariance = np.full_like(information, np.nan)
+        inverse = np.linalg.inv(information)
     except np.linalg.LinAlgError:
-        covariance = np.full_like(information, np.nan)
+        return np.full_like(information, np.nan)
+    return inverse if (np.diag(inverse) > 0).all() else np.full_like(information, np.nan)
+
+
+def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification) -> Float[np.ndarray, "I K K"]:
+    """Covariance matrices (I, K, K) of the parameters of each item, out of that of all; 0 where one is held."""
     index = layout(specification).items
-    blocks = covariance[index[:, :, None], index[:, None, :]]
     held = index < 0
+    blocks = covariance[index[:, :, None], index[:, None, :]]
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
 
 
@@ -73,9 +56,15 @@ def of_all_parameters(
     quadrature: Quadrature,
     specification: Specification,
 ) -> Float[np.ndarray, "P P"]:
-    """Observed information (P, P) of all free parameters, log-prior included; arguments as above.
+    """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
 
-    The order is that of `Layout`.
+    Args:
+        items: the estimate.
+        population: likewise.
+        answers: of all subjects.
+        expected: from `node_posteriors` at the estimate.
+        quadrature: the nodes.
+        specification: what is free; priors.
     """
     places = layout(specification)
     population_places = np.concatenate([places.mean, places.log_sd])
@@ -83,13 +72,13 @@ def of_all_parameters(
     complete = _complete(items, population, expected, quadrature)
     precision = np.zeros(index.shape)
     precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
-    of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
+    complete_of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
     size = places.size
     information = np.zeros((size, size))
     free: np.ndarray = np.asarray(index >= 0)
     both = free[:, :, None] & free[:, None, :]
     rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
-    np.add.at(information, (rows, columns), of_items[both])
+    np.add.at(information, (rows, columns), complete_of_items[both])
     # parameters of one item first, then those that all have in common: a shared slope and the population
     num_own = places.num_own
     chosen, kinds = np.nonzero(free & (index < num_own))
@@ -267,12 +256,12 @@ def each_item_covariances(
     quadrature: Quadrature,
     specification: Specification,
 ) -> Float[np.ndarray, "I K K"]:
-    """As `item_covariances`, for tests with too many items to invert a matrix of all parameters.
+    """Covariance matrices (I, K, K) of each item by itself; arguments as above.
 
-    Each item's own block of the observed information is inverted, and the error of the scale added, which all items
-    share (`item_errors`). Other shared errors are left out: the posterior of an ability depends
-    on all items that the subject answered, whose parameters are estimates too. An item whose likelihood has no maximum
-    gets NaN, and the others keep their errors.
+    They are for tests with too many items to invert a matrix of all parameters. Each item's own block of the observed
+    information is inverted, and the error of the scale added, which all items share (`item_errors`). Other shared
+    errors are left out: the posterior of an ability depends on all items that the subject answered, whose parameters
+    are estimates too. An item whose likelihood has no maximum gets NaN, and the others keep their errors.
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(items) else dims + 1
