@@ -39,7 +39,8 @@ class Fit:
         ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
         ability_se: posterior standard deviations, of the same shape.
         log_likelihood: in nats; marginal for MML, conditional on the posterior means for SVI.
-        log_likelihood_error: what a finer integration over abilities changed of it, in nats; NaN where none was tried.
+        log_likelihood_error: what a finer integration over abilities changed, in nats: of the sum, or √Σ change² over
+            the subjects where that is more; NaN where none was tried.
         num_parameters: free parameters of that likelihood.
         iterations: of the optimisation.
         status: how it ended.

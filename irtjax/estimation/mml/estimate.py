@@ -20,7 +20,8 @@ class Estimate(NamedTuple):
         ability_se: (J, D) posterior standard deviations.
         log_likelihoods: (J,) marginal, of each subject, by the rule of the fit, in nats.
         log_likelihood: of all, by a finer rule where one was tried.
-        log_likelihood_error: what that rule changed, in nats; NaN where none was tried.
+        log_likelihood_error: what that rule changed, in nats: of the sum, or √Σ change² over the subjects where that is
+            more; NaN where none was tried.
         distance: from the maximum, √(gradient' covariance gradient) by the observed information: no parameter is more
             standard errors away; NaN where that is not known.
         specification: priors as estimated.

@@ -14,25 +14,19 @@ import numpy as np
 
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.mml import empirical_priors, node_score, observed_information, quasi_newton
+from irtjax.estimation.mml.climb import Point, climb, evaluate
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
-from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
 from irtjax.estimation.mml.node_posteriors import (
     Answers,
-    NodePosteriors,
     log_likelihoods,
     node_posteriors,
     place_nodes,
     to_answers,
 )
-from irtjax.estimation.mml.node_score import Counts
 from irtjax.estimation.parameterization import (
-    Layout,
     Specification,
-    as_array,
-    as_items,
     has_asymptotes,
-    layout,
     num_parameters,
     without_asymptotes,
 )
@@ -48,39 +42,11 @@ SLACK = 100.0  # times these errors are good enough to prepare a phase
 SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of opposite sign are there to be exploited
 MOST_WEIGHTS = 2**27  # subjects × nodes: 1 GB
 SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
-MOST_CHANGE = 4.0  # of any parameter in one step
-FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
-ROUNDING = 1e-13  # relative error of an objective
-ARMIJO = 1e-4
-SHORTER = 0.3  # of a step that leads down
-SHORTENINGS = 12  # of a step, before it is given up
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
 SEARCH_ROUNDS = 5
 DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
-
-
-class Point(NamedTuple):
-    """The objective at some parameters, with what a step from there needs.
-
-    Attributes:
-        items: of I items.
-        population: mean and standard deviation (D,).
-        objective: marginal log-likelihood plus log-prior, in nats.
-        gradient: (P,) of the objective, in the order of `Layout`.
-        information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
-        of_population: (2 D,) likewise of means and log standard deviations.
-        counts: expected answers at the nodes.
-    """
-
-    items: ItemParameters
-    population: Population
-    objective: float
-    gradient: np.ndarray
-    information: np.ndarray
-    of_population: np.ndarray
-    counts: Counts
 
 
 class State(NamedTuple):
@@ -159,7 +125,10 @@ class FixedNodes:
     def step(self, state: State) -> tuple[State, Info]:
         """A quasi-Newton step, shortened until the objective rises; without memory where that does not help."""
         with jax.enable_x64(True):
-            state = self._climb(state)
+            point, memory, change = climb(
+                state.point, state.memory, state.specification, functools.partial(self._evaluate, state=state)
+            )
+        state = state._replace(point=point, memory=memory, change=change)
         return state, Info(state.point.objective, state.change, state.tolerance)
 
     def revise(self, state: State) -> State | None:
@@ -194,27 +163,6 @@ class FixedNodes:
         """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
         point = self._evaluate(state.point.items, state.point.population, state)
         return state._replace(point=point, change=np.inf)
-
-    def _climb(self, state: State) -> State:
-        point, places = state.point, layout(state.specification)
-        precondition = functools.partial(_precondition, point=point, specification=state.specification, places=places)
-        step = quasi_newton.direction(point.gradient, state.memory, precondition)
-        change = np.sqrt(max(float(point.gradient @ step), 0.0))
-        step = _shortened(step, MOST_CHANGE if state.memory.steps else FIRST_CHANGE, places)
-        square = float(point.gradient @ step)
-        if not square > 0 or not np.isfinite(step).all():
-            state, step = state._replace(memory=quasi_newton.Memory()), precondition(point.gradient)
-            change = np.sqrt(max(float(point.gradient @ step), 0.0))
-            step = _shortened(step, FIRST_CHANGE, places)
-            square = float(point.gradient @ step)
-        for _ in range(SHORTENINGS):
-            moved = self._evaluate(*_move(point, step, places), state)
-            rise = moved.objective - point.objective
-            if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
-                memory = state.memory.with_pair(step, point.gradient - moved.gradient)
-                return state._replace(point=moved, memory=memory, change=change)
-            step = _shortened_where_it_loses(step, point, moved, state.specification, places)
-        return state._replace(memory=quasi_newton.Memory(), change=change)
 
     def _with_priors(self, state: State) -> State:
         """Priors estimated anew; settled where they hardly move."""
@@ -308,7 +256,9 @@ class FixedNodes:
                 covariances = observed_information.each_item_covariances(*arguments)
         weights, nodes = np.asarray(found.weights), place_nodes(point.population, quadrature)
         ability = weights @ nodes
-        error = float(difference.mean()) * num_subjects
+        change = float(difference.mean()) * num_subjects
+        # errors of opposite sign cancel in the sum, but not in the estimates
+        error = max(abs(change), float(np.sqrt(num_subjects * (difference**2).mean())))
         return Estimate(
             items=point.items,
             population=point.population,
@@ -316,8 +266,8 @@ class FixedNodes:
             ability=ability,
             ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
             log_likelihoods=coarse,
-            log_likelihood=float(coarse.sum()) + error,
-            log_likelihood_error=abs(error),
+            log_likelihood=float(coarse.sum()) + change,
+            log_likelihood_error=error,
             distance=float(distance),
             specification=specification,
             details={
@@ -332,101 +282,6 @@ class FixedNodes:
 @functools.cache
 def _quadrature(num_nodes: int, dims: int) -> Quadrature:
     return rectangular(num_nodes, dims=dims)
-
-
-def evaluate(
-    items: ItemParameters,
-    population: Population,
-    answers: Answers,
-    quadrature: Quadrature,
-    specification: Specification,
-) -> Point:
-    """The objective and what a step needs, from one pass over the responses."""
-    found = node_posteriors(items, population, answers, quadrature)
-    return _point(found, items, population, quadrature, specification)
-
-
-@np.errstate(all="ignore")  # an item may run off to infinity
-def _point(
-    found: NodePosteriors,
-    items: ItemParameters,
-    population: Population,
-    quadrature: Quadrature,
-    specification: Specification,
-) -> Point:
-    right = np.asarray(found.right)
-    counts = Counts(place_nodes(population, quadrature), right, np.asarray(found.observed) - right)
-    gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
-    size = gradient.shape[1]
-    prior = priors_of(as_array(items)[:, :size], specification)
-    information[:, range(size), range(size)] += prior.information
-    places = layout(specification)
-    vector = places.add_up(gradient + prior.gradient)
-    of_population = np.ones(2 * specification.dims)
-    at = np.concatenate([places.mean, places.log_sd])
-    if (at >= 0).any():
-        by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
-        vector[at[at >= 0]] = by[at >= 0]
-    objective = float(found.log_likelihood) + float(prior.log_density.sum())
-    return Point(items, population, objective, vector, information, of_population, counts)
-
-
-def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
-    """The inverse information of complete data times a vector (P,)."""
-    size = point.information.shape[1]
-    by_item = places.gather(vector)[:, :size]
-    if specification.has_shared:
-        first = int(np.argmax(specification.shared))
-        by_item[:, 0] = np.where(specification.shared & (np.arange(len(by_item)) != first), 0.0, by_item[:, 0])
-    step = natural_step(by_item, point.information, specification)
-    result = np.zeros(places.size)
-    free = places.items[:, :size] >= 0
-    result[places.items[:, :size][free]] = step[free]
-    at = np.concatenate([places.mean, places.log_sd])
-    result[at[at >= 0]] = vector[at[at >= 0]] / np.maximum(point.of_population[at >= 0], 1e-300)
-    return result
-
-
-def _shortened(step: np.ndarray, most: float, places: Layout) -> np.ndarray:
-    """A step in which no parameter changes by more than `most`.
-
-    That of each item is shortened as a whole. One that runs off to infinity must not hold up the others.
-    """
-    by_item = places.gather(step)
-    share = most / np.maximum(np.abs(by_item).max(axis=1), most)
-    result = np.clip(step, -most, most)
-    own = (places.items >= 0) & (places.items < places.num_own)
-    result[places.items[own]] = (share[:, None] * by_item)[own]
-    return result
-
-
-def _shortened_where_it_loses(
-    step: np.ndarray, point: Point, moved: Point, specification: Specification, places: Layout
-) -> np.ndarray:
-    """A step that led down, shortened for the items that lose by it; for all if none of them does.
-
-    An item loses whose expected log-likelihood falls, given the posteriors at the beginning of the step. Were there
-    none, the objective would have risen (Dempster, Laird and Rubin 1977).
-    """
-    with np.errstate(all="ignore"):
-        before, after = (
-            node_score.log_likelihood(items, point.counts) + log_prior(items, specification)
-            for items in (point.items, moved.items)
-        )
-    loses = ~(after >= before)
-    if not loses.any() or loses.all():
-        return SHORTER * step
-    result = SHORTER * step
-    own = (places.items >= 0) & (places.items < places.num_own) & ~loses[:, None]
-    result[places.items[own]] = step[places.items[own]]
-    return result
-
-
-def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameters, Population]:
-    items = as_items(as_array(point.items) + places.gather(step))
-    mean, sd = (np.asarray(leaf) for leaf in point.population)
-    mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
-    return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
 
 
 def _without_slope_prior(specification: Specification) -> Specification:

@@ -1,0 +1,180 @@
+"""Steps up the marginal likelihood, priors included, on nodes that all subjects share.
+
+A step begins with the information of complete data, which the posteriors give for each item, and adds what the last
+steps say of the trade between items (`quasi_newton`). It is made only if the objective rises.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax.estimation.mml import node_score, quasi_newton
+from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
+from irtjax.estimation.mml.node_posteriors import Answers, NodePosteriors, node_posteriors, place_nodes
+from irtjax.estimation.mml.node_score import Counts
+from irtjax.estimation.parameterization import Layout, Specification, as_array, as_items, has_asymptotes, layout
+from irtjax.estimation.population import Population
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import Quadrature
+
+MOST_CHANGE = 4.0  # of any parameter in one step
+FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
+ROUNDING = 1e-13  # relative error of an objective
+ARMIJO = 1e-4
+SHORTER = 0.3  # of a step that leads down
+SHORTENINGS = 12  # of a step, before it is given up
+
+
+class Point(NamedTuple):
+    """The objective at some parameters, with what a step from there needs.
+
+    Attributes:
+        items: of I items.
+        population: mean and standard deviation (D,).
+        objective: marginal log-likelihood plus log-prior, in nats.
+        gradient: (P,) of the objective, in the order of `Layout`.
+        information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
+        of_population: (2 D,) likewise of means and log standard deviations.
+        counts: expected answers at the nodes.
+    """
+
+    items: ItemParameters
+    population: Population
+    objective: float
+    gradient: np.ndarray
+    information: np.ndarray
+    of_population: np.ndarray
+    counts: Counts
+
+
+def evaluate(
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    quadrature: Quadrature,
+    specification: Specification,
+) -> Point:
+    """The objective and what a step needs, from one pass over the responses."""
+    found = node_posteriors(items, population, answers, quadrature)
+    return _point(found, items, population, quadrature, specification)
+
+
+@np.errstate(all="ignore")  # an item may run off to infinity
+def _point(
+    found: NodePosteriors,
+    items: ItemParameters,
+    population: Population,
+    quadrature: Quadrature,
+    specification: Specification,
+) -> Point:
+    right = np.asarray(found.right)
+    counts = Counts(place_nodes(population, quadrature), right, np.asarray(found.observed) - right)
+    gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
+    size = gradient.shape[1]
+    prior = priors_of(as_array(items)[:, :size], specification)
+    information[:, range(size), range(size)] += prior.information
+    places = layout(specification)
+    vector = places.add_up(gradient + prior.gradient)
+    of_population = np.ones(2 * specification.dims)
+    at = np.concatenate([places.mean, places.log_sd])
+    if (at >= 0).any():
+        by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
+        vector[at[at >= 0]] = by[at >= 0]
+    objective = float(found.log_likelihood) + float(prior.log_density.sum())
+    return Point(items, population, objective, vector, information, of_population, counts)
+
+
+def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
+    """The inverse information of complete data times a vector (P,)."""
+    size = point.information.shape[1]
+    by_item = places.gather(vector)[:, :size]
+    if specification.has_shared:
+        first = int(np.argmax(specification.shared))
+        by_item[:, 0] = np.where(specification.shared & (np.arange(len(by_item)) != first), 0.0, by_item[:, 0])
+    step = natural_step(by_item, point.information, specification)
+    result = np.zeros(places.size)
+    free = places.items[:, :size] >= 0
+    result[places.items[:, :size][free]] = step[free]
+    at = np.concatenate([places.mean, places.log_sd])
+    result[at[at >= 0]] = vector[at[at >= 0]] / np.maximum(point.of_population[at >= 0], 1e-300)
+    return result
+
+
+def _shortened(step: np.ndarray, most: float, places: Layout) -> np.ndarray:
+    """A step in which no parameter changes by more than `most`.
+
+    That of each item is shortened as a whole. One that runs off to infinity must not hold up the others.
+    """
+    by_item = places.gather(step)
+    share = most / np.maximum(np.abs(by_item).max(axis=1), most)
+    result = np.clip(step, -most, most)
+    own = (places.items >= 0) & (places.items < places.num_own)
+    result[places.items[own]] = (share[:, None] * by_item)[own]
+    return result
+
+
+def _shortened_where_it_loses(
+    step: np.ndarray, point: Point, moved: Point, specification: Specification, places: Layout
+) -> np.ndarray:
+    """A step that led down, shortened for the items that lose by it; for all if none of them does.
+
+    An item loses whose expected log-likelihood falls, given the posteriors at the beginning of the step. Were there
+    none, the objective would have risen (Dempster, Laird and Rubin 1977).
+    """
+    with np.errstate(all="ignore"):
+        before, after = (
+            node_score.log_likelihood(items, point.counts) + log_prior(items, specification)
+            for items in (point.items, moved.items)
+        )
+    loses = ~(after >= before)
+    if not loses.any() or loses.all():
+        return SHORTER * step
+    result = SHORTER * step
+    own = (places.items >= 0) & (places.items < places.num_own) & ~loses[:, None]
+    result[places.items[own]] = step[places.items[own]]
+    return result
+
+
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameters, Population]:
+    items = as_items(as_array(point.items) + places.gather(step))
+    mean, sd = (np.asarray(leaf) for leaf in point.population)
+    mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
+    return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
+
+
+def climb(
+    point: Point,
+    memory: quasi_newton.Memory,
+    specification: Specification,
+    evaluate_at: Callable[[ItemParameters, Population], Point],
+) -> tuple[Point, quasi_newton.Memory, float]:
+    """One quasi-Newton step, shortened until the objective rises; none where that does not help.
+
+    Args:
+        point: where it begins.
+        memory: of the steps before.
+        specification: what is free; priors.
+        evaluate_at: the point at other parameters.
+
+    Returns:
+        The next point, the memory after the step, and the length √(gradient' H gradient) of the step proposed, in
+        standard errors.
+    """
+    places = layout(specification)
+    precondition = functools.partial(_precondition, point=point, specification=specification, places=places)
+    step = quasi_newton.direction(point.gradient, memory, precondition)
+    change = float(np.sqrt(max(float(point.gradient @ step), 0.0)))
+    step = _shortened(step, MOST_CHANGE if memory.steps else FIRST_CHANGE, places)
+    if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
+        memory, step = quasi_newton.Memory(), precondition(point.gradient)
+        change = float(np.sqrt(max(float(point.gradient @ step), 0.0)))
+        step = _shortened(step, FIRST_CHANGE, places)
+    for _ in range(SHORTENINGS):
+        moved = evaluate_at(*_move(point, step, places))
+        rise = moved.objective - point.objective
+        if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
+            return moved, memory.with_pair(step, point.gradient - moved.gradient), change
+        step = _shortened_where_it_loses(step, point, moved, specification, places)
+    return point, quasi_newton.Memory(), change
