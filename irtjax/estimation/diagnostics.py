@@ -14,7 +14,7 @@ MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that few real items have
-LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 5e-4  # nats of integration error, below which nothing is said
+LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, likewise
 
 
