@@ -239,7 +239,8 @@ def specify(
     groups = {"slope": tuple(range(dims)), "guessing": (dims + 1,), "upper": (dims + 2,)}
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
     estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST)
-    log_slopes = dims == 1 and (0,) in estimated
+    # of a few 4PL items the same prior, held: nothing else keeps their slopes from running off to infinity
+    log_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
     if log_slopes:
         prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = LOG_SLOPE_PRIOR.mean, LOG_SLOPE_PRIOR.sd**-2
     return Specification(

@@ -63,8 +63,8 @@ def fit_mml(
         slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`mml.empirical_priors`). The 2PL of a short test goes without where responses determine its slopes well
-            enough (by more than 90%, on average). With fewer slopes it is none on short tests, and N(1, 2²) on long
-            ones.
+            enough (by more than 90%, on average). With fewer slopes it is none on short tests, but N(1, 1) on asinh
+            slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).

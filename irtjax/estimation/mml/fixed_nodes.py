@@ -40,6 +40,7 @@ PATIENCE = 300  # steps without a smaller change; the way over a ridge of the li
 NODE_ERROR = 1e-5  # nats per subject by which halving the spacing may change the log-likelihood
 SLACK = 100.0  # times these errors are good enough to prepare a phase
 SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of opposite sign are there to be exploited
+MOST_NODES = 1000  # per dimension: a slope that runs off to infinity asks for ever more
 MOST_WEIGHTS = 2**27  # subjects × nodes: 1 GB
 SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
@@ -219,8 +220,8 @@ class FixedNodes:
         )
 
     def _can_refine(self, state: State) -> bool:
-        finer = (2 * state.nodes - 1) ** state.specification.dims
-        return state.specification.dims < 3 and finer * len(state.answers.right) <= MOST_WEIGHTS
+        finer, dims = 2 * state.nodes - 1, state.specification.dims
+        return dims < 3 and finer <= MOST_NODES and finer**dims * len(state.answers.right) <= MOST_WEIGHTS
 
     def _too_coarse(self, state: State, slack: float) -> bool:
         """Whether halving the spacing changes the log-likelihoods of the subjects, or of a sample of them, too much."""
