@@ -88,7 +88,7 @@ def reestimate(
             usable, determined = known.usable[:, k], known.determined[:, k].sum()
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
             mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
-            means[k] = xp.where(usable | _own(specification, k), mean, means[k])
+            means[k] = xp.where(_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
         precision = 1 / xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)

@@ -63,7 +63,6 @@ class State(NamedTuple):
         tolerance: of this phase.
         prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
         searches: for better modes so far; -1 when over.
-        change: from rest, in standard errors.
     """
 
     point: Point
@@ -75,7 +74,6 @@ class State(NamedTuple):
     tolerance: float
     prior_rounds: int
     searches: int
-    change: float = np.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +85,6 @@ class FixedNodes:
         adapt: whether they are halved until that changes the log-likelihood by less than 1e-5 nats per subject.
         tolerance: where it has converged: the length of the next step in standard errors, √(gradient' H gradient).
         search: whether items with asymptotes are tried in other modes (D = 1).
-        drop_slope_prior: whether the estimated prior of slopes goes where responses determine them well enough.
         standard_errors: whether they are computed.
         warm: whether it begins where it is told to, and not with a phase without asymptotes.
     """
@@ -96,7 +93,6 @@ class FixedNodes:
     adapt: bool = True
     tolerance: float = TOLERANCE
     search: bool = True
-    drop_slope_prior: bool = True
     standard_errors: bool = True
     warm: bool = False
 
@@ -129,8 +125,7 @@ class FixedNodes:
             point, memory, change = climb(
                 state.point, state.memory, state.specification, functools.partial(self._evaluate, state=state)
             )
-        state = state._replace(point=point, memory=memory, change=change)
-        return state, Info(state.point.objective, state.change, state.tolerance)
+        return state._replace(point=point, memory=memory), Info(point.objective, change, state.tolerance)
 
     def revise(self, state: State) -> State | None:
         """The next phase: priors, finer nodes, asymptotes, better modes, and the last steps, in this order.
@@ -163,7 +158,7 @@ class FixedNodes:
     def _restart(self, state: State) -> State:
         """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
         point = self._evaluate(state.point.items, state.point.population, state)
-        return state._replace(point=point, change=np.inf)
+        return state._replace(point=point)
 
     def _with_priors(self, state: State) -> State:
         """Priors estimated anew; settled where they hardly move."""
@@ -174,7 +169,6 @@ class FixedNodes:
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if (
             rounds < 0
-            and self.drop_slope_prior
             and specification.log_slopes
             and state.waiting is None
             and not has_asymptotes(point.items)

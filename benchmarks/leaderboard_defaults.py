@@ -1,0 +1,90 @@
+r"""Default fits of leaderboards of language models: likelihoods, held-out prediction, and how far two halves agree.
+
+  python -m benchmarks.leaderboard_defaults --data_dir=DIR
+
+Prints of each fit its log-likelihood, the error that it reports, iterations and nodes; differences of held-out log-loss
+between two models (`irtjax.compare`); and root mean square differences, over items and the population, of the response
+functions that two random halves of the subjects give. Expected duration on 2 CPU cores: six minutes.
+"""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from absl import app, flags
+
+import irtjax
+from irtjax.errors import InputError
+from irtjax.kernels.models import probabilities
+from irtjax.kernels.quadrature import rectangular
+
+_DATA_DIR = flags.DEFINE_string("data_dir", "../shared/llm_responses", "folder with SET.npz")
+_HALVINGS = flags.DEFINE_integer("halvings", 3, "random halvings of the subjects", lower_bound=1)
+
+FITS = (
+    ("metabench_arc", "2pl"),
+    ("metabench_gsm8k", "2pl"),
+    ("metabench_mmlu", "3pl"),
+    ("metabench_arc_v2", "4pl"),
+    ("swebench_verified_bash_only", "2pl"),
+    ("mmlu_pro", "2pl"),
+)
+COMPARISONS = (
+    ("metabench_mmlu", ("2pl", "3pl"), ("cells", "subjects")),
+    ("metabench_arc_v2", ("2pl", "4pl"), ("cells", "subjects")),
+    ("swebench_verified_bash_only", ("1pl", "2pl"), ("cells",)),
+    ("mmlu_pro", ("1pl", "2pl"), ("cells",)),
+)
+HALVES = (("metabench_mmlu", "2pl"), ("metabench_mmlu", "3pl"), ("metabench_arc_v2", "4pl"))
+WORST = 3  # items that are left out in the last column
+
+
+def main(_: list[str]) -> None:
+    """Fits, compares, halves."""
+    warnings.simplefilter("ignore", irtjax.FitWarning)
+    for name, model in FITS:
+        fit = irtjax.fit(load(name), model)
+        steepest, nodes = np.abs(fit.parameters.slope).max(), fit.details.get("nodes", fit.details["posteriors"])
+        print(
+            f"{name}, {model}: log-likelihood {fit.log_likelihood:,.1f}, error {fit.log_likelihood_error:.2g}, "
+            f"{fit.status}, {fit.iterations} iterations, nodes {nodes}, largest slope {steepest:.1f}",
+            flush=True,
+        )
+    for name, models, ways in COMPARISONS:
+        table = irtjax.compare(load(name), models, by=ways).table
+        columns = ["by", "model", "log_loss", "log_loss_difference", "log_loss_difference_se"]
+        print(f"\n{name}\n{table[columns].to_string(index=False)}", flush=True)
+    for name, model in HALVES:
+        print(f"\n{name}, {model}, halves: ", end="")
+        for rms, rest in halves(load(name), model):
+            print(f"{rms:.4f} (without the {WORST} worst items {rest:.4f})  ", end="", flush=True)
+    print()
+
+
+def load(name: str) -> irtjax.ResponseMatrix:
+    """The responses of a set."""
+    path = Path(_DATA_DIR.value) / f"{name}.npz"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; --data_dir names the folder with the leaderboards")
+    values = np.asarray(np.load(path, allow_pickle=False)["responses"]).astype(np.int8)
+    return irtjax.ResponseMatrix(values, *(np.arange(size).astype(str) for size in values.shape))
+
+
+def halves(responses: irtjax.ResponseMatrix, model: str) -> Iterator[tuple[float, float]]:
+    """Of each halving the root mean square difference of response functions, with all items and without the worst."""
+    quadrature = rectangular(241)
+    weights = np.exp(quadrature.log_weights)
+    for seed in range(_HALVINGS.value):
+        half = np.random.default_rng(seed).permutation(responses.num_subjects) % 2 == 0
+        curves = []
+        for chosen in (half, ~half):
+            part = irtjax.ResponseMatrix(responses.values[chosen], responses.subject_ids[chosen], responses.item_ids)
+            fit = irtjax.fit(part, model, standard_errors=False)
+            curves.append(np.asarray(probabilities(fit.parameters, quadrature.nodes)[0]))
+        of_items = np.sort(weights @ (curves[0] - curves[1]) ** 2)
+        yield float(np.sqrt(of_items.mean())), float(np.sqrt(of_items[:-WORST].mean()))
+
+
+if __name__ == "__main__":
+    app.run(main)
