@@ -86,6 +86,28 @@ def posteriors(
             yield from _close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved])
 
 
+def posteriors_near(
+    items: ItemParameters,
+    values: Int[np.ndarray, "J I"],
+    mean: Float[np.ndarray, " D"],
+    sd: Float[np.ndarray, " D"],
+    centre: Float[np.ndarray, "J D"],
+    width: Float[np.ndarray, "J D"],
+) -> Iterator[Posteriors]:
+    """The posteriors of all subjects, in parts, where means and standard deviations are nearly known.
+
+    Args:
+        items: of I items in D dimensions.
+        values: 1 right, 0 wrong, -1 missing.
+        mean: of the population.
+        sd: of the population, whose dimensions are independent.
+        centre: about the mean of each posterior.
+        width: about its standard deviations.
+    """
+    frame = width[:, :, None] * np.eye(len(mean))
+    return _close_in(np.arange(len(values)), values, _in_blocks(items), mean, sd, centre, frame)
+
+
 def _close_in(
     rows: np.ndarray,
     values: np.ndarray,
