@@ -64,6 +64,20 @@ def standardize(
     return State(items, Posterior(m, covariance), mean, sd)
 
 
+def without_scale(
+    move: Float[AnyArray, "J D"], mean: Float[AnyArray, "J D"], weight: jax.Array, specification: Specification
+) -> Float[AnyArray, "J D"]:
+    """A move of all abilities (J, D) without what `standardize` would take back: a new origin, unit or rotation.
+
+    Estimated priors of slopes pull at the unit in every step: at rest, too, all abilities move, and are taken back.
+    """
+    parts = [weight[:, None]] * specification.fold_mean + [weight[:, None] * mean] * specification.fold_sd
+    if not parts:
+        return move
+    basis = jnp.concatenate(parts, axis=1)
+    return move - basis @ jnp.linalg.solve(basis.T @ basis, basis.T @ move)
+
+
 @jax.jit
 def align_to_anchors(
     items: ItemParameters, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification

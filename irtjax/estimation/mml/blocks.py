@@ -31,6 +31,8 @@ class Chunks:
     Attributes:
         num_subjects: J', rows with padding.
         num_items: I', items with padding: missing responses, at the end of either.
+        number: of chunks.
+        width: items in each.
     """
 
     def __init__(
@@ -44,10 +46,10 @@ class Chunks:
         self.num_subjects = rows * -(-subjects // rows)
         most = _most_bytes() if chunk_bytes is None else chunk_bytes
         most_blocks = blocks if mesh is not None else max(1, most // (block * self.num_subjects))
-        number = -(-blocks // most_blocks)
+        self.number = number = -(-blocks // most_blocks)
         self._shape = (-(-blocks // number), self.num_subjects, block)
-        self._width = self._shape[0] * block
-        self.num_items = number * self._width
+        self.width = self._shape[0] * block
+        self.num_items = number * self.width
         self._values, self._mesh = values, mesh
         self._resident = self._lay_out(0) if number == 1 else None
         # fresh memory would cost more than what is written to it
@@ -75,9 +77,9 @@ class Chunks:
             yield function(items, *arguments, self._resident)
             return
         last = None
-        for number, start in enumerate(range(0, self.num_items, self._width)):
+        for number, start in enumerate(range(0, self.num_items, self.width)):
             blocks = self._lay_out(start, self._buffers[number % 2])
-            part = function(_part(items, start, self._width), *arguments, blocks)
+            part = function(_part(items, start, self.width), *arguments, blocks)
             jax.block_until_ready(last)  # its buffer is the next to be written to
             last = part
             yield part

@@ -26,8 +26,12 @@ def undamped(start: Float[AnyArray, "N K"]) -> Damping:
 
 
 def damp(damping: Damping, step: Float[AnyArray, "N K"]) -> tuple[Damping, Float[jax.Array, "N K"]]:
-    """The share of each step to make: half of the last one where the step turns back, else more again, up to 1."""
-    back = (step * damping.last).sum(axis=1) < -0.1 * (damping.last**2).sum(axis=1)
+    """The share of each step to make: half of the last one where the step turns back, else more again, up to 1.
+
+    A step that turns back by a share r of the last one leaves r of what was to go if it is made in full, and (1 - r)/2
+    if half of it is made: that is less only where r is more than a third.
+    """
+    back = (step * damping.last).sum(axis=1) < -(damping.last**2).sum(axis=1) / 3
     share = jnp.where(back, 0.5 * damping.share, jnp.minimum(1.0, 1.4 * damping.share))
     step = share[:, None] * step
     return Damping(step, share), step

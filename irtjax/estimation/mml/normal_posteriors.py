@@ -19,7 +19,7 @@ from irtjax.estimation.mml import empirical_priors, item_errors
 from irtjax.estimation.mml.ability_scale import State as Scaled
 from irtjax.estimation.mml.ability_scale import align_to_anchors, anchors_only, rotate, standardize
 from irtjax.estimation.mml.ability_start import starting_posterior
-from irtjax.estimation.mml.ability_step import ability_step
+from irtjax.estimation.mml.ability_step import ability_step, settled
 from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
 from irtjax.estimation.mml.blocks import Chunks
 from irtjax.estimation.mml.damping import Damping, damp, undamped
@@ -40,35 +40,56 @@ from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
 from irtjax.types import AnyArray
 
 TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
-TOLERANCE_WITHOUT_ASYMPTOTES = 0.3  # standard errors; where the phase ends that only prepares one with asymptotes
+# standard errors, where stages end that only prepare the next
+TOLERANCE_FEW, TOLERANCE_HELD, TOLERANCE_WITHOUT_ASYMPTOTES = 0.1, 1.0, 0.3
+MANY_CHUNKS = 4  # of items, from which it is worth to begin with one
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
+
+
+class Stage(NamedTuple):
+    """A phase of the iteration.
+
+    Attributes:
+        few: on no more items than a chunk of the matrix holds, spread evenly over it: these give abilities near to the
+            final ones at a small part of the cost.
+        held: abilities stay where they are, until the items are near to where these put them.
+        asymptotes: free asymptotes are estimated, and not held at 0 and 1.
+        tolerance: where it ends.
+    """
+
+    few: bool
+    held: bool
+    asymptotes: bool
+    tolerance: float
 
 
 class State(NamedTuple):
     """Where the iteration is; arrays of items and subjects are padded, in float32, and spread over the devices.
 
     Attributes:
+        problem: what is estimated, all of it.
+        whole: its responses.
+        stages: the present one and those to come.
         scaled: items, posteriors and population.
         damping: of the steps of items and of subjects.
-        specification: what is free in this phase; priors.
-        chunks: the responses.
+        specification: what is free in this stage; priors.
+        asymptotes: whether any item has one in this stage.
+        chunks: the responses of this stage.
         weight: (J',) 1 for a subject, 0 for padding.
-        waiting: asymptotes to start from and the specification with them, in the phase that is without; else None.
-        steps: made in this phase.
-        num_items: without padding.
-        num_subjects: without padding.
+        steps: made with these items and asymptotes.
     """
 
+    problem: Problem
+    whole: Chunks
+    stages: tuple[Stage, ...]
     scaled: Scaled
     damping: tuple[Damping, Damping]
     specification: Specification
+    asymptotes: bool
     chunks: Chunks
     weight: jax.Array
-    waiting: tuple[AnyArray, AnyArray, Specification] | None
     steps: int
-    num_items: int
-    num_subjects: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,37 +110,42 @@ class NormalPosteriors:
     mesh: jax.sharding.Mesh | None = None
 
     def init(self, problem: Problem) -> State:
-        """Begins, without asymptotes where any are free."""
-        specification, items, waiting = problem.specification, problem.items, None
-        dims, (num_subjects, num_items) = specification.dims, problem.values.shape
-        chunks = Chunks(problem.values, self.mesh)
+        """Begins on few of very many items, and without asymptotes."""
+        specification = problem.specification
+        dims, num_items = specification.dims, problem.values.shape[1]
         if dims > 1:
-            specification = specification.without_rotation()
-        if np.asarray(specification.free)[:, dims + 1 :].any():
-            lower, upper = (self._by_item(leaf, chunks) for leaf in (items.lower, items.upper))
-            waiting = lower, upper, jax.tree.map(lambda leaf: self._by_item(leaf, chunks), specification)
-            items, specification = without_asymptotes(items, specification)
-        placed, spread = jax.tree.map(lambda leaf: self._by_item(leaf, chunks), (items, specification))
+            problem = dataclasses.replace(problem, specification=specification.without_rotation())
+        whole = Chunks(problem.values, self.mesh)
+        stages = self._stages(specification, whole)
         start = jax.tree.map(
-            lambda leaf: place(jnp.asarray(_pad(leaf, chunks.num_subjects), jnp.float32), self.mesh, BY_SUBJECT),
+            lambda leaf: place(jnp.asarray(_pad(leaf, whole.num_subjects), jnp.float32), self.mesh, BY_SUBJECT),
             starting_posterior(problem.values, dims),
         )
-        weight = place(_pad(np.ones(num_subjects, np.float32), chunks.num_subjects), self.mesh, BY_SUBJECT)
-        return State(
-            scaled=Scaled(placed, start, jnp.zeros(dims), jnp.ones(dims)),
-            damping=(undamped(as_array(placed)), undamped(start.mean)),
-            specification=spread,
-            chunks=chunks,
-            weight=weight,
-            waiting=waiting,
+        ones = np.ones(len(problem.values), np.float32)
+        state = State(
+            problem=problem,
+            whole=whole,
+            stages=stages,
+            scaled=Scaled(problem.items, start, jnp.zeros(dims), jnp.ones(dims)),
+            damping=(undamped(as_array(problem.items)), undamped(start.mean)),
+            specification=problem.specification,
+            asymptotes=False,
+            chunks=whole,
+            weight=place(_pad(ones, whole.num_subjects), self.mesh, BY_SUBJECT),
             steps=0,
-            num_items=num_items,
-            num_subjects=num_subjects,
         )
+        if not stages[0].few:
+            return self._with_items(state, problem, whole)
+        chosen = np.linspace(0, num_items - 1, whole.width).astype(int)
+        few = Problem(
+            problem.values[:, chosen],
+            *jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification)),
+        )
+        return self._with_items(state, few, Chunks(few.values, self.mesh))
 
     def step(self, state: State) -> tuple[State, Info]:
         """A step of all items, then one of all abilities."""
-        asymptotes = _asymptotes(state)
+        stage = state.stages[0]
         priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
         scaled, damping, specification, change = _iterate(
             state.scaled,
@@ -128,39 +154,53 @@ class NormalPosteriors:
             state.weight,
             state.specification,
             state.steps >= priors_fixed,
-            asymptotes=asymptotes,
-            still_moving=int(SHARE_STILL_MOVING * state.num_items),
+            held=stage.held,
+            asymptotes=state.asymptotes,
+            still_moving=int(SHARE_STILL_MOVING * state.chunks.num_items),
             mesh=self.mesh,
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
-        least = TOLERANCE_ASYMPTOTES if asymptotes else TOLERANCE
-        tolerance = least if self.tolerance is None else self.tolerance
-        if state.waiting is not None:
-            tolerance = TOLERANCE_WITHOUT_ASYMPTOTES
-        return state, Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
+        return state, Info(np.nan, float(change), stage.tolerance if state.steps > priors_fixed else 0.0)
 
     def revise(self, state: State) -> State | None:
-        """The phase with asymptotes, if that is to come."""
-        if state.waiting is None:
+        """The next stage, if there is one."""
+        last, *stages = state.stages
+        if not stages:
             return None
-        lower, upper, specification = state.waiting
-        scaled = state.scaled._replace(items=state.scaled.items._replace(lower=lower, upper=upper))
-        damping = undamped(as_array(scaled.items)), undamped(scaled.posterior.mean)
-        return state._replace(scaled=scaled, damping=damping, specification=specification, waiting=None, steps=0)
+        state = state._replace(stages=tuple(stages))
+        if last.few and not stages[0].few:
+            return self._with_items(state, state.problem, state.whole)
+        if stages[0].asymptotes and not last.asymptotes:
+            lower, upper, specification = jax.tree.map(
+                lambda leaf: self._by_item(leaf, state.whole),
+                (state.problem.items.lower, state.problem.items.upper, state.problem.specification),
+            )
+            items = state.scaled.items._replace(lower=lower, upper=upper)
+            return state._replace(
+                scaled=state.scaled._replace(items=items),
+                damping=(undamped(as_array(items)), undamped(state.scaled.posterior.mean)),
+                specification=specification,
+                asymptotes=True,
+                steps=0,
+            )
+        return state
 
     def finish(self, state: State) -> Estimate:
         """Covariances of the items, and the log-likelihood from an expansion of each subject's."""
-        asymptotes, chunks, specification = _asymptotes(state), state.chunks, state.specification
-        # the scale was fixed anew after the last step, and a prior on slopes holds the two apart
+        while state.stages[0].few:  # it was stopped there
+            revised = self.revise(state)
+            assert revised is not None
+            state = revised
+        asymptotes, chunks, specification = state.asymptotes, state.chunks, state.specification
         sums = chunks.by_subject(
             functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=self.mesh),
             state.scaled.items,
             state.scaled.posterior,
         )
-        settled, *_ = ability_step(state.scaled, sums, undamped(state.scaled.posterior.mean), asymptotes=asymptotes)
-        scaled = state.scaled._replace(posterior=Posterior(state.scaled.posterior.mean, settled.covariance))
+        scaled = settled(state.scaled, sums, state.weight, specification, asymptotes=asymptotes)
         found = at_maximum(scaled, chunks, specification, asymptotes=asymptotes, mesh=self.mesh)
-        items, subjects = slice(state.num_items), slice(state.num_subjects)
+        num_subjects, num_items = state.problem.values.shape
+        items, subjects = slice(num_items), slice(num_subjects)
         scaled = Scaled(
             jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[items], scaled.items),
             jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[subjects], scaled.posterior),
@@ -174,7 +214,7 @@ class NormalPosteriors:
             scaled, information, specification = rotate(scaled, information, specification)
         population = Population(np.asarray(scaled.mean), np.asarray(scaled.sd))
         covariances = item_errors.item_covariances(
-            np.asarray(scaled.items.slope), information, specification, population.sd, state.num_subjects, found.link
+            np.asarray(scaled.items.slope), information, specification, population.sd, num_subjects, found.link
         )
         return Estimate(
             items=scaled.items,
@@ -190,14 +230,34 @@ class NormalPosteriors:
             details={"posteriors": "normal"},
         )
 
+    def _stages(self, specification: Specification, chunks: Chunks) -> tuple[Stage, ...]:
+        """What the estimation goes through."""
+        stages = []
+        if chunks.number >= MANY_CHUNKS and specification.fold_mean:  # else few items may be without anchors
+            stages += [Stage(True, False, False, TOLERANCE_FEW), Stage(False, True, False, TOLERANCE_HELD)]
+        asymptotes = bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
+        if asymptotes:
+            stages.append(Stage(False, False, False, TOLERANCE_WITHOUT_ASYMPTOTES))
+        least = TOLERANCE_ASYMPTOTES if asymptotes else TOLERANCE
+        return *stages, Stage(False, False, asymptotes, least if self.tolerance is None else self.tolerance)
+
+    def _with_items(self, state: State, problem: Problem, chunks: Chunks) -> State:
+        """The state with the items of a problem as they start, free asymptotes held at 0 and 1."""
+        items, specification = without_asymptotes(problem.items, problem.specification)
+        placed, spread = jax.tree.map(lambda leaf: self._by_item(leaf, chunks), (items, specification))
+        return state._replace(
+            scaled=state.scaled._replace(items=placed),
+            damping=(undamped(as_array(placed)), undamped(state.scaled.posterior.mean)),
+            specification=spread,
+            asymptotes=has_asymptotes(items),
+            chunks=chunks,
+            steps=0,
+        )
+
     def _by_item(self, leaf: AnyArray, chunks: Chunks) -> jax.Array:
         leaf = np.asarray(leaf)
         leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
         return place(jnp.asarray(_pad(leaf, chunks.num_items)), self.mesh, BY_ITEM)
-
-
-def _asymptotes(state: State) -> bool:
-    return state.waiting is None and has_asymptotes(state.scaled.items)
 
 
 def _iterate(
@@ -208,13 +268,15 @@ def _iterate(
     specification: Specification,
     estimate_priors: bool,
     *,
+    held: bool,
     asymptotes: bool,
     still_moving: int,
     mesh: jax.sharding.Mesh | None,
 ) -> tuple[Scaled, tuple[Damping, Damping], Specification, jax.Array]:
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
 
-    The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
+    The two take turns. Made at once, both would correct the same misfit, and overshoot it together. The posteriors may
+    be held.
 
     Returns:
         The new state, damping and specification, and the largest change in standard errors.
@@ -231,9 +293,13 @@ def _iterate(
         stepped = _best(steps, gains, specification)
     else:
         stepped = as_items(steps)
+    if held:
+        moved = Scaled(stepped, posterior, mean, sd)
+        new, change = _close(moved, state, sums[1], None, weight, specification, still_moving)
+        return new, (of_items, of_subjects), specification, change
     sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
     moved, of_subjects, precisions = ability_step(
-        state, sums_of_subjects(stepped, posterior), of_subjects, asymptotes=asymptotes
+        state, sums_of_subjects(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
     )
     if not specification.fold_mean:
         anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
@@ -308,7 +374,7 @@ def _close(
     moved: Scaled,
     before: Scaled,
     information: jax.Array,
-    precisions: jax.Array,
+    precisions: jax.Array | None,
     weight: jax.Array,
     specification: Specification,
     still_moving: int | jax.Array,
@@ -324,6 +390,8 @@ def _close(
     precision = priors_of(as_array(new.items)[:, :width], specification).information
     squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
     largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0]
+    if precisions is None:  # abilities are held
+        return new, jnp.sqrt(largest[still_moving])
     move = new.posterior.mean - before.posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
     return new, jnp.sqrt(jnp.maximum(largest[still_moving], squares.max()))
