@@ -9,7 +9,7 @@ from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
 from irtjax.types import Float, Int
 
-RESPONSES = 2**21  # worked on at a time, in float64
+RESPONSES = 2**21  # worked on at a time, in float32
 MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
@@ -35,12 +35,16 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, 
     several = observed_total > 1  # others have no rest
     unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
     share = right_total * unit  # share right of the rest, plus the item's own part y · unit
-    rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(float)
+    share = several * (share - share[several].mean()) if several.any() else share  # small numbers, for float32
+    rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(np.float32)
     correlations, step = [], max(1, RESPONSES // values.shape[0])
     for at in range(0, values.shape[1], step):
         block = values[:, at : at + step]
-        number, rest, rest_square = rows[:3] @ (block >= 0)
-        right, right_share, _, right_unit, right_both, right_square = rows @ (block == 1)
+        complete = block.min() >= 0
+        observed = np.ones((len(block), 1), np.float32) if complete else (block >= 0).astype(np.float32)
+        number, rest, rest_square = (rows[:3] @ observed).astype(float)
+        products = (rows @ (block == 1).astype(np.float32)).astype(float)
+        right, right_share, _, right_unit, right_both, right_square = products
         together = right_share - right_unit
         rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -22,6 +22,7 @@ from irtjax.types import AnyArray, Float, Int
 
 SHARED_NODES = {1: 1201, 2: 61, 3: 21}  # per dimension, for all subjects; 9 in more dimensions
 OWN_NODES = {1: 121, 2: 25, 3: 13}  # per dimension, around one posterior; 9 in more dimensions
+NEAR_NODES = {1: 25, 2: 25, 3: 13}  # likewise, where mean and width are nearly known
 RESOLVED = 0.8  # spacings of nodes in the smallest standard deviation of a posterior
 MOST_PASSES = 12
 LEAST = 1e-300  # a probability whose logarithm is finite
@@ -69,8 +70,8 @@ def posteriors(
         sd: of the population, whose dimensions are independent.
     """
     blocks, dims = _in_blocks(items), len(mean)
-    number = SHARED_NODES.get(dims, 9)
-    shared = rectangular(number, dims=dims)
+    number_shared = SHARED_NODES.get(dims, 9)
+    shared = rectangular(number_shared, dims=dims)
     step = max(1, BLOCK_NODES // len(shared.nodes))
     for at in range(0, len(values), step):
         rows = np.arange(at, min(at + step, len(values)))
@@ -78,12 +79,15 @@ def posteriors(
         log_joint = _padded_call(_log_likelihoods, values[rows], blocks, nodes) + shared.log_weights
         frame = np.broadcast_to(np.diag(sd), (rows.size, dims, dims))
         centre = np.broadcast_to(mean, (rows.size, dims))
-        found, frame, resolved = _moments(rows, nodes, shared.nodes, log_joint, centre, frame, 2 * BOUND / (number - 1))
+        found, frame, resolved = _moments(
+            rows, nodes, shared.nodes, log_joint, centre, frame, 2 * BOUND / (number_shared - 1)
+        )
         if resolved.any():
             yield found.choose(resolved)
         if not resolved.all():
             wide = found.choose(~resolved)
-            yield from _close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved])
+            number = OWN_NODES.get(dims, 9)
+            yield from _close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved], number)
 
 
 def posteriors_near(
@@ -105,7 +109,8 @@ def posteriors_near(
         width: about its standard deviations.
     """
     frame = width[:, :, None] * np.eye(len(mean))
-    return _close_in(np.arange(len(values)), values, _in_blocks(items), mean, sd, centre, frame)
+    number = NEAR_NODES.get(len(mean), 9)
+    return _close_in(np.arange(len(values)), values, _in_blocks(items), mean, sd, centre, frame, number)
 
 
 def _close_in(
@@ -116,10 +121,10 @@ def _close_in(
     sd: np.ndarray,
     centre: np.ndarray,
     frame: np.ndarray,
+    number: int,
 ) -> Iterator[Posteriors]:
-    """Posteriors on nodes of their own: centre + frame z, on a grid of z that closes in on them."""
+    """Posteriors on nodes of their own: centre + frame z, on a grid of z, `number` wide, that closes in on them."""
     dims = len(mean)
-    number = OWN_NODES.get(dims, 9)
     spacing = 2 * BOUND / (number - 1)
     z = rectangular(number, dims=dims).nodes
     z = z[(z**2).sum(axis=1) <= BOUND**2 * (1 + 1e-9)]
@@ -209,7 +214,7 @@ def _in_blocks(items: ItemParameters) -> ItemParameters:
 def _padded_call(program: Callable, rows: np.ndarray, blocks: ItemParameters, nodes: np.ndarray) -> Any:
     """Calls a program of rows of subjects, whose number is filled up, so that few shapes are compiled."""
     num_rows = len(rows)
-    more = max(16, 1 << (num_rows - 1).bit_length()) - num_rows if num_rows <= 1024 else -num_rows % 1024
+    more = max(8, 1 << (num_rows - 1).bit_length()) - num_rows if num_rows <= 1024 else -num_rows % 1024
     if rows.dtype.kind == "i":
         width = blocks.intercept.size - rows.shape[1]
         rows = np.pad(rows.astype(np.int8, copy=False), ((0, more), (0, width)), constant_values=MISSING)

@@ -22,6 +22,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.types import Float, Int
 
 LEAST_PROBABILITY = 1e-30
+Derivatives = tuple[Float[jax.Array, "J B"], ...]
 
 
 class Response(NamedTuple):
@@ -61,7 +62,7 @@ def response_parts(eta: Float[jax.Array, "J B"], items: ItemParameters, y: Int[j
 
 def log_response_derivatives(
     eta: Float[jax.Array, "J B"], items: ItemParameters, y: Int[jax.Array, "J B"]
-) -> tuple[Float[jax.Array, "J B"], ...]:
+) -> Derivatives:
     """Log-probability log π of responses and its first four derivatives in the logit η; 0 where missing.
 
     They follow from the ratios of the derivatives of π to π itself as cumulants follow from moments.
@@ -82,3 +83,17 @@ def log_response_derivatives(
         fourth - 4 * first * third - 3 * second * second + 12 * square * second - 6 * square * square,
     )
     return tuple(jnp.where(observed, derivative, 0) for derivative in derivatives)
+
+
+def log_logistic_derivatives(eta: Float[jax.Array, "J B"], y: Int[jax.Array, "J B"]) -> Derivatives:
+    """The same without asymptotes: log π = log σ(±η), and at the price of two transcendental functions.
+
+    With p = σ(η) and w = p (1 - p) the derivatives are y - p, -w, -w (1 - 2 p) and -w (1 - 6 w).
+    """
+    observed, answer = (y >= 0).astype(eta.dtype), jnp.maximum(y, 0).astype(eta.dtype)
+    small = jnp.exp(-jnp.abs(eta))
+    of_larger = 1 / (1 + small)
+    p = jnp.where(eta > 0, of_larger, small * of_larger)
+    weight = observed * small * of_larger * of_larger
+    value = answer * eta - observed * (jnp.maximum(eta, 0) + jnp.log1p(small))
+    return value, answer - observed * p, -weight, -weight * (1 - 2 * p), -weight * (1 - 6 * weight)

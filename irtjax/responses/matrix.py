@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.types import AnyArray, Float, Int, Shaped
+from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 MISSING = -1
 CHUNK = 2**24  # responses that are counted at a time
+BYTE = 255  # the most that one can count
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -88,9 +89,19 @@ def counts(values: Int[np.ndarray, "J I"], axis: int) -> tuple[Int[np.ndarray, "
     right, observed = (np.zeros(values.shape[1 - axis], int) for _ in range(2))
     for at in range(0, values.shape[0], step):
         chunk, rows = values[at : at + step], slice(None) if axis == 0 else slice(at, at + step)
-        right[rows] += (chunk == 1).sum(axis)
-        observed[rows] += (chunk != MISSING).sum(axis)
+        right[rows] += _number(chunk == 1, axis)
+        observed[rows] += _number(chunk != MISSING, axis)
     return right, observed
+
+
+def _number(mask: Bool[np.ndarray, "J I"], axis: int) -> Int[np.ndarray, " N"]:
+    """How many are true, over an axis; several times as fast as a sum of the mask, which widens it to 8 bytes each."""
+    if axis == 1:
+        return np.array([np.count_nonzero(row) for row in mask]) if mask.shape[1] > BYTE else mask.sum(axis)
+    number = np.zeros(mask.shape[1], int)
+    for at in range(0, len(mask), BYTE):
+        number += np.add.reduce(mask[at : at + BYTE], axis=0, dtype=np.uint8)
+    return number
 
 
 def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:

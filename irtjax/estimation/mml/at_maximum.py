@@ -53,13 +53,15 @@ def at_maximum(
         of_anchors = chunks.by_subject(sums, anchors_only(items, specification), posterior)
         link = np.asarray(by_scale(posterior, of_anchors)[1], np.float64)
     values, third = np.zeros(()), np.zeros(())
-    for by_block, part in chunks.walk(functools.partial(_expansion, mesh=mesh), items, posterior):
+    for by_block, part in chunks.walk(
+        functools.partial(_expansion, asymptotes=asymptotes, mesh=mesh), items, posterior
+    ):
         values = values + np.asarray(by_block, np.float64).sum(axis=0)
         third = third + np.asarray(part, np.float64)
     return AtMaximum(information, link, values, third)
 
 
-_expansion = jax.jit(subject_expansion, static_argnames="mesh")
+_expansion = jax.jit(subject_expansion, static_argnames=("asymptotes", "mesh"))
 
 
 @functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
@@ -72,7 +74,7 @@ def _observed_information(
     mesh: jax.sharding.Mesh | None,
 ) -> tuple[jax.Array, jax.Array]:
     _, _, information = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
-    return information, missing_information(items, posterior, blocks, mesh=mesh)
+    return information, missing_information(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
 
 
 def marginal_log_likelihoods(
