@@ -41,7 +41,7 @@ _SLOPE_PRIOR = flags.DEFINE_list(
     ["auto"],
     "normal prior on slopes: mean,sd, none, or auto: estimated where the responses leave slopes open (mml)",
 )
-_START = flags.DEFINE_enum("start", None, STARTS, "where svi begins; default: mml for the 2pl")
+_START = flags.DEFINE_enum("start", "mml", STARTS, "where svi begins")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
 _ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held fixed (mml)")

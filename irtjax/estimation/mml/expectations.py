@@ -23,7 +23,7 @@ from irtjax.estimation.mml.posterior import Posterior
 from irtjax.kernels.log_response import Derivatives, log_logistic_derivatives, log_response_derivatives
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, ITEMS, SUBJECTS, on_mesh, sum_over, varying
-from irtjax.types import Float, Int
+from irtjax.types import AnyArray, Float, Int
 
 
 def item_sums(
@@ -221,7 +221,7 @@ def subject_expansion(
     return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), (BY_BLOCK, BY_SUBJECT))(items, posterior, blocks)
 
 
-def _sums(columns: jax.Array, terms: jax.Array) -> jax.Array:
+def _sums(columns: AnyArray, terms: jax.Array) -> jax.Array:
     """Sums over subjects (B, K) of terms (J, B) times columns (J, K): one row after the other is fastest on CPUs."""
     return jnp.stack([row @ terms for row in columns.T], axis=1)
 

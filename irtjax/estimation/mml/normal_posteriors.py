@@ -42,7 +42,7 @@ from irtjax.types import AnyArray
 TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
 # standard errors, where stages end that only prepare the next
 TOLERANCE_FEW, TOLERANCE_HELD, TOLERANCE_WITHOUT_ASYMPTOTES = 0.1, 1.0, 0.3
-MANY_CHUNKS = 4  # of items, from which it is worth to begin with one
+MANY_CHUNKS, ENOUGH_ITEMS = 4, 1000  # of the matrix, and in each, from which it is worth beginning with one
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
 
@@ -233,7 +233,8 @@ class NormalPosteriors:
     def _stages(self, specification: Specification, chunks: Chunks) -> tuple[Stage, ...]:
         """What the estimation goes through."""
         stages = []
-        if chunks.number >= MANY_CHUNKS and specification.fold_mean:  # else few items may be without anchors
+        many = chunks.number >= MANY_CHUNKS and chunks.width >= ENOUGH_ITEMS
+        if many and specification.fold_mean:  # else few items may be without anchors
             stages += [Stage(True, False, False, TOLERANCE_FEW), Stage(False, True, False, TOLERANCE_HELD)]
         asymptotes = bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
         if asymptotes:

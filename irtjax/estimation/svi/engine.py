@@ -13,8 +13,8 @@ from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.programs import PLACES, Settings, programs
 from irtjax.kernels.sharding import EVERYWHERE, place
 
-STEP_SIZES = (0.1, 0.02, 0.01)  # in posterior standard deviations
-STILL_FALLING = 0.8  # the step size falls once movements exceed this share of the one before, twice in a row
+STEP_SIZES = (0.1, 0.02)  # in posterior standard deviations
+DRIFTING = 0.7  # the step size falls once the drift is less, twice in a row
 AVERAGED_CHUNKS = 8  # whose mean is the result
 
 
@@ -37,20 +37,16 @@ class State(NamedTuple):
         task: what is approximated.
         svi: NumPyro's state; the next chunk takes its memory.
         phase: index of the step size; one beyond the last of them in the phase that only averages.
-        last: mean of the guide's parameters over the last chunk.
-        moved: its distance from the mean of the chunk before.
-        at_rest: chunks in a row whose movement was no longer falling.
-        resting: means of the last chunks, which the result is the mean of.
+        at_rest: chunks in a row without a drift.
+        means: of the guide's parameters over each of the last chunks: two, or those that the result is the mean of.
         elbos: after each chunk, in nats.
     """
 
     task: Task
     svi: SVIState
     phase: int
-    last: dict[str, Normal]
-    moved: float
     at_rest: int
-    resting: tuple[dict[str, Normal], ...]
+    means: tuple[dict[str, Normal], ...]
     elbos: tuple[float, ...]
 
 
@@ -86,23 +82,20 @@ class Variational:
             for site, x in task.start.sites.items()
         }
         begun = init(jax.random.key(self.seed), task.start, task.values)
-        return State(task, begun, 0, nowhere, math.inf, 0, (), ())
+        return State(task, begun, 0, 0, (nowhere, nowhere), ())
 
     def step(self, state: State) -> tuple[State, Info]:
         """A chunk of steps; the phase is at rest when only noise is left, or enough chunks are averaged."""
         _, advance = programs(self.settings)
         step_size = STEP_SIZES[min(state.phase, len(STEP_SIZES) - 1)]
-        svi, chunk = advance(state.svi, step_size, state.task.start, state.task.values, state.last)
+        *_, before_last, last = state.means
+        svi, chunk = advance(state.svi, step_size, state.task.start, state.task.values, last, before_last)
         elbo, movement = float(chunk.elbo), float(chunk.movement)
-        state = state._replace(svi=svi, elbos=(*state.elbos, elbo))
-        if state.phase == len(STEP_SIZES):
-            state = state._replace(resting=(*state.resting, chunk.mean))
-            over = len(state.resting) == AVERAGED_CHUNKS
-        else:
-            at_rest = state.at_rest + 1 if movement > STILL_FALLING * state.moved else 0
-            resting = (*state.resting, chunk.mean)[-2:]
-            state = state._replace(last=chunk.mean, moved=movement, at_rest=at_rest, resting=resting)
-            over = at_rest == 2
+        averaging = state.phase == len(STEP_SIZES)
+        means = (*state.means, chunk.mean)[-AVERAGED_CHUNKS if averaging else -2 :]
+        at_rest = state.at_rest + 1 if averaging or chunk.drift < DRIFTING else 0
+        state = state._replace(svi=svi, elbos=(*state.elbos, elbo), means=means, at_rest=at_rest)
+        over = len(means) == AVERAGED_CHUNKS if averaging else at_rest == 2
         change = math.inf if math.isnan(movement) else movement  # the first chunk has none before it
         return state, Info(elbo, change, math.inf if over else 0.0)
 
@@ -110,12 +103,12 @@ class Variational:
         """The next step size, and after the last the phase that averages."""
         if state.phase == len(STEP_SIZES):
             return None
-        return state._replace(phase=state.phase + 1, at_rest=0, moved=math.inf)
+        return state._replace(phase=state.phase + 1, at_rest=0)
 
     def finish(self, state: State) -> Approximation:
         """The mean over the averaged chunks, or the last chunk of a search that did not end."""
         if state.phase < len(STEP_SIZES):
-            return Approximation(state.last, list(state.elbos))
-        mean = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *state.resting)
-        averaged = len(state.resting) - 2
+            return Approximation(state.means[-1], list(state.elbos))
+        mean = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *state.means)
+        averaged = len(state.means) - 2
         return Approximation(mean, [*state.elbos[: len(state.elbos) - averaged], state.elbos[-1]])

@@ -17,7 +17,7 @@ from irtjax.estimation.result import Fit
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
 from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
-from irtjax.estimation.svi.programs import PLACES, STEPS, Settings
+from irtjax.estimation.svi.programs import PLACES, Settings, steps_per_chunk
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
@@ -30,7 +30,7 @@ def fit_svi(
     model: str = "1pl",
     *,
     priors: str | PriorFunction = "hierarchical",
-    start: str | None = None,
+    start: str = "mml",
     batch_subjects: int | None = None,
     batch_items: int | None = None,
     seed: int = 0,
@@ -40,10 +40,10 @@ def fit_svi(
 ) -> Fit:
     """Fits the 1PL or 2PL by stochastic variational inference (see `response_model` and `guide`).
 
-    Adam runs in chunks of 25 steps, in units of the posterior standard deviations at the start. When the mean of the
-    guide's parameters over a chunk is no nearer to that of the chunk before than that was to the one before it, twice
-    in a row, only noise is left, and the step size falls to the next of (0.1, 0.02, 0.01); when that happens at the
-    last, the fit has converged, and the mean of these two chunks and six more is the result.
+    Adam runs in chunks of 25 steps, or of 10 on many responses, in units of the posterior standard deviations at the
+    start. In noise the mean of the guide's parameters over a chunk turns back from one chunk to the next. When, twice
+    in a row, it does not move on as it did before (`programs._drift`), the step size falls from 0.1 to 0.02. When that
+    happens again, the fit has converged, and the mean of these two chunks and six more is the result.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
     subjects is 0 and, in the 2PL, their standard deviation 1.
@@ -54,7 +54,7 @@ def fit_svi(
         priors: "vague", "hierarchical", or a function of the model's name that returns `model.Priors`; it may draw
             hyperparameters of its own as NumPyro sites.
         start: of the guide's locations: "mml", from a fit by marginal maximum likelihood, or "proportions", from logits
-            of percent correct. None for proportions in the 1PL, where that takes as few steps, and for MML in the 2PL.
+            of percent correct.
         batch_subjects: subjects in a step, drawn at random; None for all.
         batch_items: items in a step; None for all.
         seed: of the random draws.
@@ -73,7 +73,6 @@ def fit_svi(
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
     if isinstance(priors, str) and priors not in PRIORS:
         raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}")
-    start = start or ("proportions" if model == "1pl" else "mml")
     if start not in STARTS:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
     if max_steps < 1:
@@ -101,13 +100,13 @@ def fit_svi(
         None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
     )
 
-    engine = Variational(settings, seed)
+    engine, steps = Variational(settings, seed), steps_per_chunk(responses.values.size)
     found, outcome = run(
         engine,
         Task(values, began_at),
-        max_iterations=-(-max_steps // STEPS),
+        max_iterations=-(-max_steps // steps),
         patience=sys.maxsize,
-        on_iteration=None if on_chunk is None else lambda chunks, info: on_chunk(STEPS * chunks, info.objective),
+        on_iteration=None if on_chunk is None else lambda chunks, info: on_chunk(steps * chunks, info.objective),
     )
     posterior = {
         site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, found.mean[site]))))
@@ -188,7 +187,7 @@ def _result(
         log_likelihood=float(log_likelihood),
         log_likelihood_error=math.nan,
         num_parameters=num_parameters,
-        iterations=STEPS * outcome.iterations,
+        iterations=steps_per_chunk(responses.values.size) * outcome.iterations,
         status=outcome.status,
         seconds=time.perf_counter() - began,
         details=details,

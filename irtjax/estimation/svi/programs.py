@@ -16,9 +16,17 @@ from irtjax.estimation.svi.guide import Normal, Start, guide
 from irtjax.estimation.svi.model import PriorFunction, response_model
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE
 
-STEPS = 25  # in a chunk, after which the fit looks at the movement
 MANY_RESPONSES = 2**22
+MEMORY = 0.99  # of squared gradients; Adam's usual 0.999 remembers those of the start, and creeps from there
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
+
+
+def steps_per_chunk(num_responses: int) -> int:
+    """Steps after which the fit looks at the movement.
+
+    Few responses leave more to the priors, in directions that are slow, and their steps cost next to nothing.
+    """
+    return 10 if num_responses >= MANY_RESPONSES else 25
 
 
 class AntitheticELBO(Trace_ELBO):
@@ -71,12 +79,14 @@ class Chunk(NamedTuple):
 
     Attributes:
         mean: of the guide's shift and stretch over the chunk, by site.
-        movement: how far that mean is from the mean of the chunk before, see `_movement`.
+        movement: how far that is from the mean of the chunk before: the largest root mean square of a site.
+        drift: the cosine of the angle between this movement and the one before, see `_drift`.
         elbo: of the state after the chunk, in nats.
     """
 
     mean: dict[str, Normal]
     movement: jax.Array
+    drift: jax.Array
     elbo: jax.Array
 
 
@@ -84,7 +94,7 @@ class Chunk(NamedTuple):
 def programs(settings: Settings) -> tuple[Callable, Callable]:
     """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
     bound = settings._asdict()
-    optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.0)  # set by `advance`
+    optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.0, b2=MEMORY)  # set by `advance`
     svi = SVI(
         lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
         lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
@@ -97,26 +107,34 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         return {site: Normal(params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
 
     def advance(
-        state: SVIState, step_size: float | jax.Array, start: Start, responses: jax.Array, last: dict[str, Normal]
+        state: SVIState,
+        step_size: float | jax.Array,
+        start: Start,
+        responses: jax.Array,
+        last: dict[str, Normal],
+        before_last: dict[str, Normal],
     ) -> tuple[SVIState, Chunk]:
-        """A chunk of steps.
+        """A chunk of steps, after chunks of given means.
 
         One step more is made and dropped again: its loss, of the random draws that the next step would take, is the
         ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile.
         """
+        steps = steps_per_chunk(responses.size)
         count, (params, adam) = state.optim_state
         adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
         state = state._replace(optim_state=(count, (params, adam)))
 
         def step(carry: tuple, number: jax.Array) -> tuple[tuple, None]:
             state, total = carry[0]
-            new, loss = svi.update(state, start, responses, number == STEPS)
+            new, loss = svi.update(state, start, responses, number == steps)
             return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0], loss), None
 
         begun = state, jax.tree.map(jnp.zeros_like, means(state, start))
-        (_, (state, total), loss), _ = jax.lax.scan(step, (begun, begun, 0.0), jnp.arange(STEPS + 1))
-        mean = jax.tree.map(lambda x: x / STEPS, total)
-        return state, Chunk(mean, _movement(mean, last), jnp.negative(loss))
+        (_, (state, total), loss), _ = jax.lax.scan(step, (begun, begun, 0.0), jnp.arange(steps + 1))
+        mean = jax.tree.map(lambda x: x / steps, total)
+        movement, before = _movement(mean, last), _movement(last, before_last)
+        size = jnp.stack([jnp.sqrt(jnp.mean(part**2)) for part in jax.tree.leaves(movement)]).max()
+        return state, Chunk(mean, size, _drift(movement, before), jnp.negative(loss))
 
     def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
         return svi.init(key, start, responses, False)
@@ -138,11 +156,25 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
     return init_spread, jax.jit(advance, donate_argnums=0)
 
 
-def _movement(mean: dict[str, Normal], last: dict[str, Normal]) -> jax.Array:
-    """Largest root mean square change of a site's locations, or of the logarithms of its scales."""
-    changes = [
-        jnp.sqrt(jnp.mean(difference**2))
-        for site in mean
-        for difference in (mean[site][0] - last[site][0], jnp.log(mean[site][1] / last[site][1]))
-    ]
-    return jnp.stack(changes).max()
+def _movement(mean: dict[str, Normal], last: dict[str, Normal]) -> dict[str, Normal]:
+    """From one mean to another, in shift and in the logarithm of stretch."""
+    return {site: Normal(one.loc - last[site].loc, jnp.log(one.scale / last[site].scale)) for site, one in mean.items()}
+
+
+def _drift(movement: dict[str, Normal], before: dict[str, Normal]) -> jax.Array:
+    """The largest cosine of the angle between two movements in a row: of each site of items or subjects, and the rest.
+
+    Towards 1 where parameters drift. In noise it is below 0: means of chunks of a process that is at rest turn back,
+    as each movement begins where chance had led the last one (Pflug 1983 tells rest from drift by this sign).
+    """
+    cosines = []
+    for sites in [[site] for site in movement if site in PLACES] + [[site for site in movement if site not in PLACES]]:
+        one, other = ([part[site] for site in sites] for part in (movement, before))
+        both, own, others = (_product(*pair) for pair in ((one, other), (one, one), (other, other)))
+        cosines.append(jnp.where(both == 0, 0.0, both / jnp.sqrt(own * others)))
+    return jnp.stack(cosines).max()
+
+
+def _product(one: list[Normal], other: list[Normal]) -> jax.Array:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return sum(((x * y).sum() for x, y in pairs), jnp.zeros(()))

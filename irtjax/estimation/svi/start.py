@@ -19,6 +19,7 @@ from irtjax.types import Scalar
 STARTS = ("mml", "proportions")
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
+LEAST_ABILITY_VARIANCE = 0.25  # few responses may leave none to maximum likelihood, from where it is a long way back
 LEAST_INFORMATION = 1e-6  # about an intercept; with less the pivot tends to 0
 MOST_ITERATIONS = 100  # of the MML fit that provides the start
 
@@ -55,7 +56,13 @@ def starting_point(
     }
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
-    variances = {site: x.var() + LEAST_VARIANCE for site, (x, _) in located.items()} | {"ability": ability_variance}
+    variances = {"ability": ability_variance}
+    for site in located.keys() - {"ability"}:
+        x, information = located[site]
+        variances[site] = x.var() + LEAST_VARIANCE
+        if f"{site}_mean" in hyperparameters:
+            x, variances[site] = _shrunk(x, information)
+            located[site] = x, information
     begun: dict[str, tuple[Scalar, Scalar]] = {
         site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()
     }
@@ -75,6 +82,19 @@ def starting_point(
     return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model == "2pl" else None)
 
 
+def _shrunk(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, float]:
+    """Estimates as a prior of their own mean and variance would have them, and that variance.
+
+    The variance of what is estimated is that of the estimates less that of their errors.
+    """
+    error = 1 / np.maximum(information, LEAST_INFORMATION)
+    told = error < x.var() + LEAST_VARIANCE
+    if not told.any():
+        return x, x.var() + LEAST_VARIANCE
+    mean, variance = x[told].mean(), max(x[told].var() - error[told].mean(), LEAST_VARIANCE)
+    return mean + (x - mean) * variance / (variance + error), variance
+
+
 def _from_mml(
     responses: ResponseMatrix, model: str, mesh: jax.sharding.Mesh | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -91,7 +111,8 @@ def _from_mml(
     slope, intercept = np.asarray(fit.parameters.slope)[:, 0], np.asarray(fit.parameters.intercept)
     a = np.maximum(slope, LEAST_SLOPE)
     # an item whose slope is moved keeps its probability of a right answer at the mean ability
-    return fit.ability, a, np.clip(-intercept / a, -10, 10), float(np.asarray(fit.population.sd)[0]) ** 2
+    variance = max(float(np.asarray(fit.population.sd)[0]) ** 2, LEAST_ABILITY_VARIANCE)
+    return fit.ability, a, np.clip(-intercept / a, -10, 10), variance
 
 
 def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import pytest
 from irtjax.estimation.mml import expectations
 from irtjax.estimation.mml.item_step import as_array
 from irtjax.estimation.mml.posterior import Posterior
-from irtjax.kernels.log_response import log_response_derivatives
+from irtjax.kernels.log_response import log_logistic_derivatives, log_response_derivatives
 from irtjax.kernels.models import ItemParameters, probabilities
 
 SUBJECTS, ITEMS, BLOCK = 40, 12, 6
@@ -121,6 +121,11 @@ def test_derivatives_of_one_response(asymptotes):
         np.testing.assert_allclose(derivatives[0][0], first_row, atol=1e-12)
         for got, expected in zip(derivatives[1:], automatic, strict=True):
             np.testing.assert_allclose(got, expected, atol=1e-9)
+        if not asymptotes:
+            for got, expected in zip(
+                log_logistic_derivatives(jnp.asarray(eta), jnp.asarray(case.y)), derivatives, strict=True
+            ):
+                np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
 @jax.jit
