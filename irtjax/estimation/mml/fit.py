@@ -15,14 +15,20 @@ from irtjax.estimation.mml import empirical_priors, fixed_nodes
 from irtjax.estimation.mml.check import sampled_error
 from irtjax.estimation.mml.fixed_nodes import TOLERANCE, FixedNodes
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
-from irtjax.estimation.mml.special_items import anchored_items, check_extremes, place_anchors
+from irtjax.estimation.mml.special_items import (
+    EXTREME_PRIOR,
+    anchored_items,
+    check_extremes,
+    place_anchors,
+    place_extremes,
+)
 from irtjax.estimation.parameterization import item_types, num_parameters, specify, start_items
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
+from irtjax.types import Bool
 
-EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on the intercept of an item that everyone or no one answered right
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
@@ -69,7 +75,8 @@ def fit_mml(
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept, or "refuse".
+            "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept, in standard
+            deviations of the population, or "refuse". On short tests they have no part in the fit of the others.
         num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
@@ -121,9 +128,13 @@ def fit_mml(
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
         )
+    problem = Problem(responses.values, items, specification)
+    apart = extreme.any() and not long  # among thousands of items they do no harm
+    if apart:
+        problem = _of_items(problem, ~extreme)
     estimate, outcome = run(
         engine,
-        Problem(responses.values, items, specification),
+        problem,
         max_iterations=max_iterations,
         patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
@@ -131,6 +142,8 @@ def fit_mml(
     if long and dims == 1:
         error = sampled_error(estimate, responses.values)
         estimate = estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+    if apart:
+        estimate = place_extremes(estimate, items, responses.values, extreme)
     status = Status.SHORT if outcome.status is Status.CONVERGED and estimate.distance > FAR else outcome.status
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
@@ -154,6 +167,18 @@ def fit_mml(
             "priors": empirical_priors.summary(estimate.specification),
         },
     )
+
+
+def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
+    """The problem of some of the items.
+
+    Raises:
+        InputError: there are none.
+    """
+    if not chosen.any():
+        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
+    items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
+    return Problem(problem.values[:, chosen], items, specification)
 
 
 def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:

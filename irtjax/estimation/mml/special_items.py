@@ -2,11 +2,19 @@
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from irtjax.errors import InputError
+from irtjax.estimation.mml.estimate import Estimate
+from irtjax.estimation.posteriors import posteriors
+from irtjax.estimation.priors import NormalPrior
 from irtjax.kernels.models import ItemParameters, from_table
-from irtjax.responses.matrix import ResponseMatrix
-from irtjax.types import Bool, Shaped
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.types import Bool, Float, Int, Shaped
+
+EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on intercepts of extreme items, in standard deviations of the population
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+MOST_STEPS, LONGEST_STEP = 100, 2.0  # of Newton's method
 
 
 def anchored_items(responses: ResponseMatrix, anchors: pd.DataFrame | None) -> Bool[np.ndarray, " I"]:
@@ -59,3 +67,58 @@ def place_anchors(
     for leaf, values in zip(placed, held, strict=True):
         leaf[anchored] = values
     return placed
+
+
+def place_extremes(
+    estimate: Estimate, items: ItemParameters, values: Int[np.ndarray, "J I"], extreme: Bool[np.ndarray, " I"]
+) -> Estimate:
+    """Adds extreme items to the estimate of the others, each at its posterior mode given the abilities.
+
+    Each intercept c maximises Σ_j E log P(y_j | c, θ_j) + log N(c + a mean; 0, (3 sd)²), where mean and sd are those of
+    the population, and the expectation is over a normal posterior of the ability. Extreme items say nothing of
+    abilities: if they had a part in the fit, their prior would pull the whole scale to where it likes their intercepts
+    best.
+
+    Args:
+        estimate: of the items that are not extreme.
+        items: all of them as they start: of extreme items all but the intercepts is kept.
+        values: of all items.
+        extreme: (I,) which were answered right by everyone or by no one.
+    """
+    dims, (mean, *_), (sd, *_) = items.slope.shape[1], *estimate.population
+    array = ItemParameters(*(np.array(leaf, float) for leaf in items))
+    for leaf, fitted in zip(array, estimate.items, strict=True):
+        leaf[~extreme] = fitted
+    patterns, which = np.unique(values[:, extreme], axis=1, return_inverse=True)
+    abilities = estimate.ability[:, 0, None] + estimate.ability_se[:, 0, None] * NODES
+    slope = array.slope[extreme][0, 0]  # the same for all
+    found = [_intercept(slope * (abilities - mean), answers, EXTREME_PRIOR.sd * sd) for answers in patterns.T]
+    at_mean, variance = np.array(found)[which.ravel()].T
+    array.intercept[extreme] = at_mean - slope * mean
+    covariances = np.zeros((extreme.size, *estimate.covariances.shape[1:]))
+    covariances[~extreme] = estimate.covariances
+    covariances[extreme, dims, dims] = variance
+    log_likelihoods = np.empty(len(values))
+    for part in posteriors(array, values, *estimate.population):
+        log_likelihoods[part.rows] = part.log_likelihood
+    return estimate._replace(
+        items=array,
+        covariances=covariances,
+        log_likelihoods=log_likelihoods,
+        log_likelihood=float(log_likelihoods.sum()),
+    )
+
+
+def _intercept(logits: Float[np.ndarray, "J Q"], answers: Int[np.ndarray, " J"], sd: float) -> tuple[float, float]:
+    """Posterior mode of an intercept under N(0, sd²), and its variance, given what else makes the logits at nodes."""
+    seen = answers != MISSING
+    sign, logits, intercept = 2.0 * answers[seen].max() - 1, logits[seen], 0.0
+    for _ in range(MOST_STEPS):
+        wrong = expit(-sign * (intercept + logits))
+        gradient = sign * (wrong @ NODE_WEIGHTS).sum() / NODE_WEIGHTS.sum() - intercept / sd**2
+        information = ((wrong * (1 - wrong)) @ NODE_WEIGHTS).sum() / NODE_WEIGHTS.sum() + 1 / sd**2
+        step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
+        intercept += step
+        if abs(step) < 1e-10:
+            break
+    return float(intercept), float(1 / information)

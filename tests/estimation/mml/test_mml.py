@@ -413,7 +413,26 @@ def test_extreme_items_are_refused_or_kept():
     assert fit.difficulty_se[2] > 2 * np.median(fit.difficulty_se)
     rest = np.delete(np.arange(10), [2, 5])
     alone = irtjax.fit(matrix(values[:, rest]), "2pl")
-    np.testing.assert_allclose(fit.difficulty[rest], alone.difficulty, atol=0.02)
+    # they have no part in the fit of the others
+    np.testing.assert_allclose(fit.difficulty[rest], alone.difficulty, atol=1e-6)
+    np.testing.assert_allclose(fit.ability, alone.ability, atol=1e-6)
+    assert fit.log_likelihood < alone.log_likelihood
+    with pytest.raises(InputError, match="every item was answered right by everyone or by no one"):
+        irtjax.fit(matrix(values[:, [2, 5]]), "2pl")
+
+
+def test_many_extreme_items_leave_the_scale_in_place():
+    responses, _, _ = simulate("1pl", 40, 30, seed=10)
+    values = np.concatenate([responses.values, np.zeros((40, 60), np.int8)], axis=1)  # as on a benchmark few can solve
+    fit = irtjax.fit(matrix(values), "rasch")
+    assert abs(fit.ability.mean()) < 1e-4
+    hard = fit.difficulty[30:]
+    assert (hard == hard[0]).all()
+    assert hard[0] > fit.difficulty[:30].max()
+    # at the mode the pull of the prior is that of the responses, given the abilities
+    expected = 1 / (1 + np.exp(hard[0] - fit.ability))
+    prior_sd = 3 * float(fit.population.sd[0])
+    assert expected.sum() == pytest.approx(hard[0] / prior_sd**2, rel=0.1)
 
 
 def test_an_unfinished_fit_says_so():
