@@ -55,7 +55,7 @@ _SEED = flags.DEFINE_integer("seed", 0, "seed of every random draw (svi)", lower
 _MAX_ITERATIONS = flags.DEFINE_integer(
     "max_iterations",
     4000,
-    "most EM steps (mml), or optimisation steps in rounds of 10 or 25 (svi)",
+    "most EM steps (mml), or optimisation steps in rounds of 10 to 100 (svi)",
     lower_bound=1,
 )
 

@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 
 class Approximation(NamedTuple):
-    """The guide's parameters, by site, and the ELBO after each chunk of the search, and after the averaged ones."""
+    """The parameters of the guide, by site, and the ELBO after each chunk of the search, then the mean of the last."""
 
     mean: dict[str, Normal]
     elbos: list[float]
@@ -110,5 +110,5 @@ class Variational:
         if state.phase < len(STEP_SIZES):
             return Approximation(state.means[-1], list(state.elbos))
         mean = jax.tree.map(lambda *leaves: sum(map(np.asarray, leaves)) / np.float32(len(leaves)), *state.means)
-        averaged = len(state.means) - 2
-        return Approximation(mean, [*state.elbos[: len(state.elbos) - averaged], state.elbos[-1]])
+        averaged = state.elbos[-len(state.means) :]
+        return Approximation(mean, [*state.elbos[: -len(averaged)], sum(averaged) / len(averaged)])

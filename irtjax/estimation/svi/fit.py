@@ -40,10 +40,11 @@ def fit_svi(
 ) -> Fit:
     """Fits the 1PL or 2PL by stochastic variational inference (see `response_model` and `guide`).
 
-    Adam runs in chunks of 25 steps, or of 10 on many responses, in units of the posterior standard deviations at the
-    start. In noise the mean of the guide's parameters over a chunk turns back from one chunk to the next. When, twice
-    in a row, it does not move on as it did before (`programs._drift`), the step size falls from 0.1 to 0.02. When that
-    happens again, the fit has converged, and the mean of these two chunks and six more is the result.
+    Adam runs in chunks of 25 steps (10 on many responses, 100 on very few), in units of the posterior standard
+    deviations at the start. In noise the mean of the guide's parameters over a chunk turns back from one chunk to the
+    next. When, twice in a row, it does not move on as it did before (`programs._drift`), the step size falls from 0.1
+    to 0.02. When that happens again, the fit has converged, and the mean of these two chunks and six more is the
+    result.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
     subjects is 0 and, in the 2PL, their standard deviation 1.

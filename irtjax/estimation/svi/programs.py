@@ -16,7 +16,7 @@ from irtjax.estimation.svi.guide import Normal, Start, guide
 from irtjax.estimation.svi.model import PriorFunction, response_model
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE
 
-MANY_RESPONSES = 2**22
+FEW_RESPONSES, MANY_RESPONSES = 2**12, 2**22
 MEMORY = 0.99  # of squared gradients; Adam's usual 0.999 remembers those of the start, and creeps from there
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
 
@@ -26,7 +26,7 @@ def steps_per_chunk(num_responses: int) -> int:
 
     Few responses leave more to the priors, in directions that are slow, and their steps cost next to nothing.
     """
-    return 10 if num_responses >= MANY_RESPONSES else 25
+    return 10 if num_responses >= MANY_RESPONSES else 25 if num_responses >= FEW_RESPONSES else 100
 
 
 class AntitheticELBO(Trace_ELBO):
