@@ -59,7 +59,11 @@ class Posteriors(NamedTuple):
 
 
 def posteriors(
-    items: ItemParameters, values: Int[np.ndarray, "J I"], mean: Float[np.ndarray, " D"], sd: Float[np.ndarray, " D"]
+    items: ItemParameters,
+    values: Int[np.ndarray, "J I"],
+    mean: Float[np.ndarray, " D"],
+    sd: Float[np.ndarray, " D"],
+    near: tuple[Float[np.ndarray, "J D"], Float[np.ndarray, "J D"]] | None = None,
 ) -> Iterator[Posteriors]:
     """The posteriors of all subjects, in parts.
 
@@ -68,8 +72,14 @@ def posteriors(
         values: 1 right, 0 wrong, -1 missing.
         mean: of the population.
         sd: of the population, whose dimensions are independent.
+        near: about the means of the posteriors, and about their standard deviations, where these are known.
     """
     blocks, dims = _in_blocks(items), len(mean)
+    if near is not None:
+        centre, width = near
+        frame, number = width[:, :, None] * np.eye(dims), NEAR_NODES.get(dims, 9)
+        yield from _close_in(np.arange(len(values)), values, blocks, mean, sd, centre, frame, number)
+        return
     number_shared = SHARED_NODES.get(dims, 9)
     shared = rectangular(number_shared, dims=dims)
     step = max(1, BLOCK_NODES // len(shared.nodes))
@@ -88,29 +98,6 @@ def posteriors(
             wide = found.choose(~resolved)
             number = OWN_NODES.get(dims, 9)
             yield from _close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved], number)
-
-
-def posteriors_near(
-    items: ItemParameters,
-    values: Int[np.ndarray, "J I"],
-    mean: Float[np.ndarray, " D"],
-    sd: Float[np.ndarray, " D"],
-    centre: Float[np.ndarray, "J D"],
-    width: Float[np.ndarray, "J D"],
-) -> Iterator[Posteriors]:
-    """The posteriors of all subjects, in parts, where means and standard deviations are nearly known.
-
-    Args:
-        items: of I items in D dimensions.
-        values: 1 right, 0 wrong, -1 missing.
-        mean: of the population.
-        sd: of the population, whose dimensions are independent.
-        centre: about the mean of each posterior.
-        width: about its standard deviations.
-    """
-    frame = width[:, :, None] * np.eye(len(mean))
-    number = NEAR_NODES.get(len(mean), 9)
-    return _close_in(np.arange(len(values)), values, _in_blocks(items), mean, sd, centre, frame, number)
 
 
 def _close_in(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irtjax.estimation.mml.estimate import Estimate
-from irtjax.estimation.posteriors import posteriors_near
+from irtjax.estimation.posteriors import posteriors
 from irtjax.types import Int
 
 MOST_SUBJECTS, FEWEST_SUBJECTS = 64, 8
@@ -16,9 +16,7 @@ def sampled_error(estimate: Estimate, values: Int[np.ndarray, "J I"]) -> float:
     number = min(num_subjects, max(FEWEST_SUBJECTS, min(MOST_SUBJECTS, RESPONSES // num_items)))
     rows = np.linspace(0, num_subjects - 1, number).astype(int)
     exact = np.empty(number)
-    found = posteriors_near(
-        estimate.items, values[rows], *estimate.population, estimate.ability[rows], estimate.ability_se[rows]
-    )
-    for part in found:
+    near = estimate.ability[rows], estimate.ability_se[rows]
+    for part in posteriors(estimate.items, values[rows], *estimate.population, near=near):
         exact[part.rows] = part.log_likelihood
     return float((exact - estimate.log_likelihoods[rows]).mean()) * num_subjects

@@ -15,27 +15,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.mml import empirical_priors, item_errors
+from irtjax.estimation.mml import item_errors
 from irtjax.estimation.mml.ability_scale import State as Scaled
-from irtjax.estimation.mml.ability_scale import align_to_anchors, anchors_only, rotate, standardize
+from irtjax.estimation.mml.ability_scale import rotate
 from irtjax.estimation.mml.ability_start import starting_posterior
-from irtjax.estimation.mml.ability_step import ability_step, settled
+from irtjax.estimation.mml.ability_step import settled
 from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
 from irtjax.estimation.mml.blocks import Chunks
-from irtjax.estimation.mml.damping import Damping, damp, undamped
+from irtjax.estimation.mml.damping import Damping, undamped
 from irtjax.estimation.mml.estimate import Estimate
-from irtjax.estimation.mml.expectations import item_gains, item_sums
-from irtjax.estimation.mml.item_step import best_of, candidates, log_prior, priors_of, scoring_step
-from irtjax.estimation.mml.posterior import Posterior
+from irtjax.estimation.mml.normal_iteration import iterate
 from irtjax.estimation.parameterization import (
     Specification,
     as_array,
-    as_items,
     has_asymptotes,
     without_asymptotes,
 )
 from irtjax.estimation.population import Population
-from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
 from irtjax.types import AnyArray
 
@@ -44,7 +40,6 @@ TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
 TOLERANCE_FEW, TOLERANCE_HELD, TOLERANCE_WITHOUT_ASYMPTOTES = 0.1, 1.0, 0.3
 MANY_CHUNKS, ENOUGH_ITEMS = 4, 1000  # of the matrix, and in each, from which it is worth beginning with one
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
-SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
 
 
 class Stage(NamedTuple):
@@ -147,7 +142,7 @@ class NormalPosteriors:
         """A step of all items, then one of all abilities."""
         stage = state.stages[0]
         priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
-        scaled, damping, specification, change = _iterate(
+        scaled, damping, specification, change = iterate(
             state.scaled,
             state.damping,
             state.chunks,
@@ -156,7 +151,6 @@ class NormalPosteriors:
             state.steps >= priors_fixed,
             held=stage.held,
             asymptotes=state.asymptotes,
-            still_moving=int(SHARE_STILL_MOVING * state.chunks.num_items),
             mesh=self.mesh,
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
@@ -259,143 +253,6 @@ class NormalPosteriors:
         leaf = np.asarray(leaf)
         leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
         return place(jnp.asarray(_pad(leaf, chunks.num_items)), self.mesh, BY_ITEM)
-
-
-def _iterate(
-    state: Scaled,
-    damping: tuple[Damping, Damping],
-    chunks: Chunks,
-    weight: AnyArray,
-    specification: Specification,
-    estimate_priors: bool,
-    *,
-    held: bool,
-    asymptotes: bool,
-    still_moving: int,
-    mesh: jax.sharding.Mesh | None,
-) -> tuple[Scaled, tuple[Damping, Damping], Specification, jax.Array]:
-    """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
-
-    The two take turns. Made at once, both would correct the same misfit, and overshoot it together. The posteriors may
-    be held.
-
-    Returns:
-        The new state, damping and specification, and the largest change in standard errors.
-    """
-    items, posterior, mean, sd = state
-    of_items, of_subjects = damping
-    over = {"asymptotes": asymptotes, "mesh": mesh}
-    sums = chunks.by_item(functools.partial(_item_sums, **over), items, posterior)
-    specification, of_items, steps = _item_steps(
-        items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
-    )
-    if asymptotes:
-        gains = chunks.by_item(functools.partial(_item_gains, mesh=mesh), (steps, items), posterior)
-        stepped = _best(steps, gains, specification)
-    else:
-        stepped = as_items(steps)
-    if held:
-        moved = Scaled(stepped, posterior, mean, sd)
-        new, change = _close(moved, state, sums[1], None, weight, specification, still_moving)
-        return new, (of_items, of_subjects), specification, change
-    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
-    moved, of_subjects, precisions = ability_step(
-        state, sums_of_subjects(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
-    )
-    if not specification.fold_mean:
-        anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
-        stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
-    new, change = _close(
-        Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, still_moving
-    )
-    return new, (of_items, of_subjects), specification, change
-
-
-@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
-def _item_sums(
-    items: ItemParameters,
-    posterior: Posterior,
-    blocks: jax.Array,
-    *,
-    asymptotes: bool,
-    mesh: jax.sharding.Mesh | None,
-) -> tuple[jax.Array, ...]:
-    sums = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
-    return sums if asymptotes else sums[:2]  # expected and observed information are the same then
-
-
-@functools.partial(jax.jit, static_argnames="mesh")
-def _item_gains(
-    steps_and_items: tuple[AnyArray, ItemParameters],
-    posterior: Posterior,
-    blocks: jax.Array,
-    *,
-    mesh: jax.sharding.Mesh | None,
-) -> jax.Array:
-    steps, items = steps_and_items
-    tried = jax.vmap(as_items, in_axes=1, out_axes=1)(steps)
-    return item_gains(tried, items, posterior, blocks, mesh=mesh)
-
-
-@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
-def _item_steps(
-    items: ItemParameters,
-    sums: tuple[jax.Array, ...],
-    damping: Damping,
-    specification: Specification,
-    estimate_priors: bool | jax.Array,
-    *,
-    asymptotes: bool,
-) -> tuple[Specification, Damping, AnyArray]:
-    """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
-    gradient, information = sums[:2]
-    if specification.estimated:
-        estimated = empirical_priors.reestimate(items, gradient, information, specification)
-        specification = jax.tree.map(lambda new, old: jnp.where(estimate_priors, new, old), estimated, specification)
-    step = scoring_step(items, gradient, information, specification)
-    if asymptotes:
-        # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
-        newton = scoring_step(items, gradient, sums[2], specification)
-        newton = jnp.where(jnp.isfinite(newton), newton, 0)
-        tried = candidates(items, jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step]))
-        return specification, damping, jnp.moveaxis(tried, 0, 1)
-    if not specification.has_shared:
-        damping, step = damp(damping, step)
-    return specification, damping, as_array(items) + step
-
-
-@jax.jit
-def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> ItemParameters:
-    priors = jax.lax.map(lambda step: log_prior(as_items(step), specification), jnp.moveaxis(steps, 1, 0))
-    return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
-
-
-@jax.jit
-def _close(
-    moved: Scaled,
-    before: Scaled,
-    information: jax.Array,
-    precisions: jax.Array | None,
-    weight: jax.Array,
-    specification: Specification,
-    still_moving: int | jax.Array,
-) -> tuple[Scaled, jax.Array]:
-    """The scale fixed anew, and the largest change in standard errors: changes times their information.
-
-    Of the items, the `still_moving` with the largest changes do not count.
-    """
-    new = standardize(moved, before.posterior.mean, weight, specification)
-    width = information.shape[1]
-    # what is held may be infinite
-    made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
-    precision = priors_of(as_array(new.items)[:, :width], specification).information
-    squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
-    largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0]
-    if precisions is None:  # abilities are held
-        return new, jnp.sqrt(largest[still_moving])
-    move = new.posterior.mean - before.posterior.mean
-    squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    return new, jnp.sqrt(jnp.maximum(largest[still_moving], squares.max()))
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:

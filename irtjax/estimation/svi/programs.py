@@ -81,7 +81,7 @@ class Chunk(NamedTuple):
         mean: of the guide's shift and stretch over the chunk, by site.
         movement: how far that is from the mean of the chunk before: the largest root mean square of a site.
         drift: the cosine of the angle between this movement and the one before, see `_drift`.
-        elbo: of the state after the chunk, in nats.
+        elbo: in nats: of the state after the chunk; on very few responses the mean of the states in it.
     """
 
     mean: dict[str, Normal]
@@ -117,24 +117,27 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         """A chunk of steps, after chunks of given means.
 
         One step more is made and dropped again: its loss, of the random draws that the next step would take, is the
-        ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile.
+        ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile. On
+        very few responses, where that is nothing, the ELBO is the mean over all steps of the chunk.
         """
+        every = responses.size < FEW_RESPONSES
         steps = steps_per_chunk(responses.size)
         count, (params, adam) = state.optim_state
         adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
         state = state._replace(optim_state=(count, (params, adam)))
 
-        def step(carry: tuple, number: jax.Array) -> tuple[tuple, None]:
+        def step(carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
             state, total = carry[0]
-            new, loss = svi.update(state, start, responses, number == steps)
-            return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0], loss), None
+            new, loss = svi.update(state, start, responses, every | (number == steps))
+            return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0]), loss
 
         begun = state, jax.tree.map(jnp.zeros_like, means(state, start))
-        (_, (state, total), loss), _ = jax.lax.scan(step, (begun, begun, 0.0), jnp.arange(steps + 1))
+        (_, (state, total)), losses = jax.lax.scan(step, (begun, begun), jnp.arange(steps + 1))
         mean = jax.tree.map(lambda x: x / steps, total)
         movement, before = _movement(mean, last), _movement(last, before_last)
         size = jnp.stack([jnp.sqrt(jnp.mean(part**2)) for part in jax.tree.leaves(movement)]).max()
-        return state, Chunk(mean, size, _drift(movement, before), jnp.negative(loss))
+        elbo = -losses.mean() if every else -losses[-1]
+        return state, Chunk(mean, size, _drift(movement, before), elbo)
 
     def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
         return svi.init(key, start, responses, False)

@@ -15,7 +15,7 @@ import irtjax
 from irtjax import FitWarning, InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Problem
-from irtjax.estimation.mml import blocks, normal_posteriors
+from irtjax.estimation.mml import blocks, normal_iteration, normal_posteriors
 from irtjax.estimation.mml import fit as mml
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
 from irtjax.estimation.parameterization import specify, start_items
@@ -107,28 +107,27 @@ def test_chunks_equal_the_whole(monkeypatch, long, model, dims):
     for chunk_bytes, enough_items in ((2**30, 1000), (2**16, 1000), (2**16, 1)):
         monkeypatch.setattr(blocks, "CHUNK_BYTES", chunk_bytes)
         monkeypatch.setattr(normal_posteriors, "ENOUGH_ITEMS", enough_items)
-        fits.append(fit_kept(responses, model, dims=dims))
+        fits.append(fit_kept(responses, model, dims=dims, tolerance=1e-3 if dims == 1 else None))
     whole, chunked, few_first = fits
     assert few_first.iterations > chunked.iterations
     assert blocks.Chunks(responses.values).num_items > 1203, "a last chunk that is not full"
     assert abs(whole.iterations - chunked.iterations) <= 1
+    equal(chunked, whole)
+    if dims == 1:  # in two dimensions the last of the way is long, and where it ends depends on where it began
+        equal(few_first, whole)
+
+
+def equal(fit, whole):
     # sums of another order, in float32
-    equal(chunked, whole, in_se=0.01, nats=0.4 if model == "3pl" else 0.1)
-    # another way there; in two dimensions the last of it is long, for both
-    if dims == 1:
-        equal(few_first, whole, in_se=0.01, nats=0.4)
-
-
-def equal(fit, whole, in_se, nats):
-    assert np.abs((fit.ability - whole.ability) / whole.ability_se).max() < in_se
-    np.testing.assert_allclose(fit.ability_se, whole.ability_se, rtol=in_se / 5)
+    assert np.abs((fit.ability - whole.ability) / whole.ability_se).max() < 5e-3
+    np.testing.assert_allclose(fit.ability_se, whole.ability_se, rtol=1e-3)
     estimates = [name for name in whole.item_columns if not name.endswith("_se")]
     for name in estimates:
         se = np.where(whole.item_columns[f"{name}_se"] > 0, whole.item_columns[f"{name}_se"], 1)
         off = np.abs(fit.item_columns[name] - whole.item_columns[name]) / se
         # asymptotes of a few items lie on flat ridges, and stop anywhere there
         assert np.quantile(off, 0.99) < 0.02, name
-    assert fit.log_likelihood == pytest.approx(whole.log_likelihood, abs=nats)
+    assert fit.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.1)
 
 
 def test_padding_is_not_an_asymptote(monkeypatch, long):
@@ -163,11 +162,11 @@ def test_permuting_subjects_and_items_permutes_the_estimates(long, long_fit):
 
 
 def test_a_second_fit_compiles_nothing_and_holds_no_data(long):
-    before = normal_posteriors._item_steps._cache_size()
+    before = normal_iteration._item_steps._cache_size()
     other, _, _ = simulate("2pl", *LONG, seed=4)
     fit_kept(other, "2pl")
     fit_kept(long[0], "2pl")
-    assert normal_posteriors._item_steps._cache_size() <= before + 1
+    assert normal_iteration._item_steps._cache_size() <= before + 1
 
 
 @pytest.mark.slow
@@ -316,5 +315,5 @@ def test_the_best_candidate_is_the_same_compiled(num_items):
     distance = np.asarray(steps)[:, :, (0, 2)] - (1.0, -1.4)
     priors = -0.5 * (distance**2 / np.array([0.3, 1.0]) ** 2).sum(axis=2)
     best = (np.asarray(gains) + priors).argmax(axis=1)
-    chosen = normal_posteriors._best(steps, gains, jax.tree.map(jnp.asarray, specification))
+    chosen = normal_iteration._best(steps, gains, jax.tree.map(jnp.asarray, specification))
     np.testing.assert_array_equal(chosen.intercept, np.asarray(steps)[np.arange(num_items), best, 1])
