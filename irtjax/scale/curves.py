@@ -8,7 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from irtjax.estimation.mml.node_posteriors import node_posteriors, to_answers
+from irtjax.estimation.mml.node_posteriors import node_posteriors
+from irtjax.estimation.mml.nodes import to_answers
+from irtjax.estimation.mml.windows import everywhere
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
@@ -53,7 +55,8 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
     theta = quadrature.nodes[:, 0]
     with jax.enable_x64(True):
         answers = to_answers(fit.responses.values)
-        posterior = np.asarray(node_posteriors(fit.parameters, fit.population, answers, quadrature).weights)
+        found = node_posteriors(fit.parameters, fit.population, answers, everywhere(quadrature))
+        posterior = np.asarray(found.weights[0])
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)
     lower, upper = np.full(responses.num_items, -np.inf), np.full(responses.num_items, np.inf)

@@ -12,12 +12,13 @@ import numpy as np
 
 from irtjax.estimation.mml import node_score, quasi_newton
 from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
-from irtjax.estimation.mml.node_posteriors import Answers, NodePosteriors, node_posteriors, place_nodes
+from irtjax.estimation.mml.node_posteriors import NodePosteriors, node_posteriors
 from irtjax.estimation.mml.node_score import Counts
+from irtjax.estimation.mml.nodes import Answers, place_nodes
+from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Layout, Specification, as_array, as_items, has_asymptotes, layout
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.quadrature import Quadrature
 
 MOST_CHANGE = 4.0  # of any parameter in one step
 FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
@@ -38,6 +39,7 @@ class Point(NamedTuple):
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
         of_population: (2 D,) likewise of means and log standard deviations.
         counts: expected answers at the nodes.
+        spilled: shares of all posteriors at the rim of their windows.
     """
 
     items: ItemParameters
@@ -47,18 +49,19 @@ class Point(NamedTuple):
     information: np.ndarray
     of_population: np.ndarray
     counts: Counts
+    spilled: float
 
 
 def evaluate(
     items: ItemParameters,
     population: Population,
     answers: Answers,
-    quadrature: Quadrature,
+    windows: Windows,
     specification: Specification,
 ) -> Point:
     """The objective and what a step needs, from one pass over the responses."""
-    found = node_posteriors(items, population, answers, quadrature)
-    return _point(found, items, population, quadrature, specification)
+    found = node_posteriors(items, population, answers, windows)
+    return _point(found, items, population, windows, specification)
 
 
 @np.errstate(all="ignore")  # an item may run off to infinity
@@ -66,11 +69,10 @@ def _point(
     found: NodePosteriors,
     items: ItemParameters,
     population: Population,
-    quadrature: Quadrature,
+    windows: Windows,
     specification: Specification,
 ) -> Point:
-    right = np.asarray(found.right)
-    counts = Counts(place_nodes(population, quadrature), right, np.asarray(found.observed) - right)
+    counts = Counts(place_nodes(population, windows.nodes), found.right, found.observed - found.right)
     gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
     size = gradient.shape[1]
     prior = priors_of(as_array(items)[:, :size], specification)
@@ -82,8 +84,8 @@ def _point(
     if (at >= 0).any():
         by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
         vector[at[at >= 0]] = by[at >= 0]
-    objective = float(found.log_likelihood) + float(prior.log_density.sum())
-    return Point(items, population, objective, vector, information, of_population, counts)
+    objective = float(np.asarray(found.log_likelihoods).sum()) + float(prior.log_density.sum())
+    return Point(items, population, objective, vector, information, of_population, counts, found.spilled)
 
 
 def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""The engine for short tests: one set of nodes for all subjects, as fine as their posteriors ask for.
+"""The engine for short tests: nodes that all subjects share, as fine as their posteriors ask for.
+
+Where there are many, each subject is looked for at a few of them only (`windows`).
 
 The marginal likelihood is climbed by quasi-Newton steps (`quasi_newton`), which begin with the information of complete
 data that the posteriors give for each item, and learn from the last steps what items share. No step is made that lowers
@@ -17,13 +19,9 @@ from irtjax.estimation.mml import empirical_priors, node_score, observed_informa
 from irtjax.estimation.mml.climb import Point, climb, evaluate
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
-from irtjax.estimation.mml.node_posteriors import (
-    Answers,
-    log_likelihoods,
-    node_posteriors,
-    place_nodes,
-    to_answers,
-)
+from irtjax.estimation.mml.node_posteriors import condensed, moments, node_posteriors
+from irtjax.estimation.mml.nodes import Answers, to_answers
+from irtjax.estimation.mml.windows import SPILLED, Level, Windows, everywhere, levels, windows
 from irtjax.estimation.parameterization import (
     Specification,
     has_asymptotes,
@@ -41,7 +39,9 @@ NODE_ERROR = 1e-5  # nats per subject by which halving the spacing may change th
 SLACK = 100.0  # times these errors are good enough to prepare a phase
 SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of opposite sign are there to be exploited
 MOST_NODES = 1000  # per dimension: a slope that runs off to infinity asks for ever more
-MOST_WEIGHTS = 2**27  # subjects × nodes: 1 GB
+FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
+WORTH = 0.5  # of all nodes, from which on windows are not worth it
+MOST_WEIGHTS = 2**26  # of subjects at nodes: 0.5 GB
 SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
@@ -59,6 +59,7 @@ class State(NamedTuple):
         specification: what is free in this phase; priors.
         nodes: per dimension.
         answers: of all subjects.
+        windows: where they may be.
         waiting: starting values and specification with asymptotes, in the phase that is without; else None.
         tolerance: of this phase.
         prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
@@ -70,6 +71,7 @@ class State(NamedTuple):
     specification: Specification
     nodes: int
     answers: Answers
+    windows: Windows
     waiting: tuple[ItemParameters, Specification] | None
     tolerance: float
     prior_rounds: int
@@ -106,13 +108,15 @@ class FixedNodes:
         with jax.enable_x64(True):
             answers = to_answers(problem.values)
             population = Population(np.zeros(dims), np.ones(dims))
-            point = evaluate(items, population, answers, _quadrature(self.num_nodes, dims), specification)
+            placed = _windows(items, population, answers, self.num_nodes)
+            point = evaluate(items, population, answers, placed, specification)
         return State(
             point,
             quasi_newton.Memory(),
             specification,
             self.num_nodes,
             answers,
+            placed,
             waiting,
             tolerance=LOOSE,
             prior_rounds=0 if specification.estimated else -1,
@@ -120,12 +124,18 @@ class FixedNodes:
         )
 
     def step(self, state: State) -> tuple[State, Info]:
-        """A quasi-Newton step, shortened until the objective rises; without memory where that does not help."""
+        """A quasi-Newton step, shortened until the objective rises; without memory where that does not help.
+
+        Where posteriors come near the rim of their windows, all get new ones.
+        """
         with jax.enable_x64(True):
             point, memory, change = climb(
-                state.point, state.memory, state.specification, functools.partial(self._evaluate, state=state)
+                state.point, state.memory, state.specification, functools.partial(_evaluate, state=state)
             )
-        return state._replace(point=point, memory=memory), Info(point.objective, change, state.tolerance)
+            state = state._replace(point=point, memory=memory)
+            if point.spilled > SPILLED * len(state.answers.right):
+                state = _restart(state)
+        return state, Info(state.point.objective, change, state.tolerance)
 
     def revise(self, state: State) -> State | None:
         """The next phase: priors, finer nodes, asymptotes, better modes, and the last steps, in this order.
@@ -136,8 +146,8 @@ class FixedNodes:
             if state.prior_rounds >= 0:
                 return self._with_priors(state)
             preparing = state.waiting is not None or state.searches >= 0
-            if self.adapt and self._can_refine(state) and self._too_coarse(state, SLACK if preparing else 1.0):
-                return self._restart(state._replace(nodes=2 * state.nodes - 1, tolerance=LOOSE))
+            if self.adapt and self._too_coarse(state, SLACK if preparing else 1.0):
+                return _restart(state._replace(nodes=2 * state.nodes - 1, tolerance=LOOSE))
             if state.waiting is not None:
                 return self._with_asymptotes(state)
             if state.searches >= 0:
@@ -150,15 +160,6 @@ class FixedNodes:
         """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
         with jax.enable_x64(True):
             return self._finish(state)
-
-    def _evaluate(self, items: ItemParameters, population: Population, state: State) -> Point:
-        quadrature = _quadrature(state.nodes, state.specification.dims)
-        return evaluate(items, population, state.answers, quadrature, state.specification)
-
-    def _restart(self, state: State) -> State:
-        """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
-        point = self._evaluate(state.point.items, state.point.population, state)
-        return state._replace(point=point)
 
     def _with_priors(self, state: State) -> State:
         """Priors estimated anew; settled where they hardly move."""
@@ -175,7 +176,7 @@ class FixedNodes:
             and empirical_priors.share_determined(point.items, gradient, information, estimated, 0) > DETERMINED
         ):
             estimated = _without_slope_prior(estimated)
-        return self._restart(state._replace(specification=estimated, prior_rounds=rounds))
+        return _restart(state._replace(specification=estimated, prior_rounds=rounds))
 
     def _with_asymptotes(self, state: State) -> State:
         assert state.waiting is not None
@@ -189,7 +190,7 @@ class FixedNodes:
         specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
         if self.search and dims == 1:
             released, _ = better_modes(released, specification, state.point.counts)
-        return self._restart(
+        return _restart(
             state._replace(
                 point=state.point._replace(items=released),
                 specification=specification,
@@ -204,7 +205,7 @@ class FixedNodes:
         searches = state.searches + 1 if moved.any() and state.searches < SEARCH_ROUNDS else -1
         if not moved.any():
             return state._replace(searches=searches)
-        return self._restart(
+        return _restart(
             state._replace(
                 point=state.point._replace(items=items),
                 memory=quasi_newton.Memory(),
@@ -213,34 +214,29 @@ class FixedNodes:
             )
         )
 
-    def _can_refine(self, state: State) -> bool:
-        finer, dims = 2 * state.nodes - 1, state.specification.dims
-        return dims < 3 and finer <= MOST_NODES and finer**dims * len(state.answers.right) <= MOST_WEIGHTS
-
     def _too_coarse(self, state: State, slack: float) -> bool:
-        """Whether halving the spacing changes the log-likelihoods of the subjects, or of a sample of them, too much."""
-        rows = _sample(len(state.answers.right), (2 * state.nodes - 1) ** state.specification.dims)
-        values = [self._log_likelihoods(state, nodes, rows) for nodes in (state.nodes, 2 * state.nodes - 1)]
-        change = values[1] - values[0]
-        return bool(abs(change.mean()) > slack * NODE_ERROR or np.abs(change).mean() > slack * SUBJECT_ERROR)
-
-    def _log_likelihoods(self, state: State, num_nodes: int, rows: np.ndarray | slice) -> np.ndarray:
-        answers = jax.tree.map(lambda leaf: leaf[rows], state.answers)
-        quadrature = _quadrature(num_nodes, state.specification.dims)
-        return np.asarray(log_likelihoods(state.point.items, state.point.population, answers, quadrature))
+        """Whether halving the spacing changes the log-likelihoods too much, and can be done."""
+        if 2 * state.nodes - 1 > MOST_NODES:
+            return False
+        rows = _sample(state)
+        coarse, fine = _two_levels(state, rows)
+        change = fine.log_likelihoods - coarse.log_likelihoods
+        too_much = abs(change.mean()) > slack * NODE_ERROR or np.abs(change).mean() > slack * SUBJECT_ERROR
+        weights = len(fine.tile) / len(change) * len(state.answers.right) * fine.grid.side**fine.grid.dims
+        return bool(too_much and weights <= MOST_WEIGHTS)
 
     def _finish(self, state: State) -> Estimate:
+        state = _restart(state)  # on windows of its own
         point, specification, answers = state.point, state.specification, state.answers
         dims, (num_subjects, num_items) = specification.dims, answers.right.shape
-        quadrature = _quadrature(state.nodes, dims)
-        found = node_posteriors(point.items, point.population, answers, quadrature)
-        finer, everyone = 2 * state.nodes - 1, slice(None)
-        rows = _sample(num_subjects, finer**dims)
-        coarse = self._log_likelihoods(state, state.nodes, everyone)
-        difference = self._log_likelihoods(state, finer, rows) - coarse[rows]
+        found = node_posteriors(point.items, point.population, answers, state.windows)
+        log_likelihoods = np.asarray(found.log_likelihoods)
+        ability, ability_se = moments(found, point.population, state.windows)
+        coarse, fine = _two_levels(state, _sample(state))
+        difference = fine.log_likelihoods - coarse.log_likelihoods
         covariances, kind, distance = np.full((num_items, dims + 3, dims + 3), np.nan), None, np.nan
         if self.standard_errors:
-            arguments = point.items, point.population, answers, found, quadrature, specification
+            arguments = point.items, point.population, answers, *condensed(found, state.windows), specification
             kind = "all parameters"
             if num_parameters(specification) <= MOST_PARAMETERS:
                 covariance = observed_information.covariance(observed_information.of_all_parameters(*arguments))
@@ -249,29 +245,58 @@ class FixedNodes:
             if np.isnan(covariances).any():  # too many parameters, or one that ran off to infinity
                 kind = "each item"
                 covariances = observed_information.each_item_covariances(*arguments)
-        weights, nodes = np.asarray(found.weights), place_nodes(point.population, quadrature)
-        ability = weights @ nodes
         change = float(difference.mean()) * num_subjects
         # errors of opposite sign cancel in the sum, but not in the estimates
-        error = max(abs(change), float(np.sqrt(num_subjects * (difference**2).mean())))
+        error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
         return Estimate(
             items=point.items,
             population=point.population,
             covariances=covariances,
             ability=ability,
-            ability_se=np.sqrt(np.maximum(weights @ nodes**2 - ability**2, 0)),
-            log_likelihoods=coarse,
-            log_likelihood=float(coarse.sum()) + change,
+            ability_se=ability_se,
+            log_likelihoods=log_likelihoods,
+            log_likelihood=float(log_likelihoods.sum()) + change,
             log_likelihood_error=error,
             distance=float(distance),
             specification=specification,
             details={
                 "posteriors": "fixed nodes",
-                "nodes": len(nodes),
+                "nodes": state.nodes**dims,
+                "nodes_per_subject": round(found.weights.size / num_subjects),
                 "node_spacing": spacing(state.nodes) * float(np.max(point.population.sd)),
                 **({} if kind is None else {"standard_errors": kind}),
             },
         )
+
+
+def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:
+    return evaluate(items, population, state.answers, state.windows, state.specification)
+
+
+def _restart(state: State) -> State:
+    """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
+    items, population = state.point.items, state.point.population
+    state = state._replace(windows=_windows(items, population, state.answers, state.nodes))
+    return state._replace(point=_evaluate(items, population, state))
+
+
+def _windows(items: ItemParameters, population: Population, answers: Answers, number: int) -> Windows:
+    """Where the subjects may be among so many nodes per dimension."""
+    dims, num_subjects = items.slope.shape[1], answers.right.shape[0]
+    if number**dims > FEW_NODES:
+        *_, level = levels(items, population, answers, number)
+        found = windows(level)
+        if found.num_weights(num_subjects) < WORTH * num_subjects * number**dims:
+            return found
+    return everywhere(_quadrature(number, dims))
+
+
+def _two_levels(state: State, rows: np.ndarray | slice) -> tuple[Level, Level]:
+    """Where some subjects are, on these nodes and on nodes of half the spacing."""
+    answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
+    point = state.point
+    *_, coarse, fine = levels(point.items, point.population, answers, 2 * state.nodes - 1)
+    return coarse, fine
 
 
 @functools.cache
@@ -286,7 +311,9 @@ def _without_slope_prior(specification: Specification) -> Specification:
     return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, log_slopes=False)
 
 
-def _sample(num_subjects: int, num_nodes: int) -> np.ndarray | slice:
+def _sample(state: State) -> np.ndarray | slice:
     """All subjects, or an even sample of as many as are cheap."""
-    most = max(100, SAMPLE_WEIGHTS // num_nodes)
+    num_subjects = len(state.answers.right)
+    finer = 2**state.specification.dims * state.windows.num_weights(num_subjects) / num_subjects
+    most = max(100, int(SAMPLE_WEIGHTS / finer))
     return slice(None) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.mml.node_posteriors import curves
+from irtjax.estimation.mml.nodes import curves
 from irtjax.kernels.models import ItemParameters, derivatives
 from irtjax.types import Float
 

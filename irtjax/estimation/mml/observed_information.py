@@ -18,15 +18,14 @@ import numpy as np
 
 from irtjax.estimation.mml import item_errors
 from irtjax.estimation.mml.item_step import priors_of
-from irtjax.estimation.mml.node_posteriors import Answers, NodePosteriors, curves, place_nodes
+from irtjax.estimation.mml.node_posteriors import NodePosteriors, answers_of
+from irtjax.estimation.mml.nodes import Answers, curves, place_nodes
+from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Specification, as_array, has_asymptotes, layout
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import Curve, ItemParameters, curve
-from irtjax.kernels.quadrature import Quadrature
 from irtjax.types import AnyArray, Float
 
-TOGETHER = 256  # subjects of nearby abilities
-LEAST_WEIGHT = 1e-12  # of a node in a posterior, below which a subject is not there
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 
@@ -53,7 +52,7 @@ def of_all_parameters(
     population: Population,
     answers: Answers,
     expected: NodePosteriors,
-    quadrature: Quadrature,
+    windows: Windows,
     specification: Specification,
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
@@ -63,13 +62,13 @@ def of_all_parameters(
         population: likewise.
         answers: of all subjects.
         expected: from `node_posteriors` at the estimate.
-        quadrature: the nodes.
+        windows: where the posteriors are.
         specification: what is free; priors.
     """
     places = layout(specification)
     population_places = np.concatenate([places.mean, places.log_sd])
     index = np.concatenate([places.items, np.tile(population_places, (len(places.items), 1))], axis=1)
-    complete = _complete(items, population, expected, quadrature)
+    complete = _complete(items, population, expected, windows)
     precision = np.zeros(index.shape)
     precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
     complete_of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
@@ -86,7 +85,7 @@ def of_all_parameters(
     for at in range(num_own, size):
         common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
     own = complete.score[:, chosen, kinds]
-    return information - _missing(expected.weights, answers, complete.p, own, chosen, common)
+    return information - _missing(expected.weights, windows, answers, complete.p, own, chosen, common)
 
 
 class _Complete(NamedTuple):
@@ -107,14 +106,11 @@ class _Complete(NamedTuple):
     information: np.ndarray
 
 
-def _complete(
-    items: ItemParameters, population: Population, expected: NodePosteriors, quadrature: Quadrature
-) -> _Complete:
-    nodes = place_nodes(population, quadrature)
+def _complete(items: ItemParameters, population: Population, expected: NodePosteriors, windows: Windows) -> _Complete:
+    nodes = place_nodes(population, windows.nodes)
     distance = nodes - np.asarray(population.mean)[None, :]
     p, q = curves(items, nodes)
-    right = np.asarray(expected.right)
-    wrong = np.asarray(expected.observed) - right
+    right, wrong = expected.right, expected.observed - expected.right
     parts, by_parameter = curve(items, nodes), _derivatives_of_logit(np.asarray(items.slope), nodes, distance)
     score = _derivatives_of_curve(parts, by_parameter, nodes.shape[1]) / (p * q)[:, :, None]
     curvature = _curvature(np.asarray(items.slope), distance, parts, by_parameter, right / p - wrong / q)
@@ -174,74 +170,101 @@ def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndar
 
 
 def _missing(
-    weights: AnyArray, answers: Answers, p: np.ndarray, own: np.ndarray, items: np.ndarray, common: np.ndarray
+    weights: AnyArray,
+    windows: Windows,
+    answers: Answers,
+    p: np.ndarray,
+    own: np.ndarray,
+    items: np.ndarray,
+    common: np.ndarray,
 ) -> np.ndarray:
     """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
 
-    Subjects of nearby abilities are taken together, at those nodes only that they may be at: a tenth of all, where
-    posteriors are narrow.
-
     Args:
-        weights: (J, Q).
+        weights: (N, B, S).
+        windows: where they are.
         answers: of J subjects.
-        p: (Q, I).
-        own: (Q, P - C) score, over the residual of the answer, of each parameter that one item has.
+        p: (R, I).
+        own: (R, P - C) score, over the residual of the answer, of each parameter that one item has.
         items: (P - C,) which.
-        common: (Q, I, C) likewise of the parameters that items have in common.
+        common: (R, I, C) likewise of the parameters that items have in common.
     """
-    weights = np.asarray(weights)
-    order = np.argsort(weights @ np.arange(weights.shape[1]))
-    padding = -len(order) % TOGETHER
-    arranged = np.concatenate([weights[order], np.zeros((padding, weights.shape[1]))])
-    possible = np.any(arranged.reshape(-1, TOGETHER, weights.shape[1]) > LEAST_WEIGHT, axis=1)
-    first, last = possible.argmax(axis=1), weights.shape[1] - possible[:, ::-1].argmax(axis=1)
-    rows = np.concatenate([order, np.zeros(padding, int)])
-    return np.asarray(_missing_by_group(arranged, rows, first, last, answers, p, own, items, common))
+    p, own, common = (windows.in_tiles(array) for array in (p, own, common))
+    counts = np.bincount(windows.tile[np.any(weights, axis=(1, 2))], minlength=windows.shape[0])
+    end = np.cumsum(counts)
+    squares = _squares(weights, windows.rows, end - counts, end, answers, p, own, items, common)
+    mean = _means(weights, windows.rows, windows.tile, answers, p, own, items, common)
+    return np.asarray(squares - mean.T @ mean)
 
 
 @jax.jit
-def _missing_by_group(
+def _squares(
     weights: jax.Array,
     rows: jax.Array,
-    first: jax.Array,
-    last: jax.Array,
+    begin: jax.Array,
+    end: jax.Array,
     answers: Answers,
     p: jax.Array,
     own: jax.Array,
     items: jax.Array,
     common: jax.Array,
 ) -> jax.Array:
-    """As `_missing`, of groups of `TOGETHER` rows of weights, which are those of the given subjects."""
-    num_items, num_common = common.shape[1:]
+    """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
+    (num_tiles, size, num_items, num_common), num_own = common.shape, own.shape[2]
     columns = jnp.concatenate([items, num_items + jnp.arange(num_common)])
-    factors = jnp.concatenate([own, jnp.ones((own.shape[0], num_common))], axis=1)
-    size = own.shape[1] + num_common
+    factors = jnp.concatenate([own, jnp.ones((num_tiles, size, num_common))], axis=2)
+    both = num_items * bool(num_own) + num_common
 
-    def group(squares: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        weights, rows, first, last = at
-        right, observed = jax.tree.map(lambda leaf: leaf[rows], answers)
+    def node(at: jax.Array, squares: jax.Array) -> jax.Array:
+        tile, q = at // size, at % size
 
-        def node(q: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            squares, mean = carry
-            root = jnp.sqrt(weights[:, q])[:, None]
-            residuals = root * (right - (p[q][None, :] if observed is None else observed * p[q][None, :]))
-            of_common = residuals @ common[q]
-            both = jnp.concatenate([residuals, of_common], axis=1) if own.shape[1] else of_common
-            products = both.T @ both
-            squares += factors[q][:, None] * factors[q][None, :] * products[columns][:, columns]
-            return squares, mean + root * of_common
+        def block(n: jax.Array, products: jax.Array) -> jax.Array:
+            right, observed = answers_of(answers, rows[n])
+            p_here = p[tile, q][None, :]
+            root = jnp.sqrt(weights[n, :, q])[:, None]
+            residuals = root * (right - (p_here if observed is None else observed * p_here))
+            of_common = residuals @ common[tile, q]
+            scores = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
+            return products + scores.T @ scores
 
-        squares, mean = jax.lax.fori_loop(first, last, node, (squares, jnp.zeros((len(rows), num_common))))
+        products = jax.lax.fori_loop(begin[tile], end[tile], block, jnp.zeros((both, both)))
+        factor = factors[tile, q]
+        return squares + factor[:, None] * factor[None, :] * products[columns][:, columns]
+
+    parameters = num_own + num_common
+    return jax.lax.fori_loop(0, num_tiles * size, node, jnp.zeros((parameters, parameters)))
+
+
+@jax.jit
+def _means(
+    weights: jax.Array,
+    rows: jax.Array,
+    tile: jax.Array,
+    answers: Answers,
+    p: jax.Array,
+    own: jax.Array,
+    items: jax.Array,
+    common: jax.Array,
+) -> jax.Array:
+    """Posterior means (J, P) of the scores."""
+    num_subjects = answers.right.shape[0]
+
+    def block(means: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        weights, rows, tile = at
+        right, observed = answers_of(answers, rows)
         chosen = Answers(right[:, items], None if observed is None else observed[:, items])
-        mean = jnp.concatenate([_mean_score(weights, chosen, p[:, items], own), mean], axis=1)
-        return squares - mean.T @ mean, None
+        parts = [_mean_score(weights, chosen, p[tile][:, items], own[tile])]
+        for k in range(common.shape[3]):
+            score = _mean_score(weights, Answers(right, observed), p[tile], common[tile, :, :, k])
+            parts.append(score.sum(axis=1, keepdims=True))
+        return means.at[rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
 
-    groups = (weights.reshape(-1, TOGETHER, weights.shape[1]), rows.reshape(-1, TOGETHER), first, last)
-    return jax.lax.scan(group, jnp.zeros((size, size)), groups)[0]
+    begun = jnp.zeros((num_subjects, own.shape[2] + common.shape[3]))
+    return jax.lax.scan(block, begun, (weights, rows, tile))[0]
 
 
 def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array) -> AnyArray:
-    """Posterior mean (J, N) of the scores (Q, N) of one parameter each of N items."""
+    """Posterior mean (B, N), over S nodes, of the scores (S, N) of one parameter each of N items."""
     right, observed = answers
     expected = weights @ (p * score)
     return right * (weights @ score) - (expected if observed is None else observed * expected)
@@ -253,7 +276,7 @@ def each_item_covariances(
     population: Population,
     answers: Answers,
     expected: NodePosteriors,
-    quadrature: Quadrature,
+    windows: Windows,
     specification: Specification,
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of each item by itself; arguments as above.
@@ -265,9 +288,9 @@ def each_item_covariances(
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(items) else dims + 1
-    complete = _complete(items, population, expected, quadrature)
+    complete = _complete(items, population, expected, windows)
     # E s s' is in the information of complete data and, with the other sign, in what is missing of it
-    squares = _squared_means(expected.weights, answers, complete.p, complete.score[:, :, :size])
+    squares = _squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
     link = None
@@ -284,22 +307,37 @@ def each_item_covariances(
     )
 
 
-def _squared_means(weights: AnyArray, answers: Answers, p: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Squares (I, K, K) of posterior mean scores (Q, I, K), summed over subjects; some items at a time."""
+def _squared_means(
+    weights: AnyArray, windows: Windows, answers: Answers, p: np.ndarray, score: np.ndarray
+) -> np.ndarray:
+    """Squares (I, K, K) of posterior mean scores (R, I, K), summed over subjects; some items at a time."""
     (num_subjects, num_items), size = answers.right.shape, score.shape[2]
+    p, score = windows.in_tiles(p), windows.in_tiles(score)
     block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
     result = np.empty((num_items, size, size))
     for at in range(0, num_items, block):
         start = min(at, num_items - block)  # blocks of one size, so that one program does
         part = slice(start, start + block)
-        result[part] = _squares_of_block(weights, answers, p[:, part], score[:, part], start)
+        result[part] = _squares_of_block(
+            weights, windows.rows, windows.tile, answers, p[:, :, part], score[:, :, part], start
+        )
     return result
 
 
 @jax.jit
 def _squares_of_block(
-    weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array, start: jax.Array | int
+    weights: jax.Array,
+    rows: jax.Array,
+    tile: jax.Array,
+    answers: Answers,
+    p: jax.Array,
+    score: jax.Array,
+    start: jax.Array | int,
 ) -> jax.Array:
-    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[1], axis=1), answers)
-    means = [_mean_score(weights, part, p, score[:, :, k]) for k in range(score.shape[2])]
-    return jnp.stack([jnp.stack([(one * other).sum(axis=0) for one in means], axis=1) for other in means], axis=2)
+    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[2], axis=1), answers)
+    size = score.shape[3]
+    own = score.reshape(*score.shape[:2], -1)  # all parameters of an item, then those of the next
+    items = jnp.repeat(jnp.arange(p.shape[2]), size)
+    means = _means(weights, rows, tile, part, p, own, items, jnp.zeros((*p.shape, 0)))
+    means = means.reshape(len(means), -1, size)
+    return jnp.einsum("jik,jil->ikl", means, means)

@@ -18,7 +18,9 @@ import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.estimation import parameterization as specification
 from irtjax.estimation.mml import fixed_nodes, observed_information
-from irtjax.estimation.mml.node_posteriors import node_posteriors, to_answers
+from irtjax.estimation.mml.node_posteriors import condensed, node_posteriors
+from irtjax.estimation.mml.nodes import to_answers
+from irtjax.estimation.mml.windows import everywhere
 from irtjax.estimation.parameterization import as_array, as_items
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters, probabilities
@@ -235,8 +237,9 @@ def test_observed_information_equals_automatic_differentiation(types, dims, anch
     items, quadrature = as_items(array), rectangular(61 if dims == 1 else 15, dims=dims)
     with jax.enable_x64(True):
         answers = to_answers(values)
-        expected = node_posteriors(items, population, answers, quadrature)
-        got = observed_information.of_all_parameters(items, population, answers, expected, quadrature, spec)
+        windows = everywhere(quadrature)
+        expected = condensed(node_posteriors(items, population, answers, windows), windows)
+        got = observed_information.of_all_parameters(items, population, answers, *expected, spec)
         reference = -by_automatic_differentiation(HESSIAN, items, population, values, quadrature, spec)
     size = np.sqrt(np.abs(np.diag(reference)))
     np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
@@ -345,11 +348,12 @@ def test_missing_equals_dropped():
 
         def marginal(values, keep):
             items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
-            return node_posteriors(items, Population(np.zeros(1), np.ones(1)), to_answers(values), rectangular())
+            population = Population(np.zeros(1), np.ones(1))
+            return node_posteriors(items, population, to_answers(values), everywhere(rectangular()))
 
         masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
     np.testing.assert_allclose(masked.weights, dropped.weights, rtol=1e-12)
-    np.testing.assert_allclose(masked.log_likelihood, dropped.log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(masked.log_likelihoods, dropped.log_likelihoods, rtol=1e-12)
 
 
 def test_permuting_subjects_and_items_permutes_the_estimates():
