@@ -80,10 +80,12 @@ def _of_integration(fit: Fit) -> str | None:
     nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
     if not fit.log_likelihood_error > nothing:
         return None
-    return (
-        f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
-        "abilities are narrower than the nodes are apart, and snap to them; leave `num_nodes` out, or raise it"
-    )
+    changes = f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
+    if fit.details["posteriors"] != "fixed nodes":
+        return changes + "posteriors are not as normal as they are taken to be; give `num_nodes`, such as 241"
+    number = round(fit.details["nodes"] ** (1 / fit.parameters.slope.shape[1]))
+    changes += "abilities are narrower than the nodes are apart, and snap to them; "
+    return f"{changes}raise `num_nodes` above {number}, or leave it out if you gave it"
 
 
 def _of_asymptotes(fit: Fit) -> str | None:

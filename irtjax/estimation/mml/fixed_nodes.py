@@ -30,7 +30,7 @@ from irtjax.estimation.parameterization import (
 )
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.quadrature import Quadrature, rectangular, spacing
+from irtjax.kernels.quadrature import Quadrature, nodes_per_dimension, rectangular, spacing
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
 TOLERANCE = 1e-4
@@ -294,8 +294,8 @@ def _windows(items: ItemParameters, population: Population, answers: Answers, nu
 def _two_levels(state: State, rows: np.ndarray | slice) -> tuple[Level, Level]:
     """Where some subjects are, on these nodes and on nodes of half the spacing."""
     answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
-    point = state.point
-    *_, coarse, fine = levels(point.items, point.population, answers, 2 * state.nodes - 1)
+    point, coarsest = state.point, min(state.nodes, nodes_per_dimension(state.specification.dims))
+    *_, coarse, fine = levels(point.items, point.population, answers, 2 * state.nodes - 1, coarsest)
     return coarse, fine
 
 

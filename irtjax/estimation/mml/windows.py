@@ -119,7 +119,9 @@ def everywhere(nodes: Quadrature) -> Windows:
     return Windows(nodes, None, (1, len(nodes.nodes)), np.zeros(1, int))
 
 
-def levels(items: ItemParameters, population: Population, answers: Answers, number: int) -> Iterator[Level]:
+def levels(
+    items: ItemParameters, population: Population, answers: Answers, number: int, coarsest: int | None = None
+) -> Iterator[Level]:
     """Where posteriors are, from coarse nodes to fine: each level halves the spacing of the one before.
 
     On the coarsest every tile is tried, on the others those within a tile that had a share of the posterior: a tiny
@@ -130,10 +132,11 @@ def levels(items: ItemParameters, population: Population, answers: Answers, numb
         population: that the nodes stand for.
         answers: of J subjects.
         number: nodes per dimension of the last level.
+        coarsest: of the first, if halves of the last come near it; the usual number of nodes if None.
     """
     dims = items.slope.shape[1]
-    numbers = [number]
-    while numbers[-1] > nodes_per_dimension(dims) and numbers[-1] % 2:
+    numbers, coarsest = [number], coarsest or nodes_per_dimension(dims)
+    while numbers[-1] > coarsest and numbers[-1] % 2:
         numbers.append((numbers[-1] + 1) // 2)
     answers = jax.tree.map(np.asarray, answers)
     num_subjects = len(answers.right)
