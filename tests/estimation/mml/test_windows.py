@@ -93,7 +93,9 @@ def test_a_window_that_is_left_is_noticed_and_only_loses():
             whole = node_posteriors(moved, population, answers, everywhere(rectangular(241)))
             lost = np.asarray(whole.log_likelihoods) - np.asarray(found.log_likelihoods)
             assert (lost > -1e-9).all()
-            assert found.spilled > windows.SPILLED * len(values), shift
+            limit = windows.SPILLED * len(values)
+            assert found.spilled > limit or lost.sum() < limit
+    assert found.spilled > 1000 * limit
     assert lost.max() > 1
 
 
@@ -112,9 +114,9 @@ def test_a_fit_in_windows_is_the_fit_on_all_nodes(monkeypatch):
     fits = []
     for few in (10_000, 50):
         monkeypatch.setattr(fixed_nodes, "FEW_NODES", few)
-        fits.append(irtjax.fit(matrix(values), "2pl"))
+        fits.append(irtjax.fit(matrix(values), "2pl", num_nodes=241))
     whole, fit = fits
-    assert fit.details["nodes"] == whole.details["nodes"] > fit.details["nodes_per_subject"] * 1.5
+    assert fit.details["nodes"] == whole.details["nodes"] > 1.5 * fit.details["nodes_per_subject"]
     assert fit.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-5)
     np.testing.assert_allclose(fit.difficulty, whole.difficulty, atol=1e-3)
     np.testing.assert_allclose(fit.difficulty_se, whole.difficulty_se, rtol=1e-3)
