@@ -198,5 +198,5 @@ def _nodes_to_start_with(right: np.ndarray, observed: np.ndarray, num_subjects: 
     """Nodes per dimension as close as the posteriors are expected to be wide."""
     number = nodes_per_dimension(dims)
     width = _expected_width(right, observed, num_subjects, dims)
-    # in between, more nodes; three dimensions have too many already
+    # in between, more nodes; three dimensions have many already
     return 2 * number - 1 if width < spacing(number) and dims < 3 else number

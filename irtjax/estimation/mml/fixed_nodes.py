@@ -21,7 +21,7 @@ from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
 from irtjax.estimation.mml.node_posteriors import condensed, moments, node_posteriors
 from irtjax.estimation.mml.nodes import Answers, to_answers
-from irtjax.estimation.mml.windows import SPILLED, Level, Windows, everywhere, levels, windows
+from irtjax.estimation.mml.windows import SPILLED, TOGETHER, Level, Windows, everywhere, levels, windows
 from irtjax.estimation.parameterization import (
     Specification,
     has_asymptotes,
@@ -41,8 +41,13 @@ SUBJECT_ERROR = 5e-4  # by which it may change that of one subject: errors of op
 MOST_NODES = 1000  # per dimension: a slope that runs off to infinity asks for ever more
 FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
 WORTH = 0.5  # of all nodes, from which on windows are not worth it
-MOST_WEIGHTS = 2**26  # of subjects at nodes: 0.5 GB
-SAMPLE_WEIGHTS = 2**25  # beyond it the nodes are judged by a sample of the subjects
+MOST_DIMENSIONS = 3  # in which nodes are refined: in four, half the spacing takes sixteen times as many
+MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
+LEFT_OUT = 1e-4  # nats that windows may have left out
+MOST_OF_EACH = 12_000  # of all nodes, that one subject is looked for at
+MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB
+SAMPLE_WEIGHTS = 2**25  # beyond it the error is known from a sample of the subjects
+JUDGES = 2000  # subjects by which it is decided whether nodes are fine enough
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
 SEARCH_ROUNDS = 5
@@ -154,7 +159,9 @@ class FixedNodes:
                 return self._with_better_modes(state)
             if state.tolerance > self.tolerance:
                 return state._replace(tolerance=self.tolerance)
-            return None
+            # a posterior may have moved to where no window is
+            fresh = state if state.windows.rows is None else _restart(state)
+            return fresh if fresh.point.objective > state.point.objective + LEFT_OUT else None
 
     def finish(self, state: State) -> Estimate:
         """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
@@ -216,27 +223,32 @@ class FixedNodes:
 
     def _too_coarse(self, state: State, slack: float) -> bool:
         """Whether halving the spacing changes the log-likelihoods too much, and can be done."""
-        if 2 * state.nodes - 1 > MOST_NODES:
+        if 2 * state.nodes - 1 > MOST_NODES or state.specification.dims > MOST_DIMENSIONS:
             return False
-        rows = _sample(state)
-        coarse, fine = _two_levels(state, rows)
+        dims, (num_subjects, num_items) = state.specification.dims, state.answers.right.shape
+        coarse, fine = _two_levels(state, _sample(state, JUDGES))
         change = fine.log_likelihoods - coarse.log_likelihoods
         too_much = abs(change.mean()) > slack * NODE_ERROR or np.abs(change).mean() > slack * SUBJECT_ERROR
-        weights = len(fine.tile) / len(change) * len(state.answers.right) * fine.grid.side**fine.grid.dims
-        return bool(too_much and weights <= MOST_WEIGHTS)
+        of_each = len(fine.tile) / len(change) * fine.grid.side**dims
+        derivatives = len(np.unique(fine.tile)) * fine.grid.side**dims * num_items * (3 * dims + 3)
+        affordable = (
+            of_each <= MOST_OF_EACH and of_each * num_subjects <= MOST_WEIGHTS and derivatives <= MOST_DERIVATIVES
+        )
+        return bool(too_much and affordable)
 
     def _finish(self, state: State) -> Estimate:
-        state = _restart(state)  # on windows of its own
         point, specification, answers = state.point, state.specification, state.answers
         dims, (num_subjects, num_items) = specification.dims, answers.right.shape
-        found = node_posteriors(point.items, point.population, answers, state.windows)
+        # windows of its own, of which the last steps have not led anyone out
+        placed = _windows(point.items, point.population, answers, state.nodes)
+        found = node_posteriors(point.items, point.population, answers, placed)
         log_likelihoods = np.asarray(found.log_likelihoods)
-        ability, ability_se = moments(found, point.population, state.windows)
-        coarse, fine = _two_levels(state, _sample(state))
+        ability, ability_se = moments(found, point.population, placed)
+        coarse, fine = _two_levels(state, _sample(state, num_subjects))
         difference = fine.log_likelihoods - coarse.log_likelihoods
         covariances, kind, distance = np.full((num_items, dims + 3, dims + 3), np.nan), None, np.nan
         if self.standard_errors:
-            arguments = point.items, point.population, answers, *condensed(found, state.windows), specification
+            arguments = point.items, point.population, answers, *condensed(found, placed), specification
             kind = "all parameters"
             if num_parameters(specification) <= MOST_PARAMETERS:
                 covariance = observed_information.covariance(observed_information.of_all_parameters(*arguments))
@@ -286,7 +298,8 @@ def _windows(items: ItemParameters, population: Population, answers: Answers, nu
     if number**dims > FEW_NODES:
         *_, level = levels(items, population, answers, number)
         found = windows(level)
-        if found.num_weights(num_subjects) < WORTH * num_subjects * number**dims:
+        # a block costs what a full one does
+        if len(found.tile) * TOGETHER * found.shape[1] < WORTH * num_subjects * number**dims:
             return found
     return everywhere(_quadrature(number, dims))
 
@@ -311,9 +324,9 @@ def _without_slope_prior(specification: Specification) -> Specification:
     return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, log_slopes=False)
 
 
-def _sample(state: State) -> np.ndarray | slice:
+def _sample(state: State, at_most: int) -> np.ndarray | slice:
     """All subjects, or an even sample of as many as are cheap."""
     num_subjects = len(state.answers.right)
     finer = 2**state.specification.dims * state.windows.num_weights(num_subjects) / num_subjects
-    most = max(100, int(SAMPLE_WEIGHTS / finer))
+    most = min(at_most, max(100, int(SAMPLE_WEIGHTS / finer)))
     return slice(None) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)

@@ -84,7 +84,7 @@ def condensed(found: NodePosteriors, windows: Windows) -> tuple[NodePosteriors, 
     subjects, dense = np.full(shape, num_subjects), np.zeros((*shape, weights.shape[2]))
     subjects.ravel()[at] = rows[kept]
     dense.reshape(-1, weights.shape[2])[at] = weights[kept]
-    return found._replace(weights=dense), windows._replace(rows=subjects, tile=tiles)
+    return found._replace(weights=dense), windows._replace(rows=subjects, tile=tiles, rim=None)
 
 
 def _blocks(windows: Windows, num_subjects: int) -> tuple[Int[np.ndarray, "N B"], Int[np.ndarray, " N"]]:

@@ -1,6 +1,6 @@
 """Answers as arrays of numbers, and the items' curves at nodes.
 
-Arrays of nodes by items have a few thousand numbers, a few million in three dimensions: NumPy handles them, without
+Arrays of nodes by items have a few thousand numbers, and millions in several dimensions. NumPy handles them, without
 compilation.
 """
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from irtjax.estimation.mml.nodes import Answers, curves, place_nodes
 from irtjax.estimation.population import Population
@@ -26,6 +27,8 @@ NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
 SPILLED = 1e-6  # of a posterior in tiles at the rim, on average, beyond which windows are no longer right
 CURVES = 2**21  # probabilities that are computed at once
 
+BLAS = ThreadpoolController()
+
 
 class Windows(NamedTuple):
     """Tiles of nodes, and blocks of subjects that may be in a tile.
@@ -35,7 +38,7 @@ class Windows(NamedTuple):
         place: (R,) where they are in T tiles of S places, of which some may be empty; None where none is.
         shape: T, S.
         tile: (N,) of each block.
-        rows: (N, B) its subjects; their number J where there is none. None for all of them in one block.
+        rows: (N, B) its subjects; J in places without one. None for all of them in one block.
         rim: (N, B) whether the tile has a neighbour that is not in the subject's window. None where no window ends.
     """
 
@@ -124,8 +127,8 @@ def levels(
 ) -> Iterator[Level]:
     """Where posteriors are, from coarse nodes to fine: each level halves the spacing of the one before.
 
-    On the coarsest every tile is tried, on the others those within a tile that had a share of the posterior: a tiny
-    one, since a posterior that is narrower than the coarse spacing may lie between its nodes.
+    On the coarsest every tile is tried, on the others those within a tile that had a tiny share of the posterior, or
+    within a neighbour of it: a posterior that is narrower than the coarse spacing may lie between its nodes.
 
     Args:
         items: of I items.
@@ -141,14 +144,16 @@ def levels(
     answers = jax.tree.map(np.asarray, answers)
     num_subjects = len(answers.right)
     side = max(2, round(TILE ** (1 / dims)))
-    subject = places = np.zeros(0, int)
+    subject, places, shares = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
     for number in reversed(numbers):
         grid = Grid(number, side, dims)
         if number == numbers[-1]:
             all_tiles = math.prod(grid.across)
             subject, places = np.tile(np.arange(num_subjects), all_tiles), np.repeat(np.arange(all_tiles), num_subjects)
         else:
-            subject, places = _children(subject, places, Grid((number + 1) // 2, side, dims), grid)
+            coarse = Grid((number + 1) // 2, side, dims)
+            subject, places, _ = _with_neighbours(coarse, num_subjects, subject, places, shares > NOTABLE)
+            subject, places = _children(subject, places, coarse, grid)
         parts = _log_likelihoods(items, population, answers, grid, subject, places)
         largest = np.full(num_subjects, -np.inf)
         np.maximum.at(largest, subject, parts)
@@ -162,12 +167,8 @@ def levels(
 def windows(level: Level) -> Windows:
     """The windows of a level."""
     grid, num_subjects = level.grid, len(level.log_likelihoods)
-    member = np.zeros((num_subjects, math.prod(grid.across)), bool)
-    member[level.subject, level.tile] = True
     notable = level.share > NOTABLE
-    for exists, neighbour in _neighbours(level.tile[notable], grid.across):
-        member[level.subject[notable][exists], neighbour[exists]] = True
-    all_tiles, subject = np.nonzero(member.T)
+    subject, all_tiles, member = _with_neighbours(grid, num_subjects, level.subject, level.tile, notable)
     at_rim = np.zeros(len(subject), bool)
     for exists, neighbour in _neighbours(all_tiles, grid.across):
         at_rim |= exists & ~member[subject, neighbour]
@@ -202,6 +203,22 @@ def in_blocks(
     return tiles, (len(tiles), together), first + np.arange(len(tile))
 
 
+def _with_neighbours(
+    grid: Grid,
+    num_subjects: int,
+    subject: Int[np.ndarray, " M"],
+    tile: Int[np.ndarray, " M"],
+    notable: Bool[np.ndarray, " M"],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of subjects and tiles with the neighbours of notable ones, and whether each pair is among them (J, T)."""
+    member = np.zeros((num_subjects, math.prod(grid.across)), bool)
+    member[subject, tile] = True
+    for exists, neighbour in _neighbours(tile[notable], grid.across):
+        member[subject[notable][exists], neighbour[exists]] = True
+    tiles, subjects = np.nonzero(member.T)
+    return subjects, tiles, member
+
+
 def _neighbours(
     tiles: Int[np.ndarray, " M"], across: tuple[int, ...]
 ) -> Iterator[tuple[Bool[np.ndarray, " M"], Int[np.ndarray, " M"]]]:
@@ -230,6 +247,7 @@ def _children(
     return subjects[order], tiles[order]
 
 
+@BLAS.wrap(limits=1, user_api="blas")
 def _log_likelihoods(
     items: ItemParameters,
     population: Population,
@@ -238,7 +256,10 @@ def _log_likelihoods(
     subject: Int[np.ndarray, " M"],
     tile: Int[np.ndarray, " M"],
 ) -> Float[np.ndarray, " M"]:
-    """What each tile adds to a subject's likelihood (M,), in nats."""
+    """What each tile adds to a subject's likelihood (M,), in nats.
+
+    The products are small and many. More than one thread would spend its time waiting for the others.
+    """
     right, observed = answers
     result = np.empty(len(subject))
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)

@@ -99,6 +99,21 @@ def test_a_window_that_is_left_is_noticed_and_only_loses():
     assert lost.max() > 1
 
 
+def test_a_posterior_between_coarse_nodes_of_two_tiles_is_found():
+    """Steps between two of the 61 nodes, nearer to the second; the space between belongs to the tile of the first."""
+    line = np.linspace(-6, 6, 61)
+    between = 0.35 * line[15] + 0.65 * line[16]  # nodes 15 and 16 are in different tiles
+    slope = np.full((120, 1), 100.0)
+    at = between + np.where(np.arange(120) < 60, -0.02, 0.02)
+    items = ItemParameters(slope, -slope[:, 0] * at, np.full(120, -np.inf), np.full(120, np.inf))
+    answers = to_answers((np.arange(120) < 60)[None].astype(np.int8))
+    population = Population(np.zeros(1), np.ones(1))
+    with jax.enable_x64(True):
+        *_, level = levels(items, population, answers, 961)
+        whole = node_posteriors(items, population, answers, everywhere(rectangular(961)))
+    np.testing.assert_allclose(level.log_likelihoods, whole.log_likelihoods, atol=1e-9)
+
+
 def test_blocks_hold_every_pair_once():
     tile = np.repeat([0, 2, 3], [5, 130, 1])
     tiles, shape, at = windows.in_blocks(tile, 128)
