@@ -33,10 +33,9 @@ from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import writable_directory
+from irtjax.storage.tables import read_table
 
 ALL = "all"
-EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells that count as empty, except ids
-
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
@@ -94,7 +93,7 @@ def main() -> None:
         )
     with app.naming(_RESPONSES.value):
         responses = completed(responses, _MISSING.value)
-    items = None if _ITEMS.value is None else read_table(_ITEMS.value, "item")
+    items = None if _ITEMS.value is None else _by_id(_ITEMS.value)
     groups = _groups(responses, items)
     expert = _expert(responses)
     low, high = _range()
@@ -145,7 +144,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
     """The table of --subjects; raises before anything is fitted if they cannot be compared."""
     if _SUBJECTS.value is None:
         return None
-    subjects = read_table(_SUBJECTS.value, "subject")
+    subjects = _by_id(_SUBJECTS.value)
     with app.naming(_SUBJECTS.value):
         compare({"raw_score": responses.values.sum(axis=1)}, responses.subject_ids, subjects)
     return subjects
@@ -178,30 +177,10 @@ def _check_output(names: list[str]) -> None:
             raise InputError(f"--{flag.name}={flag.value} would be overwritten: choose another --output_dir")
 
 
-def read_table(path: str, what: str, kind: type | None = None) -> pd.DataFrame:
-    """A CSV with ids in its first column, indexed by id.
-
-    Args:
-        path: of the file.
-        what: one row stands for, for the error.
-        kind: type of all columns; None to infer each from its cells.
-
-    Raises:
-        InputError: it cannot be read, or an id occurs twice.
-    """
-    try:
-        # "NA" may be an id
-        columns = pd.read_csv(path, nrows=0).columns
-        empty = {column: [""] if at == 0 else EMPTY for at, column in enumerate(columns)}
-        table = pd.read_csv(path, dtype=kind or {columns[0]: str}, keep_default_na=False, na_values=empty).rename(
-            columns=str
-        )
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
-    ids = table.iloc[:, 0].astype(str)
-    if ids.duplicated().any():
-        raise InputError(f"{path}: {what} '{ids[ids.duplicated()].iloc[0]}' is there twice")
-    return table.iloc[:, 1:].set_index(ids)
+def _by_id(path: str, *, text: bool = False) -> pd.DataFrame:
+    """A CSV with ids in its first column, indexed by id."""
+    table = read_table(path, 0, text=text)
+    return table.set_index(table.columns[0])
 
 
 def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray:
@@ -250,7 +229,7 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     if items is None or _GOLD_COLUMN.value not in items:
         raise InputError(f"--answers needs --items with a column of gold labels (--gold_column={_GOLD_COLUMN.value})")
-    answers = read_table(_ANSWERS.value, "subject", str)
+    answers = _by_id(_ANSWERS.value, text=True)
     unknown = [item for item in answers.columns if item not in items.index]
     if unknown:
         raise InputError(f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_ANSWERS.value}")

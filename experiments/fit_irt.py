@@ -11,6 +11,7 @@ On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly st
 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,22 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
         mean, sd = map(float, words)
     except ValueError:
         mean, sd = 0.0, 0.0
-    if not sd > 0:
+    if not (sd > 0 and math.isfinite(mean) and math.isfinite(sd)):
         raise InputError(f"--slope_prior={','.join(words)}: expected auto, none, or mean and sd such as 1,2")
     return NormalPrior(mean, sd)
 
 
+ONLY_MML = ["dims", "anchors", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_SVI = ["priors", "start", "seed", "batch_subjects", "batch_items"]
+
+
 def main() -> None:
     """Reads responses, fits the model and writes the results."""
+    app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
+    if _MODEL.value not in ("3pl", "4pl"):
+        app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
+    if _MODEL.value == "rasch":
+        app.without_effect(["slope_prior"], "--model=rasch")
     prior = slope_prior(_SLOPE_PRIOR.value)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):

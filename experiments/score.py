@@ -28,6 +28,7 @@ from irtjax.kernels.models import ItemParameters, from_table
 from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode, percentile
 from irtjax.responses.matrix import counts, percent_correct
 from irtjax.storage.files import writable_directory, write_csv
+from irtjax.storage.tables import read_table
 
 SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
 
@@ -46,6 +47,7 @@ _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that popul
 
 def main() -> None:
     """Reads, scores, writes."""
+    app.finite(["population_mean", "population_sd"])
     responses = irtjax.read_responses(_RESPONSES.value)
     table = irtjax.read_items(_ITEMS.value).set_index("item_id")
     unknown = [item for item in responses.item_ids if item not in table.index]
@@ -92,11 +94,10 @@ def percentiles(ability: np.ndarray, column: str, population: Population) -> np.
     """
     if _PEOPLE.value is None:
         return percentile(ability, population)
-    try:
-        people = pd.to_numeric(pd.read_csv(_PEOPLE.value)[column], errors="coerce").to_numpy(float)
-    except (OSError, ValueError, KeyError) as error:
-        message = " ".join(str(error).split())
-        raise InputError(f"{_PEOPLE.value}: no abilities in a column {column} ({message})") from error
+    table = read_table(_PEOPLE.value)
+    if column not in table:
+        raise InputError(f"{_PEOPLE.value}: no abilities in a column {column}")
+    people = pd.to_numeric(table[column], errors="coerce").to_numpy(float)
     if not np.isfinite(people).any():
         raise InputError(f"{_PEOPLE.value}: no numbers in the column {column}")
     people = np.sort(people[~np.isnan(people)])

@@ -1,6 +1,7 @@
 """What all experiment binaries share: one line and exit status 2 for bad input, and a quiet log."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -71,6 +72,28 @@ def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]
         if name not in choices:
             raise InputError(f"--{flag}={','.join(names)}: {name!r} is none of {', '.join(choices)}")
     return list(dict.fromkeys(names))
+
+
+def without_effect(names: Sequence[str], beside: str) -> None:
+    """Refuses flags that were given and have no effect beside another.
+
+    Raises:
+        InputError: one was given.
+    """
+    for name in names:
+        if flags.FLAGS[name].present:
+            raise InputError(f"--{name} has no effect with {beside}: leave it out")
+
+
+def finite(names: Sequence[str]) -> None:
+    """Refuses flags whose number is not finite.
+
+    Raises:
+        InputError: one is nan or infinite.
+    """
+    for name in names:
+        if not math.isfinite(flags.FLAGS[name].value):
+            raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a finite number")
 
 
 def one_device_per_core() -> None:

@@ -12,6 +12,7 @@ from experiments.common.run_directory import RECORD
 from irtjax import InputError, read_items, read_responses
 from irtjax.kernels.scoring import Population
 from irtjax.responses.matrix import percent_correct
+from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 
 SHOWN = 3  # ids that an error names
@@ -97,9 +98,9 @@ def crowd_population(path: str) -> Population:
     """
     subjects = Path(path).with_name("subjects.csv")
     try:
-        abilities = pd.to_numeric(pd.read_csv(subjects).ability, errors="coerce").to_numpy(float)
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"--ability=map needs abilities of the crowd, in {subjects}: not there") from error
+        abilities = pd.to_numeric(read_table(subjects).ability, errors="coerce").to_numpy(float)
+    except (InputError, AttributeError) as error:
+        raise InputError(f"--ability=map needs abilities of the crowd, in {subjects}: not there ({error})") from error
     if not np.isfinite(abilities).all() or len(abilities) < 2 or np.ptp(abilities) == 0:
         raise InputError(f"{subjects}: --ability=map needs two different abilities or more, all of them finite numbers")
     return Population(float(abilities.mean()), float(abilities.std(ddof=1)))

@@ -13,6 +13,7 @@ from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
 from irtjax.estimation.reliability import split_half
 from irtjax.estimation.svi.fit import PRIORS
+from irtjax.storage.tables import read_table
 
 MAX_STEPS = 4000
 
@@ -52,9 +53,9 @@ def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
 
 def load_items(folder: Path, priors: str, item_ids: np.ndarray) -> pd.DataFrame:
     """The rows of `items.csv` for the given items, in that order."""
-    return pd.read_csv(folder / priors / "items.csv", dtype={"item_id": str}).set_index("item_id").loc[item_ids]
+    return read_table(folder / priors / "items.csv", "item_id").set_index("item_id").loc[item_ids]
 
 
 def load_subjects(folder: Path, priors: str) -> pd.DataFrame:
     """The rows of `subjects.csv`."""
-    return pd.read_csv(folder / priors / "subjects.csv", dtype={"subject_id": str})
+    return read_table(folder / priors / "subjects.csv", "subject_id")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 from irtjax.training.recipe import Recipe
 from irtjax.types import AnyArray, Float, Int, Shaped
@@ -150,13 +151,7 @@ def read_members(source: str | Path | pd.DataFrame) -> Members:
     """
     if isinstance(source, pd.DataFrame):
         return _members_of(source.reset_index(drop=True), "table of members")
-    try:
-        table = pd.read_csv(source)
-    except OSError as error:
-        raise InputError(f"{source}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
-        raise InputError(f"{source}: not a table of members ({' '.join(str(error).split())})") from error
-    return _members_of(table, str(source))
+    return _members_of(read_table(source), str(source))
 
 
 def _members_of(table: pd.DataFrame, name: str) -> Members:

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
 from irtjax.storage.files import whole_file, writable_directory, write_csv
+from irtjax.storage.tables import read_table
 from irtjax.types import Float
 from irtjax.versions import versions
 
@@ -231,15 +231,9 @@ def read_items(path: str | Path) -> pd.DataFrame:
     """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
 
     Raises:
-        InputError: it cannot be read or has no item ids.
+        InputError: it cannot be read, has no item ids, or one of them twice.
     """
-    try:
-        table = pd.read_csv(path, dtype={"item_id": str})
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
-    if "item_id" not in table:
-        raise InputError(f"{path}: no column item_id")
-    return table
+    return read_table(path, "item_id")
 
 
 def _totals(values: np.ndarray, axis: int) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 Notation: ability θ (theta), difficulty b, all in logits; `p` is the probability of a right answer.
 """
 
+import re
 from typing import NamedTuple
 
 import jax
@@ -42,7 +43,7 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
     D > 1: discrimination_1 … discrimination_D and intercept.
 
     Raises:
-        InputError: neither set of columns is there, or a parameter is missing or out of range.
+        InputError: neither set of columns is there, or a parameter is missing, infinite or out of range.
     """
     num_items = len(table)
 
@@ -52,13 +53,18 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
                 raise InputError(f"no column {name}, expected difficulty, or discrimination_1 … and intercept")
             return np.full(num_items, default)
         values = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-        if np.isnan(values).any():
-            raise InputError(f"column {name}: no number for item '{table.index[np.isnan(values)][0]}'")
+        bad = ~np.isfinite(values)
+        if bad.any():
+            what = "no number" if np.isnan(values[bad][0]) else "an infinite number"
+            raise InputError(f"column {name}: {what} for item '{table.index[bad][0]}': mend it, or leave the item out")
         return values
 
-    dims = sum(f"discrimination_{k}" in table for k in range(1, num_items + 1))
-    if dims:
-        slope = np.stack([column(f"discrimination_{k}") for k in range(1, dims + 1)], axis=1)
+    slopes = [name for name in map(str, table.columns) if re.fullmatch(r"discrimination_\d+", name)]
+    if slopes:
+        expected = [f"discrimination_{k}" for k in range(1, len(slopes) + 1)]
+        if set(slopes) != set(expected):
+            raise InputError(f"columns {', '.join(slopes)}, expected {', '.join(expected)}")
+        slope = np.stack([column(name) for name in expected], axis=1)
         intercept = column("intercept")
     else:
         difficulty, discrimination = column("difficulty"), column("discrimination", 1.0)

@@ -111,7 +111,7 @@ def test_members_are_read_back_as_they_were(tmp_path):
         ("{head}\nmodel_0000,1,50,1.5,0.001,8,mlp\n", "row 2: corruption_rate 1.5, expected a number from 0 to 1"),
         ("{head}\nmodel_0000,1,50,0.1,fast,8,mlp\n", "row 2: learning_rate fast"),
         ("{head}\nuser,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id user"),
-        ("", "not a table of members"),
+        ("", "is empty"),
     ],
 )
 def test_bad_tables_of_members_are_named(tmp_path, text, message):

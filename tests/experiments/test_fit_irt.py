@@ -65,7 +65,23 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         ([], "responses"),
         (["--responses=r.csv", "--model=9pl"], "--model=9pl"),
         (["--responses={tmp}/r.csv", "--slope_prior=1,x"], "--slope_prior=1,x: expected auto, none, or mean and sd"),
+        (["--responses={tmp}/r.csv", "--slope_prior=nan,1"], "--slope_prior=nan,1: expected"),
+        (["--responses={tmp}/r.csv", "--slope_prior=0,inf"], "--slope_prior=0,inf: expected"),
     ]
+    for estimator, model, flag in (
+        ("svi", "2pl", "--anchors=items.csv"),
+        ("svi", "2pl", "--dims=2"),
+        ("svi", "2pl", "--slope_prior=1,1"),
+        ("svi", "2pl", "--extremes=keep"),
+        ("mml", "2pl", "--batch_subjects=5"),
+        ("mml", "2pl", "--priors=vague"),
+        ("mml", "2pl", "--seed=1"),
+        ("mml", "2pl", "--noasymptote_priors"),
+        ("mml", "rasch", "--slope_prior=1,1"),
+    ):
+        name = flag.replace("--no", "--").split("=")[0]
+        given = ["--responses={tmp}/r.csv", f"--estimator={estimator}", f"--model={model}", flag]
+        cases.append((given, f"{name} has no effect with"))
     for name, (text, message) in BAD_FILES.items():
         (tmp_path / name).write_text(text)
         cases.append(([f"--responses={tmp_path / name}"], message))

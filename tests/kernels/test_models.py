@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+from irtjax import InputError
 from irtjax.kernels.models import (
     ItemParameters,
     derivatives,
@@ -70,3 +71,22 @@ def test_items_from_a_table():
     np.testing.assert_allclose(items.intercept, [-1.0, 1.0])
     np.testing.assert_allclose(expit(items.lower), [0.2, 0.0])
     assert np.isposinf(items.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"difficulty": [0.0, np.inf]}, "column difficulty: an infinite number for item 'y'"),
+        ({"difficulty": [0.0, 1.0], "discrimination": [-np.inf, 1.0]}, "column discrimination: an infinite number"),
+        ({"difficulty": [0.0, np.nan]}, "column difficulty: no number for item 'y'"),
+        ({"discrimination_2": [1.0, 1.0], "intercept": [0.0, 0.0]}, "expected discrimination_1"),
+    ],
+)
+def test_items_that_are_none_are_refused(columns, message):
+    with pytest.raises(InputError, match=message):
+        from_table(pd.DataFrame(columns, index=["x", "y"]))
+
+
+def test_one_item_of_several_dimensions():
+    table = pd.DataFrame({"discrimination_1": [1.0], "discrimination_2": [0.5], "intercept": [0.2]}, index=["x"])
+    assert from_table(table).slope.shape == (1, 2)

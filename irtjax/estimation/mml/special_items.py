@@ -21,10 +21,13 @@ def anchored_items(responses: ResponseMatrix, anchors: pd.DataFrame | None) -> B
     """Which items are anchors.
 
     Raises:
-        InputError: there are anchors, and none of them is among the items.
+        InputError: there are anchors, and none of them is among the items, or one is there twice.
     """
     if anchors is None:
         return np.zeros(responses.num_items, bool)
+    twice = anchors["item_id"][anchors["item_id"].astype(str).duplicated()]
+    if len(twice):
+        raise InputError(f"anchor item '{twice.iloc[0]}' is there twice")
     anchored = np.isin(responses.item_ids, anchors["item_id"].astype(str))
     if not anchored.any():
         raise InputError("no anchor item is among the items of the responses: compare the item ids")
