@@ -215,24 +215,32 @@ def _squares(
     factors = jnp.concatenate([own, jnp.ones((num_tiles, size, num_common))], axis=2)
     both = num_items * bool(num_own) + num_common
 
-    def node(at: jax.Array, squares: jax.Array) -> jax.Array:
-        tile, q = at // size, at % size
+    def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        tile, products = carry
+        right, observed = answers_of(answers, rows[n])
 
-        def block(n: jax.Array, products: jax.Array) -> jax.Array:
-            right, observed = answers_of(answers, rows[n])
+        def node(q: jax.Array, products: jax.Array) -> jax.Array:
             p_here = p[tile, q][None, :]
             root = jnp.sqrt(weights[n, :, q])[:, None]
             residuals = root * (right - (p_here if observed is None else observed * p_here))
             of_common = residuals @ common[tile, q]
             scores = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
-            return products + scores.T @ scores
+            return products.at[q].add(scores.T @ scores)
 
-        products = jax.lax.fori_loop(begin[tile], end[tile], block, jnp.zeros((both, both)))
-        factor = factors[tile, q]
-        return squares + factor[:, None] * factor[None, :] * products[columns][:, columns]
+        return tile, jax.lax.fori_loop(0, size, node, products)
+
+    def of_tile(tile: jax.Array, squares: jax.Array) -> jax.Array:
+        begun = tile, jnp.zeros((size, both, both))
+        _, products = jax.lax.fori_loop(begin[tile], end[tile], block, begun)
+
+        def node(q: jax.Array, squares: jax.Array) -> jax.Array:
+            factor = factors[tile, q]
+            return squares + factor[:, None] * factor[None, :] * products[q][columns][:, columns]
+
+        return jax.lax.fori_loop(0, size, node, squares)
 
     parameters = num_own + num_common
-    return jax.lax.fori_loop(0, num_tiles * size, node, jnp.zeros((parameters, parameters)))
+    return jax.lax.fori_loop(0, num_tiles, of_tile, jnp.zeros((parameters, parameters)))
 
 
 @jax.jit
