@@ -17,6 +17,7 @@ from irtjax.storage.files import whole_file
 
 Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
 LONG_COLUMNS = ("subject_id", "item_id", "response")
+LARGE, SPARSE = 2**32, 1e-3  # responses, and the share of them that is not missing, below which a matrix is a mistake
 
 
 def read_responses(path: str | Path) -> ResponseMatrix:
@@ -78,7 +79,7 @@ def _read_csv(path: Path) -> ResponseMatrix:
     subject_ids, rows = [], []
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
-        header = next(reader, [""])
+        header = next((row for row in reader if row), [""])
         item_ids = header[1:]
         if set(LONG_COLUMNS) <= set(header):
             return _read_long(reader, header)
@@ -105,10 +106,13 @@ def _read_csv(path: Path) -> ResponseMatrix:
             subject_ids.append(subject)
             rows.append(np.array(codes, dtype=np.int8))
     values = np.stack(rows) if rows else np.zeros((0, len(item_ids)), np.int8)
-    return ResponseMatrix(values=values, subject_ids=np.array(subject_ids, str), item_ids=np.array(item_ids, str))
+    return ResponseMatrix(values=values, subject_ids=subject_ids, item_ids=item_ids)
 
 
 def _read_long(reader: Any, header: list[str]) -> ResponseMatrix:
+    for name in LONG_COLUMNS:
+        if header.count(name) > 1:
+            raise InputError(f"{header.count(name)} columns are called {name}, expected one")
     at = [header.index(name) for name in LONG_COLUMNS]
 
     def answers() -> Iterator[Answer]:
@@ -130,21 +134,30 @@ def _read_long(reader: Any, header: list[str]) -> ResponseMatrix:
 
 
 def _read_json_lines(path: Path) -> ResponseMatrix:
+    kinds: dict[str, type] = {}
+
     def answers() -> Iterator[Answer]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 if not line.strip():
                     continue
                 try:
-                    record = json.loads(line)
-                    subject, responses = str(record["subject_id"]), dict(record["responses"])
-                except (ValueError, KeyError, TypeError) as error:
+                    record = json.loads(line, object_pairs_hook=_without_repeats)
+                    identity, responses = record["subject_id"], dict(record["responses"])
+                    if type(identity) not in (str, int):
+                        raise TypeError(f"a subject_id that is a text or a whole number, not {identity!r}")
+                    subject = str(identity)
+                    if kinds.setdefault(subject, type(identity)) is not type(identity):
+                        raise ValueError(f"subject {subject} is a text in one line and a number in another")
+                    if not responses:
+                        raise ValueError(f"subject {subject!r} has no responses")
+                except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise InputError(
                         f'line {number}: expected {{"subject_id": ..., "responses": {{item: 0 or 1}}}} ({error!r})'
                     ) from error
                 for item, value in responses.items():
                     code = MISSING if value is None else value
-                    if isinstance(code, str) or code not in (0, 1, MISSING):
+                    if value is not None and (not isinstance(value, int | float) or value not in (0, 1)):
                         raise InputError(
                             f"line {number} (subject {subject!r}), item {item!r}: {value!r} is not a response; "
                             "use 0, 1 or null for missing"
@@ -152,6 +165,15 @@ def _read_json_lines(path: Path) -> ResponseMatrix:
                     yield f"line {number}", subject, item, int(code)
 
     return _gather(answers())
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which each key is there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return found
 
 
 def _gather(answers: Iterable[Answer]) -> ResponseMatrix:
@@ -164,10 +186,16 @@ def _gather(answers: Iterable[Answer]) -> ResponseMatrix:
         if cell in codes:
             raise InputError(f"{place}: subject {subject!r} answers item {item!r} a second time")
         codes[cell] = code
+    size = len(subjects) * len(items)
+    if size > LARGE and len(codes) < size * SPARSE:
+        raise InputError(
+            f"{len(codes):,} responses of {len(subjects):,} subjects to {len(items):,} items would take "
+            f"{size / 2**30:.0f} GiB, nearly all of it missing: look for ids that are different in every row"
+        )
     values = np.full((len(subjects), len(items)), MISSING, np.int8)
     if codes:
         values[tuple(np.array(list(codes)).T)] = list(codes.values())
-    return ResponseMatrix(values, np.array(list(subjects), str), np.array(list(items), str))
+    return ResponseMatrix(values, list(subjects), list(items))
 
 
 def _read_parquet(path: Path) -> ResponseMatrix:
@@ -175,27 +203,44 @@ def _read_parquet(path: Path) -> ResponseMatrix:
         table = pd.read_parquet(path)
     except ValueError as error:  # pyarrow's own errors are ValueErrors
         raise InputError(f"not a Parquet file ({error})") from error
+    if table.columns.nlevels > 1 or table.index.nlevels > 1:
+        raise InputError("columns or rows of several levels, expected one")
+    if table.columns.has_duplicates:
+        raise InputError(f"two columns are called {str(table.columns[table.columns.duplicated()][0])!r}")
     if set(LONG_COLUMNS) <= set(table.columns):
-        coded = _codes(table[["response"]], table.subject_id.astype(str).to_numpy())[:, 0]
-        rows = zip(table.subject_id.astype(str), table.item_id.astype(str), coded, strict=True)
+        subjects, items = (_texts(table[name], name) for name in LONG_COLUMNS[:2])
+        coded = _codes(table[["response"]], subjects)[:, 0]
+        rows = zip(subjects, items, coded, strict=True)
         return _gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
     if table.columns.size and isinstance(table.index, pd.RangeIndex):
         table = table.set_index(table.columns[0])
-    subject_ids = table.index.astype(str).to_numpy()
-    return ResponseMatrix(_codes(table, subject_ids), subject_ids, table.columns.astype(str).to_numpy())
+    subjects = _texts(table.index.to_series(), "subject ids")
+    return ResponseMatrix(_codes(table, subjects), subjects, table.columns.astype(str).to_numpy())
+
+
+def _texts(ids: pd.Series, what: str) -> np.ndarray:
+    """Ids as text, none of which is null."""
+    if ids.isna().any():
+        raise InputError(f"row {int(np.argmax(ids.isna().to_numpy())) + 1} has no id among the {what}")
+    return ids.astype(str).to_numpy(str)
 
 
 def _codes(table: pd.DataFrame, subject_ids: np.ndarray) -> np.ndarray:
     """Int8 codes of a table of numbers, missing where they are null."""
-    numbers = table.apply(pd.to_numeric, errors="coerce")
-    wrong = ~(numbers.isin([0, 1]) | table.isna()).to_numpy()
+    for column in table.columns:
+        if table[column].dtype.kind in "mM":
+            raise InputError(f"column {str(column)!r} holds dates or times; use 0, 1 or null for missing")
+    # columns that can be null hold pd.NA, which is neither equal nor unequal to a number
+    columns = [pd.to_numeric(table[column], errors="coerce").to_numpy(float, na_value=np.nan) for column in table]
+    numbers = np.stack(columns, axis=1) if columns else np.zeros(table.shape)
+    wrong = ~(np.isin(numbers, [0, 1]) | table.isna().to_numpy(bool))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InputError(
             f"row {row + 1} (subject {str(subject_ids[row])!r}), column {str(table.columns[column])!r}: "
             f"{table.iat[row, column]} is not a response; use 0, 1 or null for missing"
         )
-    return numbers.fillna(MISSING).to_numpy().astype(np.int8)
+    return np.where(np.isnan(numbers), MISSING, numbers).astype(np.int8)
 
 
 def _write_csv(responses: ResponseMatrix, path: Path) -> None:

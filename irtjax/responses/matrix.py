@@ -13,6 +13,26 @@ CHUNK = 2**24  # responses that are counted at a time
 BYTE = 255  # the most that one can count
 
 
+def _as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N"]:
+    """Ids as an array of text.
+
+    Raises:
+        InputError: one ends in NUL, which NumPy would drop, or has a lone surrogate, which no file can hold.
+    """
+    array = np.asarray(ids, dtype=str)
+    if not (isinstance(ids, np.ndarray) and ids.dtype.kind == "U"):
+        for given in ids:
+            if str(given).endswith("\0"):
+                raise InputError(f"{what} id {str(given)!r} ends in a NUL character")
+    try:
+        "".join(array.ravel()).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a {what} id has the lone surrogate {error.object[error.start]!r}, which is no text"
+        ) from error
+    return array
+
+
 @dataclasses.dataclass(frozen=True, init=False)
 class ResponseMatrix:
     """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.
@@ -40,7 +60,7 @@ class ResponseMatrix:
         values = np.asarray(values)
         if values.dtype.kind not in "biuf":
             raise InputError(f"responses of type {values.dtype}, expected integers")
-        subjects, items = np.asarray(subject_ids, dtype=str), np.asarray(item_ids, dtype=str)
+        subjects, items = _as_ids(subject_ids, "subject"), _as_ids(item_ids, "item")
         if subjects.ndim != 1 or items.ndim != 1:
             raise InputError(f"ids have shapes {subjects.shape} and {items.shape}, expected one dimension each")
         if values.shape != (subjects.size, items.size):

@@ -177,3 +177,81 @@ def test_parquet(tmp_path):
     path.write_text("not parquet")
     with pytest.raises(InputError, match="not a Parquet file"):
         read_responses(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('{"subject_id": "s", "responses": {"a": 1, "a": 0}}', "the key 'a' is there twice"),
+        ('{"subject_id": "s", "subject_id": "t", "responses": {"a": 1}}', "the key 'subject_id' is there twice"),
+        ('{"subject_id": "s", "responses": {}}', "subject 's' has no responses"),
+        ('{"subject_id": "s", "responses": {"a": -1}}', "-1 is not a response"),
+        ('{"subject_id": "s", "responses": {"a": [1]}}', "is not a response"),
+        ('{"subject_id": null, "responses": {"a": 1}}', "not None"),
+        ('{"subject_id": {"x": 1}, "responses": {"a": 1}}', "a text or a whole number"),
+        ('{"subject_id": true, "responses": {"a": 1}}', "a text or a whole number"),
+        (
+            '{"subject_id": 1, "responses": {"a": 1}}\n{"subject_id": "1", "responses": {"b": 1}}',
+            "a text in one line and a number in another",
+        ),
+        ('{"subject_id": "s", "responses": ' + "[" * 100_000, "line 1: expected"),
+        ('{"subject_id": "\\ud800", "responses": {"a": 1}}', "lone surrogate"),
+        ('{"subject_id": "s\\u0000", "responses": {"a": 1}}', "ends in a NUL"),
+    ],
+)
+def test_bad_json_lines(tmp_path, lines, message):
+    path = tmp_path / "r.jsonl"
+    path.write_text(lines)
+    with pytest.raises(InputError) as error:
+        read_responses(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n\n\n", "no items"),
+        ("subject_id,item_id,response,response\ns,a,1,0\n", "2 columns are called response"),
+        ("subject_id,a\ns\0,1\n", "NUL"),
+    ],
+)
+def test_more_bad_csv(tmp_path, text, message):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_responses(path)
+
+
+def test_ids_that_are_all_different_are_not_a_matrix(tmp_path):
+    path = tmp_path / "r.csv"
+    rows = "".join(f"s{at},i{at},1\n" for at in range(70_000))
+    path.write_text("subject_id,item_id,response\n" + rows)
+    with pytest.raises(InputError, match="different in every row"):
+        read_responses(path)
+
+
+def test_parquet_of_columns_that_can_be_null(tmp_path):
+    path = tmp_path / "r.parquet"
+    for kind in ("Int8", "Int64", "boolean", "Float64", "float"):
+        table = pd.DataFrame({"id": ["x", "y"], "a": pd.array([1, None], kind), "b": pd.array([0, 1], kind)})
+        table.to_parquet(path)
+        np.testing.assert_array_equal(read_responses(path).values, [[1, 0], [-1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"id": ["x", None], "a": [1, 0]}), "row 2 has no id"),
+        (pd.DataFrame({"id": ["x"], "a": pd.to_datetime(["1970-01-01"])}), "column 'a' holds dates"),
+        (pd.DataFrame({"subject_id": ["x"], "item_id": [None], "response": [1]}), "row 1 has no id among the item_id"),
+        (pd.DataFrame({"id": ["x"]}), "no items"),
+        (pd.DataFrame(), "no items"),
+        (pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([("x", "y")])), "several levels"),
+    ],
+)
+def test_bad_parquet(tmp_path, table, message):
+    path = tmp_path / "r.parquet"
+    table.to_parquet(path)
+    with pytest.raises(InputError, match=message):
+        read_responses(path)
