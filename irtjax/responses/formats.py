@@ -2,6 +2,9 @@
 
 import csv
 import json
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -256,13 +259,18 @@ def _write_csv(responses: ResponseMatrix, path: Path) -> None:
 
 def _read_npz(path: Path) -> ResponseMatrix:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return ResponseMatrix(arrays["responses"], arrays["subject_ids"], arrays["item_ids"])
     except KeyError as error:
         raise InputError(f"{error.args[0]}; expected responses, subject_ids and item_ids") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"claims arrays that do not fit into memory ({error})") from error
+    # of a damaged archive, of one that is encrypted or compressed in another way, and of a damaged header of an array
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, tokenize.TokenError) as error:
+        raise InputError(f"not an NPZ file of plain arrays ({error})") from error
+    except (EOFError, TypeError, ValueError, RuntimeError, SyntaxError, OverflowError) as error:
         raise InputError(f"not an NPZ file of plain arrays ({error})") from error
 
 

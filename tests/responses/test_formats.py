@@ -1,6 +1,10 @@
 """Response files: what is read is what was written, and bad input is named."""
 
+import io
 import json
+import re
+import struct
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -255,3 +259,67 @@ def test_bad_parquet(tmp_path, table, message):
     table.to_parquet(path)
     with pytest.raises(InputError, match=message):
         read_responses(path)
+
+
+def npz_parts():
+    """The arrays of an NPZ file as bytes."""
+    arrays = {
+        "responses": np.array([[1, 0]], np.int8),
+        "subject_ids": np.array(["s"]),
+        "item_ids": np.array(["a", "b"]),
+    }
+    parts = {}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        parts[f"{name}.npy"] = buffer.getvalue()
+    return parts
+
+
+def header(shape: str) -> bytes:
+    """An array of int8 that claims a shape."""
+    text = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + b"\1\0"
+
+
+@pytest.mark.parametrize(
+    "shape", ["(10000000, 10000000)", "(100000000000000000000, 2)", "(1, 2", "(-1, 2)", "(1, 2.5)", "'x'", "(1,2,,)"]
+)
+def test_npz_that_claims_another_shape(tmp_path, shape):
+    path = tmp_path / "r.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (npz_parts() | {"responses.npy": header(shape)}).items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError):
+        read_responses(path)
+
+
+@pytest.mark.parametrize(("local", "central", "value"), [(8, 10, 97), (6, 8, 1)])  # compression, encryption
+def test_npz_packed_in_another_way(tmp_path, local, central, value):
+    path = tmp_path / "r.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in npz_parts().items():
+            archive.writestr(name, content)
+    content = bytearray(path.read_bytes())
+    for magic, place in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
+        for found in re.finditer(re.escape(magic), bytes(content)):
+            content[found.start() + place] = value
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not an NPZ file"):
+        read_responses(path)
+
+
+def test_npz_with_damaged_bytes(tmp_path):
+    path, rng = tmp_path / "r.npz", np.random.default_rng(0)
+    np.savez_compressed(path, responses=[[1, 0]], subject_ids=["s"], item_ids=["a", "b"])
+    whole = path.read_bytes()
+    for _ in range(200):
+        content = bytearray(whole)
+        for at in rng.integers(len(content), size=rng.integers(1, 6)):
+            content[at] = rng.integers(256)
+        path.write_bytes(content[: rng.integers(len(content))] if rng.random() < 0.3 else content)
+        try:
+            read = read_responses(path)
+        except InputError:
+            continue
+        np.testing.assert_array_equal(read.values, [[1, 0]])
