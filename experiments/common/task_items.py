@@ -74,9 +74,6 @@ def training_items(
 
 def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
     """The rows of the training examples, by the index of the table."""
-    twice = table.index[table.index.duplicated()]
-    if len(twice):
-        raise InputError(f"{path}: item {twice[0]} is there more than once{_others(twice)}")
     missing = pd.Index(task.train.ids).difference(table.index, sort=False)
     if len(missing):
         raise InputError(

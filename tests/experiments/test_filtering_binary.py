@@ -93,7 +93,7 @@ def changed(items, tmp_path, change):
     [
         (lambda table: table.drop(columns="difficulty"), "changed.csv: no column difficulty"),
         (lambda table: table[table.item_id != TASK.train.ids[3]], f"1 of 1,197 .* such as {TASK.train.ids[3]}"),
-        (lambda table: pd.concat([table, table[table.item_id == TASK.train.ids[3]]]), "more than once"),
+        (lambda table: pd.concat([table, table[table.item_id == TASK.train.ids[3]]]), "is there twice"),
         (lambda table: table.replace({"difficulty": {table.difficulty.max(): np.inf}}), "no number for difficulty"),
     ],
 )
