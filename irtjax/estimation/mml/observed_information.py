@@ -5,28 +5,22 @@ data, abilities included, less the posterior covariance of their score,
 
     -∂²/∂φ² Σ_j log L_j = Σ_j E_j[-∂²l_j] - E_j[s_j s_j'] + E_j[s_j] E_j[s_j]',     s_j = ∂l_j/∂φ.
 
-The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)): the residual depends on subject and item,
-and h on the item alone. The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all
-pairs of items.
+Here is the information of complete data; `score_moments` has the means and covariances of scores.
 """
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.mml import item_errors
+from irtjax.estimation.mml import item_errors, score_moments
 from irtjax.estimation.mml.item_step import priors_of
-from irtjax.estimation.mml.node_posteriors import NodePosteriors, answers_of
+from irtjax.estimation.mml.node_posteriors import NodePosteriors
 from irtjax.estimation.mml.nodes import Answers, curves, place_nodes
 from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Specification, as_array, has_asymptotes, layout
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import Curve, ItemParameters, curve
-from irtjax.types import AnyArray, Float
-
-ENTRIES = 2**23  # scores of subjects on items that are held at a time
+from irtjax.types import Float
 
 
 def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"]:
@@ -85,7 +79,7 @@ def of_all_parameters(
     for at in range(num_own, size):
         common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
     own = complete.score[:, chosen, kinds]
-    return information - _missing(expected.weights, windows, answers, complete.p, own, chosen, common)
+    return information - score_moments.covariances(expected.weights, windows, answers, complete.p, own, chosen, common)
 
 
 class _Complete(NamedTuple):
@@ -169,115 +163,6 @@ def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndar
     return np.einsum("qik,qil->ikl", weight[:, :, None] * one, other)
 
 
-def _missing(
-    weights: AnyArray,
-    windows: Windows,
-    answers: Answers,
-    p: np.ndarray,
-    own: np.ndarray,
-    items: np.ndarray,
-    common: np.ndarray,
-) -> np.ndarray:
-    """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
-
-    Args:
-        weights: (N, B, S).
-        windows: where they are.
-        answers: of J subjects.
-        p: (R, I).
-        own: (R, P - C) score, over the residual of the answer, of each parameter that one item has.
-        items: (P - C,) which.
-        common: (R, I, C) likewise of the parameters that items have in common.
-    """
-    p, own, common = (windows.in_tiles(array) for array in (p, own, common))
-    counts = np.bincount(windows.tile[np.any(weights, axis=(1, 2))], minlength=windows.shape[0])
-    end = np.cumsum(counts)
-    squares = _squares(weights, windows.rows, end - counts, end, answers, p, own, items, common)
-    mean = _means(weights, windows.rows, windows.tile, answers, p, own, items, common)
-    return np.asarray(squares - mean.T @ mean)
-
-
-@jax.jit
-def _squares(
-    weights: jax.Array,
-    rows: jax.Array,
-    begin: jax.Array,
-    end: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    own: jax.Array,
-    items: jax.Array,
-    common: jax.Array,
-) -> jax.Array:
-    """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
-    (num_tiles, size, num_items, num_common), num_own = common.shape, own.shape[2]
-    columns = jnp.concatenate([items, num_items + jnp.arange(num_common)])
-    factors = jnp.concatenate([own, jnp.ones((num_tiles, size, num_common))], axis=2)
-    both = num_items * bool(num_own) + num_common
-
-    def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        tile, products = carry
-        right, observed = answers_of(answers, rows[n])
-
-        def node(q: jax.Array, products: jax.Array) -> jax.Array:
-            p_here = p[tile, q][None, :]
-            root = jnp.sqrt(weights[n, :, q])[:, None]
-            residuals = root * (right - (p_here if observed is None else observed * p_here))
-            of_common = residuals @ common[tile, q]
-            scores = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
-            return products.at[q].add(scores.T @ scores)
-
-        return tile, jax.lax.fori_loop(0, size, node, products)
-
-    def of_tile(tile: jax.Array, squares: jax.Array) -> jax.Array:
-        begun = tile, jnp.zeros((size, both, both))
-        _, products = jax.lax.fori_loop(begin[tile], end[tile], block, begun)
-
-        def node(q: jax.Array, squares: jax.Array) -> jax.Array:
-            factor = factors[tile, q]
-            return squares + factor[:, None] * factor[None, :] * products[q][columns][:, columns]
-
-        return jax.lax.fori_loop(0, size, node, squares)
-
-    parameters = num_own + num_common
-    return jax.lax.fori_loop(0, num_tiles, of_tile, jnp.zeros((parameters, parameters)))
-
-
-@jax.jit
-def _means(
-    weights: jax.Array,
-    rows: jax.Array,
-    tile: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    own: jax.Array,
-    items: jax.Array,
-    common: jax.Array,
-) -> jax.Array:
-    """Posterior means (J, P) of the scores."""
-    num_subjects = answers.right.shape[0]
-
-    def block(means: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        weights, rows, tile = at
-        right, observed = answers_of(answers, rows)
-        chosen = Answers(right[:, items], None if observed is None else observed[:, items])
-        parts = [_mean_score(weights, chosen, p[tile][:, items], own[tile])]
-        for k in range(common.shape[3]):
-            score = _mean_score(weights, Answers(right, observed), p[tile], common[tile, :, :, k])
-            parts.append(score.sum(axis=1, keepdims=True))
-        return means.at[rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
-
-    begun = jnp.zeros((num_subjects, own.shape[2] + common.shape[3]))
-    return jax.lax.scan(block, begun, (weights, rows, tile))[0]
-
-
-def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array) -> AnyArray:
-    """Posterior mean (B, N), over S nodes, of the scores (S, N) of one parameter each of N items."""
-    right, observed = answers
-    expected = weights @ (p * score)
-    return right * (weights @ score) - (expected if observed is None else observed * expected)
-
-
 @np.errstate(all="ignore")
 def each_item_covariances(
     items: ItemParameters,
@@ -298,7 +183,7 @@ def each_item_covariances(
     size = dims + 3 if has_asymptotes(items) else dims + 1
     complete = _complete(items, population, expected, windows)
     # E s s' is in the information of complete data and, with the other sign, in what is missing of it
-    squares = _squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
+    squares = score_moments.squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
     link = None
@@ -313,39 +198,3 @@ def each_item_covariances(
     return item_errors.item_covariances(
         np.asarray(items.slope), information, specification, np.asarray(population.sd), answers.right.shape[0], link
     )
-
-
-def _squared_means(
-    weights: AnyArray, windows: Windows, answers: Answers, p: np.ndarray, score: np.ndarray
-) -> np.ndarray:
-    """Squares (I, K, K) of posterior mean scores (R, I, K), summed over subjects; some items at a time."""
-    (num_subjects, num_items), size = answers.right.shape, score.shape[2]
-    p, score = windows.in_tiles(p), windows.in_tiles(score)
-    block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
-    result = np.empty((num_items, size, size))
-    for at in range(0, num_items, block):
-        start = min(at, num_items - block)  # blocks of one size, so that one program does
-        part = slice(start, start + block)
-        result[part] = _squares_of_block(
-            weights, windows.rows, windows.tile, answers, p[:, :, part], score[:, :, part], start
-        )
-    return result
-
-
-@jax.jit
-def _squares_of_block(
-    weights: jax.Array,
-    rows: jax.Array,
-    tile: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    score: jax.Array,
-    start: jax.Array | int,
-) -> jax.Array:
-    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[2], axis=1), answers)
-    size = score.shape[3]
-    own = score.reshape(*score.shape[:2], -1)  # all parameters of an item, then those of the next
-    items = jnp.repeat(jnp.arange(p.shape[2]), size)
-    means = _means(weights, rows, tile, part, p, own, items, jnp.zeros((*p.shape, 0)))
-    means = means.reshape(len(means), -1, size)
-    return jnp.einsum("jik,jil->ikl", means, means)

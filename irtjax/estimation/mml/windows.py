@@ -1,8 +1,8 @@
 """The nodes at which each subject's posterior has any weight.
 
 All subjects share a grid of nodes, so that the items' curves are computed once. On tests of a hundred items a posterior
-covers a tenth of the grid's width, and in three dimensions a thousandth of its volume. The grid is therefore cut into
-tiles, and each subject is looked for in a few of them. Which ones is found from coarse grids to fine.
+covers a small part of the grid. The grid is therefore cut into tiles, and each subject is looked for in a few of them.
+Which ones is found from coarse grids to fine.
 """
 
 import math

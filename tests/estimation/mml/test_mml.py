@@ -17,7 +17,7 @@ from scipy.stats import norm, spearmanr
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.estimation import parameterization as specification
-from irtjax.estimation.mml import fixed_nodes, observed_information
+from irtjax.estimation.mml import fixed_nodes, observed_information, score_moments
 from irtjax.estimation.mml.node_posteriors import condensed, node_posteriors
 from irtjax.estimation.mml.nodes import to_answers
 from irtjax.estimation.mml.windows import everywhere
@@ -495,7 +495,7 @@ def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch,
     anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
     joint = irtjax.fit(responses, model, anchors=anchors)
     monkeypatch.setattr(fixed_nodes, "MOST_PARAMETERS", 0)
-    monkeypatch.setattr(observed_information, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
+    monkeypatch.setattr(score_moments, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
     each = irtjax.fit(responses, model, anchors=anchors)
     assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
     for name in joint.item_columns:
