@@ -206,19 +206,44 @@ def _read_parquet(path: Path) -> ResponseMatrix:
         table = pd.read_parquet(path)
     except ValueError as error:  # pyarrow's own errors are ValueErrors
         raise InputError(f"not a Parquet file ({error})") from error
+    _check_columns(table)
+    if set(LONG_COLUMNS) <= set(table.columns):
+        return of_long_table(table)
+    if table.columns.size and isinstance(table.index, pd.RangeIndex):
+        table = table.set_index(table.columns[0])
+    return of_table(table)
+
+
+def of_long_table(table: pd.DataFrame) -> ResponseMatrix:
+    """The responses of a table with the columns subject_id, item_id and response.
+
+    Raises:
+        InputError: names the row and column of what is no id or no response, or a response that is there twice.
+    """
+    _check_columns(table)
+    subjects, items = (_texts(table[name], name) for name in LONG_COLUMNS[:2])
+    coded = _codes(table[["response"]], subjects)[:, 0]
+    rows = zip(subjects, items, coded, strict=True)
+    return _gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
+
+
+def of_table(table: pd.DataFrame) -> ResponseMatrix:
+    """The responses of a table of subjects, which its index names, by items.
+
+    Raises:
+        InputError: names the row and column of what is no id or no response.
+    """
+    _check_columns(table)
+    subjects = _texts(table.index.to_series(), "subject ids")
+    items = _texts(table.columns.to_series(), "item ids")
+    return ResponseMatrix(_codes(table, subjects), subjects, items)
+
+
+def _check_columns(table: pd.DataFrame) -> None:
     if table.columns.nlevels > 1 or table.index.nlevels > 1:
         raise InputError("columns or rows of several levels, expected one")
     if table.columns.has_duplicates:
         raise InputError(f"two columns are called {str(table.columns[table.columns.duplicated()][0])!r}")
-    if set(LONG_COLUMNS) <= set(table.columns):
-        subjects, items = (_texts(table[name], name) for name in LONG_COLUMNS[:2])
-        coded = _codes(table[["response"]], subjects)[:, 0]
-        rows = zip(subjects, items, coded, strict=True)
-        return _gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
-    if table.columns.size and isinstance(table.index, pd.RangeIndex):
-        table = table.set_index(table.columns[0])
-    subjects = _texts(table.index.to_series(), "subject ids")
-    return ResponseMatrix(_codes(table, subjects), subjects, table.columns.astype(str).to_numpy())
 
 
 def _texts(ids: pd.Series, what: str) -> np.ndarray:
