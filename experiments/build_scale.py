@@ -85,6 +85,12 @@ def main() -> None:
     for flag in (_LEVEL, _COMMUNALITY, _RATIO):
         if not np.isfinite(flag.value):
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
+    # the results of a former run are removed from its group folders too
+    app.keep_inputs(
+        ["responses", "items", "answers", "fresh", "subjects", "expert_drop"],
+        _OUTPUT_DIR.value,
+        [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
+    )
     responses = irtjax.read_responses(_RESPONSES.value)
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
@@ -108,7 +114,7 @@ def main() -> None:
         wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
             usable_items(part, wanted[name])  # raises for any group before the first is built
-    _check_output(list(parts))
+    _check_folders(list(parts))
     with whole_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
         found = []
         for name, part in parts.items():
@@ -165,8 +171,8 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
         return completed(fresh.choose_items(both), _MISSING.value)
 
 
-def _check_output(names: list[str]) -> None:
-    """Refuses groups that would share a folder, and results that would overwrite an input."""
+def _check_folders(names: list[str]) -> None:
+    """Refuses groups that would share a folder."""
     taken = dict.fromkeys((*RUN_FILES, ""))
     for name in names if len(names) > 1 else []:
         folder = folder_name(name).lower()
@@ -174,12 +180,6 @@ def _check_output(names: list[str]) -> None:
             why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
             raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
         taken[folder] = name
-    # the results of a former run are removed from its group folders too
-    app.keep_inputs(
-        ["responses", "items", "answers", "fresh", "subjects", "expert_drop"],
-        _OUTPUT_DIR.value,
-        [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
-    )
 
 
 def _by_id(path: str, *, text: bool = False) -> pd.DataFrame:

@@ -56,13 +56,13 @@ def main() -> None:
     }
     by = app.choose("by", _BY.value, tuple(WAYS))
     number = len(candidates(*chosen.values()))
+    app.keep_inputs(["responses"], _OUTPUT_DIR.value, models.FILES)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
         require_folds(responses, _FOLDS.value)
     given = {"responses": _RESPONSES.value, **{name: ",".join(map(str, words)) for name, words in chosen.items()}}
     given |= {"by": ",".join(by), "folds": _FOLDS.value, "seed": _SEED.value}
-    app.keep_inputs(["responses"], _OUTPUT_DIR.value, models.FILES)
     with whole_results(_OUTPUT_DIR.value) as directory:
         with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
             comparison = irtjax.compare(

@@ -93,10 +93,10 @@ def main() -> None:
     if _MODEL.value == "rasch":
         app.without_effect(["slope_prior"], "--model=rasch")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
+    app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
-    app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
     with whole_results(_OUTPUT_DIR.value) as directory:
         with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(_RESPONSES.value):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step)

@@ -45,10 +45,10 @@ _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that popul
 def main() -> None:
     """Reads, scores, writes."""
     app.finite(["population_mean", "population_sd"])
+    app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     responses = irtjax.read_responses(_RESPONSES.value)
     table = irtjax.read_items(_ITEMS.value)
-    app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
     with whole_results(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_ITEMS.value}, for {_RESPONSES.value}"):
             scores = irtjax.score(table, responses, _METHOD.value, Population(_MEAN.value, _SD.value))

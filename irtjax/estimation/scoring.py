@@ -3,7 +3,7 @@
 import functools
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,9 @@ from irtjax.types import Int
 METHODS = ("eap", "map", "ml")
 BATCH = 64  # subjects at a time
 
-Items: TypeAlias = Fit | pd.DataFrame | str | os.PathLike
-
 
 def score(
-    items: Items, responses: Any, method: str = "eap", population: Population | scoring.Population | None = None
+    items: Any, responses: Any, method: str = "eap", population: Population | scoring.Population | None = None
 ) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
 
@@ -105,7 +103,7 @@ def _all_rows(method: str, rows: jax.Array, items: ItemParameters, population: s
     return jax.lax.map(one[method], rows, batch_size=BATCH)
 
 
-def item_table(items: Items) -> pd.DataFrame:
+def item_table(items: Any) -> pd.DataFrame:
     """Item parameters by id, of a fit, a table like `items.csv`, or the path of one.
 
     Raises:

@@ -58,7 +58,7 @@ def _of_frame(table: pd.DataFrame) -> ResponseMatrix:
 def _is_text(column: pd.Series) -> bool:
     """Whether there are texts in a column, and none of them could be a response."""
     texts = column[column.map(lambda cell: isinstance(cell, str))]
-    return len(texts) > 0 and pd.to_numeric(texts, errors="coerce").isna().all()
+    return len(texts) > 0 and bool(pd.to_numeric(texts, errors="coerce").isna().all())
 
 
 def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
@@ -74,12 +74,12 @@ def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
         )
     if item_ids is not None and len(item_ids) != array.shape[1]:
         raise InputError(
-            f"responses to {array.shape[1]} items, expected {len(item_ids)}: an array has no names for them"
+            f"responses to {array.shape[1]} items, expected all {len(item_ids)}: an array does not name them"
         )
     subjects = [f"subject_{j}" for j in range(1, array.shape[0] + 1)]
     items = [f"item_{i}" for i in range(1, array.shape[1] + 1)] if item_ids is None else list(item_ids)
     if missing is not None:
-        array = np.where(missing, MISSING, array)
+        array = np.where(missing, np.nan if array.dtype.kind == "f" else MISSING, array)
     if array.dtype.kind in "biu":
         return ResponseMatrix(array, subjects, items)
     return of_table(pd.DataFrame(array, index=subjects, columns=items))

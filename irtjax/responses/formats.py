@@ -223,7 +223,7 @@ def of_long_table(table: pd.DataFrame) -> ResponseMatrix:
     _check_columns(table)
     subjects, items = (_texts(table[name], name) for name in LONG_COLUMNS[:2])
     coded = _codes(table[["response"]], subjects)[:, 0]
-    rows = zip(subjects, items, coded, strict=True)
+    rows = zip(subjects.tolist(), items.tolist(), coded, strict=True)
     return _gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
 
@@ -256,8 +256,9 @@ def _texts(ids: pd.Series, what: str) -> np.ndarray:
 def _codes(table: pd.DataFrame, subject_ids: np.ndarray) -> np.ndarray:
     """Int8 codes of a table of numbers, missing where they are null."""
     for column in table.columns:
-        if table[column].dtype.kind in "mM":
-            raise InputError(f"column {str(column)!r} holds dates or times; use 0, 1 or null for missing")
+        if table[column].dtype.kind in "mMc":
+            what = "complex numbers" if table[column].dtype.kind == "c" else "dates or times"
+            raise InputError(f"column {str(column)!r} holds {what}; use 0, 1 or null for missing")
     # columns that can be null hold pd.NA, which is neither equal nor unequal to a number
     columns = [pd.to_numeric(table[column], errors="coerce").to_numpy(float, na_value=np.nan) for column in table]
     numbers = np.stack(columns, axis=1) if columns else np.zeros(table.shape)

@@ -36,7 +36,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         return Path(name)
 
     _remove_leftovers(path.parent, f"{PARTIAL}{path.stem}-*{path.suffix}")
-    with _claimed(make, path.parent) as partial, _naming_full_disks(path):
+    with _claimed(make, path.parent) as partial, _naming_full_disks(partial, path):
         yield partial
         partial.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
         partial.replace(path)
@@ -52,7 +52,7 @@ def whole_directory(path: str | Path) -> Iterator[Path]:
         InputError: it cannot be written to, or the disk is full.
     """
     path = Path(path)
-    with _partial_directory(path.parent, path.name) as partial, _naming_full_disks(path):
+    with _partial_directory(path.parent, path.name) as partial, _naming_full_disks(partial, path):
         yield partial
         partial.chmod(0o777 & ~_umask())
         partial.rename(path)
@@ -76,7 +76,7 @@ def whole_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Pa
     made = _missing(path)
     writable_directory(path)
     try:
-        with _partial_directory(path, "results") as partial, _naming_full_disks(path):
+        with _partial_directory(path, "results") as partial, _naming_full_disks(partial, path):
             yield partial
             with _uninterrupted():
                 for name in former:
@@ -126,9 +126,13 @@ def _claimed(make: Callable[[], Path], folder: Path) -> Iterator[Path]:
     try:
         while True:
             partial = make()
-            handle = os.open(partial, os.O_RDONLY)
-            _lock(handle)
-            if partial.exists():  # else another process took it for a leftover just before the lock
+            try:
+                handle = os.open(partial, os.O_RDONLY)
+            except FileNotFoundError:  # another process took it for a leftover
+                continue
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if partial.exists():
                 break
             os.close(handle)
     except OSError as error:
@@ -143,22 +147,13 @@ def _claimed(make: Callable[[], Path], folder: Path) -> Iterator[Path]:
 def _remove_leftovers(folder: Path, pattern: str) -> None:
     """Removes what killed attempts left behind, and nothing that another process is writing."""
     for leftover in folder.glob(pattern):
-        with contextlib.suppress(OSError):  # gone, or not ours
+        with contextlib.suppress(OSError):  # gone, or locked by who writes it
             handle = os.open(leftover, os.O_RDONLY)
             try:
-                if _lock(handle):
-                    _remove(leftover)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(leftover)
             finally:
                 os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Locks an open file or folder unless another process has; False also where the file system has no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _remove(path: Path) -> None:
@@ -193,10 +188,12 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _naming_full_disks(path: Path) -> Iterator[None]:
-    """One line about a disk that is full instead of the error of whoever wrote."""
+def _naming_full_disks(partial: Path, path: Path) -> Iterator[None]:
+    """One line about a disk that is full instead of the error of whoever wrote, with the name that people know."""
     try:
         yield
+    except InputError as error:
+        raise InputError(str(error).replace(str(partial), str(path))) from error
     except OSError as error:
         if error.errno not in FULL:
             raise
