@@ -52,7 +52,7 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", FitWarning)
     warnings.showwarning = show
-    logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
+    logging.set_verbosity(logging.FATAL)  # the default of --verbosity, which can be given to see more
     app.run(guarded, flags_parser=parse)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +76,11 @@ class Checkpoints:
         return slots
 
     def save(self, pool: Pool) -> None:
-        """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole."""
+        """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole.
+
+        Raises:
+            InputError: it cannot be written.
+        """
         began = time.monotonic()
         state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
         state |= {f"learner_{at:04d}": storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))}
@@ -86,8 +91,14 @@ class Checkpoints:
             state |= {f"done_{at:04d}": leaf for at, leaf in enumerate(jax.tree.leaves(stacked))}
         state[CHECKSUM] = _checksum(state)
         step = self._manager.latest_step()
-        self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
-        self._manager.wait_until_finished()
+        try:
+            self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
+            self._manager.wait_until_finished()
+        except (OSError, ValueError, RuntimeError) as error:  # of a full disk, by way of TensorStore
+            reason = " ".join(str(error).split())
+            named = re.search(r"([^:]+) \[os_error_code", reason)  # at the end of paragraphs about databases
+            why = named[1].strip() if named else reason[:200]
+            raise InputError(f"{self._folder}: a checkpoint cannot be written ({why})") from error
         self._saved = time.monotonic()
         self._duration = self._saved - began
 
