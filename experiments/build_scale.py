@@ -29,7 +29,7 @@ from experiments.reports.scale.findings import GroupFindings, ShortForms
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.responses.matrix import completed
-from irtjax.scale.confirmation import confirm
+from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
@@ -172,7 +172,9 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
     if not both.any():
         raise InputError(f"{_FRESH.value}: has no item of {_RESPONSES.value}: compare the ids")
     with app.naming(_FRESH.value):
-        return completed(fresh.choose_items(both), _MISSING.value)
+        fresh = completed(fresh.choose_items(both), _MISSING.value)
+        require_enough(fresh)
+    return fresh
 
 
 def _check_folders(names: list[str]) -> None:

@@ -16,6 +16,8 @@ from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import OverallFit, overall_fit
 
+FEWEST_SUBJECTS = 30  # a population of fewer has no mean and standard deviation to speak of
+
 
 class Confirmation(NamedTuple):
     """How a scale fits fresh responses.
@@ -39,6 +41,16 @@ class Confirmation(NamedTuple):
     left_out: tuple[str, ...]
 
 
+def require_enough(fresh: ResponseMatrix) -> None:
+    """Refuses responses of too few subjects to confirm a scale on.
+
+    Raises:
+        InputError: there are fewer than 30.
+    """
+    if fresh.num_subjects < FEWEST_SUBJECTS:
+        raise InputError(f"{fresh.num_subjects} subjects, the confirmation of a scale needs {FEWEST_SUBJECTS} or more")
+
+
 def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """Tests a scale on responses that it was not built from.
 
@@ -47,8 +59,9 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
         items: the `items.csv` of the scale.
 
     Raises:
-        InputError: fewer than four items of the scale have right and wrong answers.
+        InputError: fewer than 30 subjects, or fewer than four items of the scale have right and wrong answers.
     """
+    require_enough(fresh)
     wanted = items["item_id"].astype(str).to_numpy()
     varied = ~np.isin(fresh.values.mean(0), (0, 1))
     chosen = np.isin(fresh.item_ids, wanted) & varied

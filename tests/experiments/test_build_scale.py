@@ -169,6 +169,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     people.assign(who=people.who + "x").to_csv(tmp_path / "strangers.csv", index=False)
     people.assign(age=7).to_csv(tmp_path / "one_age.csv", index=False)
     values.rename(columns=lambda name: name.replace("i", "k")).to_csv(tmp_path / "other_items.csv", index=False)
+    values.head(2).assign(i00=[1, 0], i01=[0, 1]).to_csv(tmp_path / "two.csv", index=False)
     answers = f"--answers={files}/answers.csv"
     small = pd.read_csv(files / "items.csv").assign(group=["a"] * 21 + ["b"] * 3)
     small.to_csv(tmp_path / "small.csv", index=False)
@@ -206,5 +207,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([responses, f"--subjects={tmp_path}/strangers.csv"], "strangers.csv: no row for any of the 600 subjects"),
         ([responses, f"--subjects={tmp_path}/one_age.csv"], "one_age.csv: covariate 'age' is constant"),
         ([responses, f"--fresh={tmp_path}/other_items.csv"], "other_items.csv: has no item of"),
+        ([responses, f"--fresh={tmp_path}/two.csv"], "two.csv: 2 subjects, the confirmation of a scale needs 30"),
+        ([responses, "--group_column=kind"], "--group_column has no effect with no --items: leave it out"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)
