@@ -152,7 +152,7 @@ def read_members(source: str | Path | pd.DataFrame) -> Members:
     """
     if isinstance(source, pd.DataFrame):
         return _members_of(source.reset_index(drop=True), "table of members")
-    return _members_of(read_table(source), str(source))
+    return _members_of(read_table(source, text=True), str(source))
 
 
 def _members_of(table: pd.DataFrame, name: str) -> Members:

@@ -93,13 +93,16 @@ def csv_rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
 
 def shown(value: object) -> str:
     """A value as messages show it: on one line, and cut where it is long."""
-    text = repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
+    return _cut(repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}")
 
 
 def one_line(error: Exception) -> str:
     """What an error of another library says, on one line."""
-    return shown(" ".join(str(error).split()) or type(error).__name__)[1:-1]
+    return _cut(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
 
 
 def _line_of_other_text(path: Path) -> int:

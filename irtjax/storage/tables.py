@@ -104,7 +104,7 @@ def require_ids(lines: Sequence[int], ids: Sequence[str], name: str) -> None:
         if cell.endswith("\0"):
             raise InputError(f"line {line}: {name} {shown(cell)} ends in a NUL character")
         if cell in seen:
-            raise InputError(f"line {line}: {name} {shown(cell)} is there twice, first in line {seen[cell]}")
+            raise InputError(f"{name} {shown(cell)} is there twice, in lines {seen[cell]} and {line}")
         seen[cell] = line
 
 

@@ -96,7 +96,8 @@ def _is_number(field: bytes) -> bool:
 
 def _vector(numbers: bytes, dim: int, place: str) -> np.ndarray:
     try:
-        vector = np.array(numbers.split(), np.float32)
+        with np.errstate(over="ignore"):  # such numbers are not finite, which is said below
+            vector = np.array(numbers.split(), np.float32)
     except ValueError as error:
         raise InputError(f"{place} has something other than numbers after the word") from error
     if vector.size != dim:

@@ -130,11 +130,15 @@ def _signature(source: Prepared) -> list[tuple[str, int, int]]:
 
 def _read(source: Prepared, split: str, features: list[str], on_progress: Progress) -> Columns:
     import tensorflow_datasets as tfds  # takes a second to import, which the cache saves
+    from array_record.python.array_record_module import ArrayRecordReader
 
     blocks: list[Columns] = []
     try:
         builder = tfds.builder_from_directory(source.folder, file_format=FORMAT)
         records = builder.as_data_source(split=split)
+        stored = sum(ArrayRecordReader(str(file)).num_records() for file in builder.info.splits[split].filepaths)
+        if stored != len(records):
+            raise ValueError(f"its files hold {stored} records, and its description says {len(records)}")
         for start in range(0, len(records), BLOCK):
             # a batched read: record by record it takes five times as long
             block = records.__getitems__(range(start, min(start + BLOCK, len(records))))

@@ -117,7 +117,7 @@ BAD |= {
     for text in ["null", "true", "1.5", "NaN", "[1]", '{"x": 1}']
 }
 BAD |= {
-    f"response {text}": (f"\n{record(responses=f'{{{chr(34)}a{chr(34)}: {text}}}')}", f"line 2 (subject 's'), item 'a': {shown}")
+    f"response {text}": ("\n" + record(responses=f'{{"a": {text}}}'), f"line 2 (subject 's'), item 'a': {shown}")
     for text, shown in [
         ("2", "2 is not"), ("-1", "-1 is not"), ("0.5", "0.5 is not"), ("1e400", "inf is not"), ("NaN", "nan is not"),
         ("-Infinity", "-inf is not"), ('"1"', "'1' is not"), ('""', "'' is not"), ('"NA"', "'NA' is not"),
