@@ -117,7 +117,6 @@ BAD = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:PerformanceWarning")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_tables_are_named(path, case):
     table, message = BAD[case]

@@ -7,9 +7,10 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.storage.sources import shown
+from irtjax.types import AnyArray, Shaped
 
 Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
-Ids = Sequence[str] | np.ndarray
+Ids = Sequence[str] | Shaped[np.ndarray, " N"]
 LONG_COLUMNS = ("subject_id", "item_id", "response")
 # A cell as written by us, by people and by pandas (whose columns turn to floats where a cell is empty).
 CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING}
@@ -45,7 +46,7 @@ def gather(answers: Iterable[Answer]) -> ResponseMatrix:
     return matrix_of(values, list(subjects), list(items))
 
 
-def matrix_of(values: np.ndarray, subject_ids: Ids, item_ids: Ids) -> ResponseMatrix:
+def matrix_of(values: AnyArray, subject_ids: Ids, item_ids: Ids) -> ResponseMatrix:
     """A matrix of what was read, once its ids are known to be some that arrays can hold.
 
     Raises:
