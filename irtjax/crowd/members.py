@@ -194,10 +194,8 @@ def _members_of(table: pd.DataFrame, name: str) -> Members:
 
 
 def _numbers(column: pd.Series) -> pd.Series:
-    """A column as numbers; NaN where a cell is none, dates and truth values included."""
-    if column.dtype.kind in "bmM":
-        return pd.Series(np.nan, column.index)
-    return pd.to_numeric(column, errors="coerce").astype(float)
+    """A column as numbers; NaN where a cell is none. Dates and truth values are none, once they are text."""
+    return pd.to_numeric(column.astype(str), errors="coerce").astype(float)
 
 
 def _plain(value: object) -> str:

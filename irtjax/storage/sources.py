@@ -107,10 +107,5 @@ def _cut(text: str) -> str:
 
 def _line_of_other_text(path: Path) -> int:
     """The first line that is not UTF-8. A decoder only knows the place in its buffer."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    raise AssertionError(f"{path} changed while it was read")
+    lines = enumerate(path.read_bytes().splitlines(), start=1)
+    return next((number for number, line in lines if line.decode(errors="ignore").encode() != line), 1)

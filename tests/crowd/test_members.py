@@ -188,6 +188,8 @@ TABLE = pd.DataFrame(ROWS, columns=HEAD.split(","))
         (TABLE.assign(seed=pd.to_datetime(["1970", "1971"])), "row 2: seed 1970-01-01"),
         (TABLE.assign(width=[True, True]), "row 2: width True"),
         (TABLE.assign(seed=["1", "x"]), "row 3: seed x"),
+        (TABLE.assign(seed=[[1], {}]), r"row 2: seed \[1\]"),
+        (TABLE.assign(width=pd.array([1, None], "Int64")), "row 3: width <NA>"),
         (TABLE[["subject_id", *TABLE.columns]], "two columns are called 'subject_id'"),
         (TABLE.drop(columns="seed"), "no column 'seed'"),
         (TABLE.iloc[:0], "no members"),

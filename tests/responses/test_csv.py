@@ -108,6 +108,7 @@ def test_bad_files_are_named(path, case):
 ENCODED = {
     "Latin-1": ("id,é\nx,1\n", "latin-1", "line 1 is not UTF-8"),
     "Latin-1 below": ("id,a\n" + "x,1\n" * 9_000 + "é,1\n", "latin-1", "line 9002 is not UTF-8"),
+    "Latin-1, old line ends": ("id,a\rx,1\ré,1\r", "latin-1", "line 3 is not UTF-8"),
     "UTF-16": ("id,a\nx,1\n", "utf-16", "line 1 is not UTF-8"),
     "UTF-16 without a mark": ("id,a\nx,1\n", "utf-16-le", r"'\x001\x00' is not a response"),
     "UTF-32": ("id,a\nx,1\n", "utf-32", "line 1 is not UTF-8"),
@@ -127,6 +128,11 @@ def test_many_columns(path):
     values = np.arange(200_000).reshape(2, -1) % 3 - 1
     write_responses(ResponseMatrix(values, ["x", "y"], items), path)
     assert plain(read_responses(path)) == (["x", "y"], items, values.tolist())
+
+
+def test_the_longest_id_that_is_written_is_read(path):
+    write_responses(ResponseMatrix([[1]], ["s"], ["x" * 131_072]), path)
+    assert read_responses(path).item_ids.tolist() == ["x" * 131_072]
 
 
 def test_one_id_does_not_make_all_long(path):
@@ -180,7 +186,7 @@ UNWRITABLE = {
     "empty item": (["s"], [""], "item 1 has no id"),
     "empty subject": (["s", ""], ["a"], "subject 2 has no id"),
     "columns of long files": (["s"], ["response", "item_id"], "it would be read as long CSV: write .npz"),
-    "long id": (["s"], ["x" * 131_072], "an id of 131,072 characters is too long for CSV"),
+    "long id": (["s"], ["x" * 131_073], "an id of 131,073 characters is too long for CSV"),
 }
 
 

@@ -1,5 +1,6 @@
 """CSV files of responses: a matrix, or one row per response."""
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ from irtjax.responses.formats.answers import CELLS, LONG_COLUMNS, Answer, gather
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.storage.sources import csv_rows, shown
 
-LONGEST_CELL = 2**17 - 1  # characters that Python's reader of CSV takes
 _TO_QUOTE = re.compile(r'[",\r\n]')
 NumberedRows = Iterator[tuple[int, list[str]]]
 
@@ -83,7 +83,7 @@ def write(responses: ResponseMatrix, path: Path) -> None:
     if set(LONG_COLUMNS[1:]) <= set(responses.item_ids.tolist()):
         raise InputError("with items called item_id and response it would be read as long CSV: write .npz")
     for ids in (responses.item_ids, responses.subject_ids):
-        if (longest := max(map(len, ids))) > LONGEST_CELL:
+        if (longest := max(map(len, ids))) > csv.field_size_limit():
             raise InputError(f"an id of {longest:,} characters is too long for CSV: write .npz")
     # Cells are one of three short byte strings, so whole rows are built at once: a loop over the cells of a
     # crowd's answers would take longer than training it.
