@@ -96,6 +96,8 @@ def _is_number(field: bytes) -> bool:
 
 def _vector(numbers: bytes, dim: int, place: str) -> np.ndarray:
     try:
+        if b"_" in numbers:  # 1_000 is a number to Python only
+            raise ValueError("_")
         with np.errstate(over="ignore"):  # such numbers are not finite, which is said below
             vector = np.array(numbers.split(), np.float32)
     except ValueError as error:

@@ -130,6 +130,7 @@ def test_rows_without_end_are_not_read_to_it(tmp_path):
         (["a 1 2 3", "b 1 inf 3"], "row 2 has a number that is not finite"),
         (["a 1 2 3", "b 1 1e39 3"], "row 2 has a number that is not finite"),
         (["a 1 2 3", "b 1 ２ 3"], "row 2 has something other than numbers"),
+        (["a 1 2 3", "b 1 2_0 3"], "row 2 has something other than numbers"),
         (["a\t1\t2"], "row 1 has 0 numbers after the word, expected some"),
         (["a,1,2"], "row 1 has 0 numbers after the word, expected some"),
         (["a 1 2 3", "b 1 2 3", "c 1"], "row 3 has 1 numbers after the word, expected 3"),
