@@ -21,34 +21,35 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, help
+from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.agreement import agreement_table
 from experiments.reports.scale.findings import GroupFindings, ShortForms
-from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, write
+from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.responses.matrix import completed
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
-from irtjax.storage.files import writable_directory
+from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
 ALL = "all"
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
-_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made if missing", required=True)
+_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_OUTPUT_DIR = define_output_dir()
 _MISSING = flags.DEFINE_enum(
     "missing",
     "refuse",
     ["refuse", "wrong", "drop"],
     "the tests need complete responses: grade missing answers as wrong, or drop the subjects that have any",
 )
-_ITEMS = flags.DEFINE_string("items", None, "CSV of items, with their ids in the first column")
+_ITEMS = define_path("items", "CSV of items, with their ids in the first column")
 _GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items: a scale is built for each group in it")
-_ANSWERS = flags.DEFINE_string("answers", None, "CSV of the labels that people gave, to report their agreement")
+_ANSWERS = define_path("answers", "CSV of the labels that people gave, to report their agreement")
 _GOLD_COLUMN = flags.DEFINE_string("gold_column", "gold_label", "column of --items with the gold labels, for --answers")
 _EXPERT_DROP = flags.DEFINE_list("expert_drop", [], "ids of items removed by reading, or a file with one id per line")
 _LEVEL = flags.DEFINE_float(
@@ -71,10 +72,9 @@ _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
 _GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; otherwise all get 2PL curves")
 _SHORT_FORM = flags.DEFINE_integer("short_form", 10, "number of items in the short form", lower_bound=1)
 _RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
-_FRESH = flags.DEFINE_string("fresh", None, "responses of other subjects, on which the scale is confirmed")
-_SUBJECTS = flags.DEFINE_string(
+_FRESH = define_path("fresh", "responses of other subjects, on which the scale is confirmed")
+_SUBJECTS = define_path(
     "subjects",
-    None,
     "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
@@ -85,6 +85,12 @@ def main() -> None:
     for flag in (_LEVEL, _COMMUNALITY, _RATIO):
         if not np.isfinite(flag.value):
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
+    # the results of a former run are removed from its group folders too
+    app.keep_inputs(
+        ["responses", "items", "answers", "fresh", "subjects", "expert_drop"],
+        _OUTPUT_DIR.value,
+        [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
+    )
     responses = irtjax.read_responses(_RESPONSES.value)
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
@@ -108,14 +114,19 @@ def main() -> None:
         wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
         with _naming(name):
             usable_items(part, wanted[name])  # raises for any group before the first is built
-    _check_output(list(parts))
-    directory = writable_directory(_OUTPUT_DIR.value)
-    found = []
-    for name, part in parts.items():
-        with steps(name) as on_step, _naming(name):
-            result = build_scale(part, wanted[name], on_step)
-        found.append(_findings(name, result, fresh, subjects))
-    write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+    _check_folders(list(parts))
+    with whole_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
+        found = []
+        for name, part in parts.items():
+            with steps(name) as on_step, _naming(name):
+                result = build_scale(part, wanted[name], on_step)
+            found.append(_findings(name, result, fresh, subjects))
+        write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+    retained = sum(group.result.num_retained for group in found)
+    print(
+        f"Done: {_OUTPUT_DIR.value}/report.md and scale.csv ({retained} of {responses.num_items} items retained)",
+        flush=True,
+    )
 
 
 def _findings(
@@ -160,9 +171,8 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
         return completed(fresh.choose_items(both), _MISSING.value)
 
 
-def _check_output(names: list[str]) -> None:
-    """Refuses groups that would share a folder, and results that would overwrite an input."""
-    directory = Path(_OUTPUT_DIR.value).resolve()
+def _check_folders(names: list[str]) -> None:
+    """Refuses groups that would share a folder."""
     taken = dict.fromkeys((*RUN_FILES, ""))
     for name in names if len(names) > 1 else []:
         folder = folder_name(name).lower()
@@ -170,11 +180,6 @@ def _check_output(names: list[str]) -> None:
             why = f"is that of group '{taken[folder]}'" if taken.get(folder) else "is no name for a folder here"
             raise InputError(f"--group_column: group '{name}' would have the folder '{folder}', which {why}: rename it")
         taken[folder] = name
-    for flag in (_RESPONSES, _ITEMS, _ANSWERS, _FRESH, _SUBJECTS):
-        path = None if flag.value is None else Path(flag.value).resolve()
-        # the results of a former run are removed from its group folders too
-        if path and directory in (path.parent, path.parent.parent) and path.name in RESULTS:
-            raise InputError(f"--{flag.name}={flag.value} would be overwritten: choose another --output_dir")
 
 
 def _by_id(path: str, *, text: bool = False) -> pd.DataFrame:
@@ -242,10 +247,8 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
 
 def _flags() -> dict[str, object]:
     """The flags of this binary and their values, for the record."""
-    own = next(
-        found for found in flags.FLAGS.flags_by_module_dict().values() if "expert_drop" in {f.name for f in found}
-    )
-    return {flag.name: ",".join(flag.value) if isinstance(flag.value, list) else flag.value for flag in own}
+    values = {flag.name: flag.value for flag in help.own_flags(main)}
+    return {name: ",".join(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from absl import flags
 
 import irtjax
 from experiments.common import app
+from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
 from irtjax.errors import InputError
@@ -22,10 +23,10 @@ from irtjax.estimation.cross_validation import candidates, require_folds
 from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.held_out import WAYS
 from irtjax.responses.matrix import require_estimable
-from irtjax.storage.files import writable_directory
+from irtjax.storage.files import whole_results
 
-_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
+_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_OUTPUT_DIR = define_output_dir()
 _MODELS = flags.DEFINE_list("models", ["1pl", "2pl", "3pl", "4pl"], f"some of {', '.join(MODELS)}")
 _DIMS = flags.DEFINE_list("dims", ["1"], "numbers of dimensions of ability (mml)")
 _ESTIMATORS = flags.DEFINE_list("estimators", ["mml"], f"some of {', '.join(ESTIMATORS)}; svi fits the 1pl and the 2pl")
@@ -55,18 +56,20 @@ def main() -> None:
     }
     by = app.choose("by", _BY.value, tuple(WAYS))
     number = len(candidates(*chosen.values()))
+    app.keep_inputs(["responses"], _OUTPUT_DIR.value, models.FILES)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
         require_folds(responses, _FOLDS.value)
-    directory = writable_directory(_OUTPUT_DIR.value)
-    with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
-        comparison = irtjax.compare(
-            responses, **chosen, by=by, folds=_FOLDS.value, seed=_SEED.value, on_progress=on_progress
-        )
     given = {"responses": _RESPONSES.value, **{name: ",".join(map(str, words)) for name, words in chosen.items()}}
     given |= {"by": ",".join(by), "folds": _FOLDS.value, "seed": _SEED.value}
-    models.write(comparison, responses, given, directory)
+    with whole_results(_OUTPUT_DIR.value) as directory:
+        with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
+            comparison = irtjax.compare(
+                responses, **chosen, by=by, folds=_FOLDS.value, seed=_SEED.value, on_progress=on_progress
+            )
+        advice = models.write(comparison, responses, given, directory)
+    print(f"{advice}\nDone: {_OUTPUT_DIR.value}/report.md, comparison.csv and calibration.png", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ import dataclasses
 from absl import flags
 
 from experiments.common import app, factory, settings
+from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
+_OUTPUT_DIR = define_output_dir("run directory")
 _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "checkpoint_seconds",
     crowd.CHECKPOINT_SECONDS,

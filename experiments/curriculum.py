@@ -20,6 +20,7 @@ import dataclasses
 from absl import flags
 
 from experiments.common import app, factory, settings
+from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
 from experiments.reports import document, sections
@@ -28,8 +29,8 @@ from irtjax.kernels.scoring import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
 from irtjax.tasks.task import TextFormat
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; created if missing", required=True)
-_ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example", required=True)
+_OUTPUT_DIR = define_output_dir("run directory")
+_ITEMS = define_path("items", "items.csv with the difficulty of every training example", required=True)
 _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )

@@ -15,6 +15,7 @@ import dataclasses
 from absl import flags
 
 from experiments.common import app, factory, settings
+from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import training_items
 from experiments.reports import document, sections
@@ -25,10 +26,10 @@ from irtjax.selection.filtering import STRATEGIES
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 BY_PERCENT = {"PCUB", "PCLB"}
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
-_ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example", required=True)
-_RESPONSES = flags.DEFINE_string(
-    "responses", None, "answers of the crowd, for the percent correct of PCUB and PCLB; default: that of --items"
+_OUTPUT_DIR = define_output_dir("run directory")
+_ITEMS = define_path("items", "items.csv with the difficulty of every training example", required=True)
+_RESPONSES = define_path(
+    "responses", "answers of the crowd, for the percent correct of PCUB and PCLB; default: that of --items"
 )
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")

@@ -12,6 +12,7 @@ networks and 550,000 items takes a quarter of a minute by mml and one and a half
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,19 @@ from absl import flags
 
 import irtjax
 from experiments.common import app
+from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from irtjax.errors import InputError
 from irtjax.estimation.fit import ESTIMATORS, MODELS
+from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import PRIORS, STARTS
 from irtjax.responses.matrix import require_estimable
-from irtjax.storage.files import writable_directory
+from irtjax.storage.files import whole_results
 
-_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "folder for the results; made where missing", required=True)
+_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_OUTPUT_DIR = define_output_dir()
 _MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
 _ESTIMATOR = flags.DEFINE_enum(
@@ -45,7 +48,7 @@ _SLOPE_PRIOR = flags.DEFINE_list(
 _START = flags.DEFINE_enum("start", "mml", STARTS, "where svi begins")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
-_ANCHORS = flags.DEFINE_string("anchors", None, "items.csv of items whose parameters are held fixed (mml)")
+_ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
@@ -89,37 +92,39 @@ def main() -> None:
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
         app.without_effect(["slope_prior"], "--model=rasch")
-    prior = slope_prior(_SLOPE_PRIOR.value)
+    slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
+    app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
     responses = irtjax.read_responses(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
-    anchors = None if _ANCHORS.value is None else irtjax.read_items(_ANCHORS.value)
-    directory = writable_directory(_OUTPUT_DIR.value)
-    with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step:
-        if _ESTIMATOR.value == "svi":
-            options: dict[str, Any] = {
-                "priors": _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
-                "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
-            }  # fmt: skip
-        else:
-            options = {
-                "dims": _DIMS.value, "anchors": anchors, "extremes": _EXTREMES.value,
-                "slope_prior": prior, "max_iterations": _MAX_ITERATIONS.value,
-                "on_iteration": on_step,
-            }  # fmt: skip
-            if not _ASYMPTOTE_PRIORS.value:
-                options |= {"guessing_prior": None, "upper_prior": None}
-        with app.naming(_RESPONSES.value):
+    with whole_results(_OUTPUT_DIR.value) as directory:
+        with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(_RESPONSES.value):
+            options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, **options)
-    irtjax.write_fit(fit, directory)
-    if _MISFIT.value:
-        write_misfit(fit, directory)
+        fit.save(directory)
+        if _MISFIT.value:
+            write_misfit(fit, directory)
     for note in fit.notes():
         print(f"note: {note}")
     print(
-        f"Done: {Path(directory, 'items.csv')}, subjects.csv and fit.json "
+        f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json "
         f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"
     )
+
+
+def _of_mml(on_step: Callable[[int, float], None]) -> dict[str, Any]:
+    options = {
+        "dims": _DIMS.value, "anchors": _ANCHORS.value, "extremes": _EXTREMES.value, "on_iteration": on_step,
+        "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value,
+    }  # fmt: skip
+    return options if _ASYMPTOTE_PRIORS.value else options | {"guessing_prior": None, "upper_prior": None}
+
+
+def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:
+    return {
+        "priors": _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
+        "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

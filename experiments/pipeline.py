@@ -11,9 +11,8 @@ On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of s
 import dataclasses
 from pathlib import Path
 
-from absl import flags
-
 from experiments.common import app, factory, settings
+from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
@@ -21,7 +20,7 @@ from irtjax import InputError, tasks
 from irtjax.crowd.plans import in_every_subset
 from irtjax.kernels.scoring import Population
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "run directory; made where missing", required=True)
+_OUTPUT_DIR = define_output_dir("run directory")
 settings.define_flags()
 
 

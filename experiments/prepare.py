@@ -13,14 +13,15 @@ import importlib.util
 from absl import flags
 
 from experiments.common import app
+from experiments.common.path_flags import define_path
 from irtjax.errors import InputError
 from irtjax.tasks import TASKS, prepared
 
 DATASETS = {task: loader.dataset for task, loader in TASKS.items() if loader.dataset is not None}
 
 _TASK = flags.DEFINE_enum("task", None, sorted(DATASETS), "task whose data set to prepare", required=True)
-_DATA_DIR = flags.DEFINE_string(
-    "data_dir", None, "folder to prepare it in (default: that of TensorFlow Datasets, ~/tensorflow_datasets)"
+_DATA_DIR = define_path(
+    "data_dir", "folder to prepare it in (default: that of TensorFlow Datasets, ~/tensorflow_datasets)"
 )
 
 

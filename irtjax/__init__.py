@@ -5,7 +5,9 @@ from irtjax.estimation.compare import likelihood_ratio_test
 from irtjax.estimation.cross_validation import Comparison, compare
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit import fit
-from irtjax.estimation.result import Fit, read_items, write_fit
+from irtjax.estimation.fit_files import read_items
+from irtjax.estimation.result import Fit, load_fit
+from irtjax.estimation.scoring import score
 from irtjax.responses.formats import read_responses, write_responses
 from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.versions import versions
@@ -20,10 +22,11 @@ __all__ = [
     "fit",
     "grade",
     "likelihood_ratio_test",
+    "load_fit",
     "read_items",
     "read_responses",
+    "score",
     "versions",
-    "write_fit",
     "write_responses",
 ]
 __version__ = versions()["irtjax"]

@@ -4,15 +4,18 @@ import contextlib
 import math
 import os
 import re
-import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
 from absl import app, flags, logging
+from tqdm import tqdm
 
+from experiments.common import help
+from experiments.common.interrupt import end_on_ctrl_c
 from irtjax import FitWarning, InputError
 
 
@@ -25,10 +28,13 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
     """
 
     def parse(arguments: list[str]) -> list[str]:
+        if help.ASKS & set(arguments[1:]):
+            print(help.text(main))
+            sys.exit()
         try:
             rest = flags.FLAGS(arguments)
         except flags.Error as error:
-            _stop(str(error).replace("\n", " "))
+            _stop(_about_flags(error))
         if len(rest) > 1:
             _stop(f"unexpected argument {rest[1]!r}; flags start with --")
         return rest
@@ -39,27 +45,29 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
         except InputError as error:
             _stop(as_flags(str(error)))
 
-    def interrupt(*_: Any) -> None:
-        # Not by KeyboardInterrupt: raised within a callback of the running program, it would be lost. Nor by sys.exit:
-        # it would tear the interpreter down under that program.
-        hint = "; the same command goes on where it stopped" if resumes else ""
-        print(f"\ninterrupted{hint}", file=sys.stderr, flush=True)
-        os._exit(130)
-
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"warning: {as_flags(str(message))}", file=sys.stderr)
+        tqdm.write(f"warning: {as_flags(str(message))}", file=sys.stderr)  # on a line of its own beside a bar
 
-    signal.signal(signal.SIGINT, interrupt)
+    end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "")
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", FitWarning)
     warnings.showwarning = show
-    logging.set_verbosity(logging.ERROR)  # the default of --verbosity, which can be given to see more
+    logging.set_verbosity(logging.FATAL)  # the default of --verbosity, which can be given to see more
     app.run(guarded, flags_parser=parse)
 
 
 def as_flags(message: str) -> str:
     """An error of the library, which names arguments in backticks, with flags in place of the arguments."""
-    return re.sub(r"`(\w+)`", lambda name: f"--{name[1]}" if name[1] in flags.FLAGS else name[0], message)
+    return re.sub(
+        r"`(\w+)(=\w+)?`", lambda name: f"--{name[1]}{name[2] or ''}" if name[1] in flags.FLAGS else name[0], message
+    )
+
+
+def _about_flags(error: flags.Error) -> str:
+    """An error of absl in one line; of a flag that is missing, with what the flag is for."""
+    message = " ".join(str(error).split())
+    missing = re.fullmatch(r"flag --(\w+)=None: .*", message)
+    return message if missing is None else f"--{missing[1]} is missing: {flags.FLAGS[missing[1]].help}"
 
 
 def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]:
@@ -83,6 +91,25 @@ def without_effect(names: Sequence[str], beside: str) -> None:
     for name in names:
         if flags.FLAGS[name].present:
             raise InputError(f"--{name} has no effect with {beside}: leave it out")
+
+
+def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -> None:
+    """Refuses to write results over files that are read.
+
+    Args:
+        names: of the flags that name files.
+        output_dir: where results go.
+        results: their names there; patterns such as `*/items.csv` are allowed.
+
+    Raises:
+        InputError: a file that a flag names is also one of the results, by whatever path.
+    """
+    places = [place for pattern in results for place in Path(output_dir).glob(pattern)]
+    for name in names:
+        given = flags.FLAGS[name].value
+        for file in given if isinstance(given, list) else [given]:
+            if file and Path(file).exists() and any(place.samefile(file) for place in places):
+                raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
 
 
 def finite(names: Sequence[str]) -> None:

@@ -1,7 +1,11 @@
-"""Progress bars for the long stages."""
+"""Progress of the long stages: bars on a terminal, elsewhere a line every so often."""
 
 import contextlib
+import shutil
+import sys
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -9,11 +13,49 @@ from tqdm import tqdm
 from irtjax.training.pool import Progress
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
+_WITHOUT_BAR = _FORMAT.replace(" {bar}", "")
+_STEPS = "  {desc:<12} [{elapsed}]{postfix}"
+WIDEST = 110  # columns
+SECONDS_PER_LINE = 30
+
+
+def progress_bar(bar_format: str = _FORMAT, **options: Any) -> tqdm:
+    """A bar on standard error that fits the terminal; lines where it is none, such as a file or a pipe."""
+    if sys.stderr.isatty():
+        return tqdm(bar_format=bar_format, ncols=min(WIDEST, shutil.get_terminal_size().columns - 1), **options)
+    return _Lines(bar_format=_WITHOUT_BAR if bar_format == _FORMAT else bar_format, ncols=WIDEST, **options)
+
+
+class _Lines(tqdm):
+    """Prints a line at most every `SECONDS_PER_LINE` seconds, and one at the end; a bar would overwrite its own."""
+
+    def __init__(self, **options: Any) -> None:
+        self._last = time.monotonic()  # nothing to tell yet
+        super().__init__(**options)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        """Prints a line if it is time for one."""
+        if time.monotonic() - self._last >= SECONDS_PER_LINE:
+            self._print()
+        return True
+
+    def clear(self, *_: Any, **__: Any) -> None:
+        """Nothing to make room for."""
+
+    def close(self) -> None:
+        """Prints the last line."""
+        if not self.disable:
+            self._print()
+        self.disable = True
+
+    def _print(self) -> None:
+        self._last = time.monotonic()
+        print(str(self).rstrip(), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
-    with tqdm(total=total, desc=description, unit=unit, bar_format=_FORMAT, ncols=110, mininterval=0.2) as bar:
+    with progress_bar(total=total, desc=description, unit=unit, mininterval=0.2) as bar:
         yield bar
         # early stopping is an end too: leave a full bar behind
         bar.total = bar.n
@@ -49,7 +91,7 @@ def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
 
     def on_progress(description: str, done: int, total: int) -> None:
         if description not in bars:
-            bars[description] = tqdm(total=total, desc=description, unit="records", bar_format=_FORMAT, ncols=110)
+            bars[description] = progress_bar(total=total, desc=description, unit="records")
         bars[description].update(done - bars[description].n)
 
     try:
@@ -98,7 +140,7 @@ def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float],
 @contextlib.contextmanager
 def steps(description: str) -> Iterator[Callable[[str], None]]:
     """One line that says what is being done, for work in steps of unequal length."""
-    with tqdm(total=0, desc=description, bar_format="  {desc:<12} [{elapsed}]{postfix}", ncols=110) as bar:
+    with progress_bar(_STEPS, total=0, desc=description) as bar:
         yield bar.set_postfix_str
         bar.set_postfix_str("done")
 

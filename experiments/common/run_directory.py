@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from experiments.common.settings import FILES
 from irtjax import InputError, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
@@ -22,7 +23,7 @@ from irtjax.tasks.task import SPLITS
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
-FILES = ("glove", "test_labels", "item_ids", "members", "items")  # flags that name files
+READ = ("data_dir", *FILES, "items")  # flags that name what a run reads
 CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep
 
 
@@ -51,14 +52,20 @@ def open_run(
     config = directory / "config.json"
     wanted = flags | {DATA: _digest(flags, task, items)}
     # without a stage or checkpoint there is nothing that could be mixed with results of other settings
-    if config.exists() and (list(directory.glob(f"*/{RECORD}")) or list(directory.glob(f"{CHECKPOINTS}/*"))):
+    begun = [*directory.glob(f"*/{RECORD}"), *directory.glob(f"{CHECKPOINTS}/*")]
+    if begun and not config.exists():
+        raise InputError(
+            f"{directory} holds {begun[0].relative_to(directory)}, but no config.json that tells of which settings: "
+            "choose another --output_dir"
+        )
+    if begun:
         try:
             found: dict[str, Any] = dict(json.loads(config.read_text()))
         except (ValueError, TypeError) as error:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
         if different == [DATA]:
-            files = ", ".join(f"--{name}" for name in ("data_dir", *FILES))
+            files = ", ".join(f"--{name}" for name in READ)
             raise InputError(
                 f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
             )
@@ -103,8 +110,8 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
     """Runs one stage into the folder `name`, unless that folder is there already.
 
     The work is done in a temporary folder that is renamed at the end, so that an interrupted stage leaves no folder of
-    that name. Its `stage.json` records the seconds that it took and the versions that it ran on. A stage may keep
-    checkpoints in `checkpoints_of`; they are removed when it is finished.
+    that name. Its `stage.json` records the seconds that it took, the versions that it ran on, and checksums of its
+    files. A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished.
 
     Args:
         directory: of the run.
@@ -116,14 +123,20 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
         The folder.
 
     Raises:
-        InputError: the folder is there, and no stage has written it.
+        InputError: the folder is there, and no stage has written it, or its files are no longer what was written.
     """
     folder = directory / name
     if folder.exists():
         try:
-            made_with = json.loads((folder / RECORD).read_text())["versions"]
+            record = json.loads((folder / RECORD).read_text())
+            made_with, checksums = record["versions"], dict(record.get("checksums", {}))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
+        found = _checksums(folder)
+        for file, checksum in checksums.items():
+            if found.get(file) != checksum:
+                what = "has changed since it was written" if file in found else "is gone"
+                raise InputError(f"{folder / file} {what}: remove {folder}, and the stage is run again")
         other = "" if made_with == versions() else ", made with other package versions"
         print(f"{title}: reused from {folder}{other}", flush=True)
         _remove_checkpoints(directory, name)  # left by a run that was killed just after it finished the stage
@@ -132,10 +145,22 @@ def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) 
     began = time.perf_counter()
     with whole_directory(folder) as partial:
         work(partial)
-        record = {"seconds": round(time.perf_counter() - began, 3), "versions": versions()}
+        seconds = round(time.perf_counter() - began, 3)
+        record = {"seconds": seconds, "versions": versions(), "checksums": _checksums(partial)}
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     _remove_checkpoints(directory, name)
     return folder
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """A digest of each file in the folder of a stage, by its name there."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
+    found = {}
+    for path in files:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+        found[str(path.relative_to(folder))] = digest.hexdigest()
+    return found
 
 
 def _remove_checkpoints(directory: Path, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from absl import flags
 
 from experiments.common import app
+from experiments.common.path_flags import define_path
 from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of, library_settings
 from irtjax import InputError, networks, tasks
 from irtjax.crowd.train import STOP_ON
@@ -19,6 +20,7 @@ ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")
 _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
+FILES = ("glove", "test_labels", "item_ids", "members")  # settings that name files
 STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
 
 
@@ -207,8 +209,8 @@ _DEFINERS: dict[Any, Callable[..., Any]] = {
 }
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
-DATA_DIR = flags.DEFINE_string(
-    "data_dir", None, "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
+DATA_DIR = define_path(
+    "data_dir", "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
 )
 
 
@@ -227,7 +229,10 @@ def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
             others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
             default = "none" if field.default == "" else field.default
             text = f"{field.metadata['help']} (default {default}{others})"
-            _DEFINERS[field.type](name, None, text)
+            if name in FILES:
+                define_path(name, text)
+            else:
+                _DEFINERS[field.type](name, None, text)
 
 
 def from_flags() -> Settings:

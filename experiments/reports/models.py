@@ -12,6 +12,7 @@ from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
+FILES = ("report.md", "comparison.csv", "folds.csv", "calibration.csv", "calibration.png")
 QUESTIONS = {
     "cells": "Random answers, predicted from the subject's other answers: how well does the model fill gaps?",
     "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? "
@@ -23,8 +24,8 @@ QUESTIONS = {
 SCORES = {"log_loss": "log-loss", "brier": "Brier score", "auc": "AUC", "calibration_error": "calibration error"}
 
 
-def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, Any], directory: Path) -> None:
-    """Writes the tables, the picture and report.md, and prints the recommendation."""
+def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, Any], directory: Path) -> str:
+    """Writes the tables, the picture and report.md; returns the recommendation."""
     table = comparison.table
     write_csv(
         table.drop(columns="seconds").assign(converged=table["converged"].astype(int)), directory / "comparison.csv"
@@ -48,7 +49,7 @@ def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, An
         document.provenance(flags, versions()),
     ]
     document.write(parts, directory)
-    print(f"{advice}\nDone: {directory}/report.md, comparison.csv and calibration.png", flush=True)
+    return advice
 
 
 def recommendation(comparison: Comparison, by: str) -> str:

@@ -37,7 +37,7 @@ def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
     fits = {}
     for priors in PRIORS:
         fits[priors] = fit(responses, priors, settings.seed, priors)
-        irtjax.write_fit(fits[priors], folder / priors)
+        fits[priors].save(folder / priors)
     names = iter(("half 1", "half 2"))
     halves = split_half(responses, lambda half: fit(half, settings.priors, settings.seed, next(names)))
     reliability = {

@@ -1,5 +1,8 @@
 """The graded answers of a crowd, kept in memory or in files that outlive a kill."""
 
+import functools
+import json
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +18,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 from irtjax.types import Int
 
+CHECKSUMS = "answers.json"
 Answers = dict[str, np.ndarray]  # a matrix (J, N) int8 for each split
 
 
@@ -56,14 +60,39 @@ def blank_answers(task: Task, num_members: int, folder: Path | None = None) -> A
         if found.shape != shape:
             raise InputError(f"{path}: {found.shape} answers of a crowd in training, not {shape}: remove {folder}")
         answers[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
+    if folder is not None:
+        _check(answers, folder)
     return answers
 
 
-def flush(answers: Answers) -> None:
-    """Writes answers that are kept in files to the disk."""
+def flush(answers: Answers, folder: Path) -> None:
+    """Writes answers that are kept in files to the disk, and a checksum of those of each member that has any."""
     for matrix in answers.values():
         if isinstance(matrix, np.memmap):
             matrix.flush()
+    answered = np.flatnonzero(answers["test"][:, 0] != MISSING)
+    with whole_file(folder / CHECKSUMS) as partial:
+        partial.write_text(json.dumps({row: _checksum(answers, row) for row in answered.tolist()}) + "\n")
+
+
+def _check(answers: Answers, folder: Path) -> None:
+    """Compares answers that an interrupted run left with their checksums.
+
+    Raises:
+        InputError: a member's answers, or the checksums, are not what was written.
+    """
+    path = folder / CHECKSUMS
+    try:
+        found = json.loads(path.read_text()) if path.exists() else {}
+        damaged = [row for row, checksum in found.items() if _checksum(answers, int(row)) != checksum]
+    except (OSError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{path}: checksums of a crowd in training are damaged: remove {folder}") from error
+    if damaged:
+        raise InputError(f"{folder}: the answers of member {damaged[0]} of a crowd in training are damaged: remove it")
+
+
+def _checksum(answers: Answers, row: int) -> int:
+    return functools.reduce(lambda sum, matrix: zlib.crc32(matrix[row], sum), answers.values(), 0)
 
 
 def graded(

@@ -120,7 +120,7 @@ def train_crowd(
                 folder=folder / network,
                 seconds=checkpoint_seconds,
                 options=options,
-                before_saving=functools.partial(flush, answers),
+                before_saving=functools.partial(flush, answers, folder),
             )
         epochs[rows], best_epochs[rows], accuracies[rows] = pool.epochs, pool.best_epochs, pool.best_accuracies
         finished += rows.size

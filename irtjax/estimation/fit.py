@@ -8,24 +8,27 @@ from irtjax.estimation import diagnostics
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.parameterization import TYPES
 from irtjax.estimation.result import Fit
-from irtjax.responses.matrix import ResponseMatrix
+from irtjax.estimation.scoring import item_table
+from irtjax.responses.convert import as_responses
 
 MODELS = TYPES
 ESTIMATORS = ("mml", "svi")
 
 
-def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options: Any) -> Fit:
+def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options: Any) -> Fit:
     """Fits an item response model to a response matrix.
 
     Args:
-        responses: subjects × items, see `irtjax.read_responses`.
+        responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
+            with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`).
         model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
-        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI).
+        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). Anchors are a
+            table like `items.csv`, the path of one, or another fit.
 
     Returns:
-        A `Fit`; `irtjax.write_fit` saves it.
+        A `Fit`; its method `save` writes it to files.
 
     Raises:
         InputError: an unknown model or estimator, or responses that cannot be fitted.
@@ -35,6 +38,9 @@ def fit(responses: ResponseMatrix, model: str | Sequence[str] = "2pl", estimator
     """
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
+    responses = as_responses(responses)
+    if options.get("anchors") is not None:
+        options["anchors"] = item_table(options["anchors"]).reset_index()
     if estimator == "svi":
         from irtjax.estimation.svi.fit import fit_svi  # NumPyro and Optax take half a second to import
 

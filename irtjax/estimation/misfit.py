@@ -13,7 +13,7 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.scoring import Population, ability_mode
 from irtjax.responses.matrix import MISSING
-from irtjax.storage.files import writable_directory, write_csv
+from irtjax.storage.files import whole_results, write_csv
 from irtjax.types import Float, Int
 
 RESPONSES = 2**20  # worked on at a time, in float64
@@ -47,9 +47,10 @@ def write_misfit(fit: Fit, directory: str | Path) -> None:
     Raises:
         InputError: the directory cannot be written to.
     """
-    directory, found = writable_directory(directory), misfit(fit)
-    write_csv(fit.items().join(found.items), directory / "items.csv")
-    write_csv(fit.subjects().join(found.subjects), directory / "subjects.csv")
+    found = misfit(fit)
+    with whole_results(directory) as folder:
+        write_csv(fit.items().join(found.items), folder / "items.csv")
+        write_csv(fit.subjects().join(found.subjects), folder / "subjects.csv")
 
 
 def mean_squares(

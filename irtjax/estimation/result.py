@@ -1,30 +1,33 @@
-"""The result of a fit, whichever estimator made it, and the files it is written to."""
+"""The result of a fit, whichever estimator made it."""
 
 import dataclasses
-import json
 import math
-from pathlib import Path
+import os
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from irtjax.errors import InputError
+from irtjax.estimation import fit_files, fit_text
+from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
-from irtjax.storage.files import whole_file, writable_directory, write_csv
-from irtjax.storage.tables import read_table
 from irtjax.types import Float
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """Item parameters and abilities on one logit scale.
+
+    `repr(fit)` has its main figures in five lines, `fit.summary()` in a few more. Two fits are equal if every figure
+    in them is, the seconds included.
 
     The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
@@ -46,6 +49,7 @@ class Fit:
         status: how it ended.
         seconds: wall time, compilation included.
         details: further entries of `fit.json`, which depend on the estimator.
+        item_posterior: of the 2PL by SVI.
     """
 
     responses: ResponseMatrix
@@ -63,6 +67,74 @@ class Fit:
     status: Status
     seconds: float
     details: dict[str, Any]
+    item_posterior: ItemPosterior | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fit):
+            return NotImplemented
+        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+
+    def __hash__(self) -> int:
+        return hash((self.responses, self.model, self.estimator, self.log_likelihood))
+
+    def __repr__(self) -> str:
+        of_items = fit_text.of_items(self.item_columns)[:2]
+        return "\n".join([*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]])
+
+    def summary(self) -> fit_text.Text:
+        """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
+        lines = [*self._headline(), *fit_text.of_items(self.item_columns)]
+        lines += fit_text.of_abilities(self.ability, self.ability_se)
+        if "difficulty" in self.item_columns:
+            lines += fit_text.of_ends(self.responses.item_ids, self.difficulty)
+        return fit_text.Text("\n".join([*lines, *(f"note: {note}" for note in self.notes())]))
+
+    def _headline(self) -> list[str]:
+        dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
+        several = f" in {dims} dimensions" if dims > 1 else ""
+        end = "converged" if self.converged else f"not converged ({self.status.value})"
+        return [
+            f"{self.model} by {self.estimator}{several}: {self.responses.num_subjects:,} subjects × "
+            f"{self.responses.num_items:,} items, {end} after {self.iterations:,} iterations",
+            fit_text.row(
+                "log-likelihood",
+                f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters, "
+                f"AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}",
+            ),
+        ]
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
+
+        Args:
+            directory: made where missing.
+
+        Raises:
+            InputError: it cannot be written to.
+        """
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fit_files.write(directory, self.items(), self.subjects(), self.record(), fields)
+
+    def draws(self, num_draws: int = 1000, seed: int = 0) -> Draws:
+        """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
+
+        They are on the scale of the fit, from independent normal distributions (of log a and of logits in the 2PL):
+        they know nothing of correlations between subjects and items.
+
+        Raises:
+            InputError: the fit is not by SVI.
+        """
+        if self.estimator != "svi":
+            raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
+        rng = np.random.default_rng(seed)
+        draws = {"ability": normal_draws(self.ability, self.ability_se, num_draws, rng)}
+        if self.item_posterior is not None:
+            return draws | item_draws(self.item_posterior, num_draws, rng)
+        return draws | {"difficulty": normal_draws(self.difficulty, self.difficulty_se, num_draws, rng)}
+
+    def to_arviz(self, num_draws: int = 1000, seed: int = 0) -> Any:
+        """`draws` for ArviZ (`irtjax.estimation.draws.to_arviz`)."""
+        return to_arviz(self.draws(num_draws, seed), self.responses.subject_ids, self.responses.item_ids)
 
     @property
     def converged(self) -> bool:
@@ -161,15 +233,15 @@ class Fit:
             "sabic": k * math.log((sample + 2) / 24) + deviance,
         }
 
-    def summary(self) -> dict[str, Any]:
-        """The contents of `fit.json`."""
+    def record(self) -> dict[str, Any]:
+        """The contents of `fit.json`, where numbers that are not finite become null."""
         return {
             "model": self.model,
             "estimator": self.estimator,
             "num_subjects": self.responses.num_subjects,
             "num_items": self.responses.num_items,
             "log_likelihood": self.log_likelihood,
-            "log_likelihood_error": None if math.isnan(self.log_likelihood_error) else self.log_likelihood_error,
+            "log_likelihood_error": self.log_likelihood_error,
             "num_parameters": self.num_parameters,
             **self.information_criteria(),
             "iterations": self.iterations,
@@ -182,6 +254,28 @@ class Fit:
             "seconds": self.seconds,
             "versions": versions(),
         }
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equality of what a fit is made of: arrays, tuples and dictionaries of them, numbers; NaN equals NaN."""
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(one, tuple | list):
+        return type(one) is type(other) and len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict) and one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        )
+    return bool(one == other) or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
+
+
+def load_fit(directory: str | os.PathLike) -> Fit:
+    """The fit that `Fit.save` or the command `irtjax fit` wrote into a folder, equal to the last bit.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    return Fit(**fit_files.read(directory))
 
 
 def item_columns(
@@ -212,28 +306,6 @@ def item_columns(
             value = expit(logit)
             columns |= {name: value, f"{name}_se": value * (1 - value) * np.sqrt(variance[:, column])}
     return columns
-
-
-def write_fit(fit: Fit, directory: str | Path) -> None:
-    """Writes `items.csv`, `subjects.csv` and `fit.json` into `directory`, which is made where missing.
-
-    Raises:
-        InputError: the directory cannot be written to.
-    """
-    directory = writable_directory(directory)
-    write_csv(fit.items(), directory / "items.csv")
-    write_csv(fit.subjects(), directory / "subjects.csv")
-    with whole_file(directory / "fit.json") as path:
-        path.write_text(json.dumps(fit.summary(), indent=2) + "\n")
-
-
-def read_items(path: str | Path) -> pd.DataFrame:
-    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
-
-    Raises:
-        InputError: it cannot be read, has no item ids, or one of them twice.
-    """
-    return read_table(path, "item_id")
 
 
 def _totals(values: np.ndarray, axis: int) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
@@ -33,9 +34,24 @@ def _as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " 
     return array
 
 
-@dataclasses.dataclass(frozen=True, init=False)
+def _own(array: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """A copy that no one can write to; the array itself if no one can write to it already."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.base is None and not owner.flags.writeable and array.dtype == dtype:
+        return array
+    own = array.astype(dtype)
+    own.setflags(write=False)
+    return own
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
 class ResponseMatrix:
     """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.
+
+    It owns its arrays, which cannot be written to: what becomes of those that it was built from does not matter. Two
+    are equal if they hold the same responses under the same ids in the same order.
 
     Attributes:
         values: (J, I) int8; 1 right, 0 wrong, -1 missing.
@@ -81,9 +97,28 @@ class ResponseMatrix:
                 f"subject {str(subjects[j])!r}, item {str(items[i])!r}: response {values[j, i]}, "
                 "expected 0, 1 or -1 (missing)"
             )
-        object.__setattr__(self, "values", values.astype(np.int8, copy=False))
-        object.__setattr__(self, "subject_ids", subjects)
-        object.__setattr__(self, "item_ids", items)
+        object.__setattr__(self, "values", _own(values, np.int8))
+        object.__setattr__(self, "subject_ids", _own(subjects, subjects.dtype))
+        object.__setattr__(self, "item_ids", _own(items, items.dtype))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ResponseMatrix):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in dataclasses.fields(self)
+        )
+
+    def __hash__(self) -> int:
+        # equal matrices have equal shapes, ids and first rows; the rest would take long
+        return hash((self.values.shape, str(self.item_ids[0]), str(self.subject_ids[0]), self.values[0].tobytes()))
+
+    def __repr__(self) -> str:
+        right, observed = (int(total.sum()) for total in counts(self.values, axis=0))
+        answered = f"{100 * right / observed:.1f}% right" if observed else "none right"
+        return (
+            f"ResponseMatrix: {self.num_subjects:,} subjects × {self.num_items:,} items, {answered}, "
+            f"{100 * (1 - observed / self.values.size):.1f}% missing"
+        )
 
     @property
     def num_subjects(self) -> int:
@@ -170,7 +205,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
         return ResponseMatrix(responses.values[whole], responses.subject_ids[whole], responses.item_ids)
     raise InputError(
         f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
-        "grade missing answers as wrong or drop these subjects (missing=wrong or missing=drop)"
+        "grade missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
     )
 
 

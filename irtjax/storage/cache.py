@@ -3,17 +3,14 @@
 import contextlib
 import hashlib
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_file
-
-Arrays = dict[str, np.ndarray]
 
 
 def cache_directory() -> Path:
@@ -49,7 +46,6 @@ def _digest(key: Iterable[object]) -> str:
 
 def _read(path: Path) -> Arrays | None:
     try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files} or None
-    except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return read_arrays(path) or None
+    except InputError:
         return None

@@ -1,10 +1,13 @@
-"""Files that are either whole or absent: write under a temporary name, then rename."""
+"""Files that are either whole or absent: written under a temporary name, then renamed."""
 
 import contextlib
+import errno
+import fcntl
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +15,7 @@ import pandas as pd
 from irtjax.errors import InputError
 
 PARTIAL = ".partial-"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a write may end with, however good the path
 
 
 @contextlib.contextmanager
@@ -22,22 +26,20 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         path: the file to write; its folder must exist.
 
     Raises:
-        InputError: the folder cannot be written to.
+        InputError: the folder cannot be written to, or the disk is full.
     """
     path = Path(path)
-    _remove_leftovers(path.parent, f"{PARTIAL}{path.stem}-*{path.suffix}")
-    try:
+
+    def make() -> Path:
         handle, name = tempfile.mkstemp(prefix=f"{PARTIAL}{path.stem}-", suffix=path.suffix, dir=path.parent)
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot write there ({error.strerror})") from error
-    os.close(handle)
-    partial = Path(name)
-    try:
+        os.close(handle)
+        return Path(name)
+
+    _remove_leftovers(path.parent, f"{PARTIAL}{path.stem}-*{path.suffix}")
+    with _claimed(make, path.parent) as partial, _naming_full_disks(partial, path):
         yield partial
         partial.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
         partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -45,16 +47,45 @@ def whole_directory(path: str | Path) -> Iterator[Path]:
     """Yields a temporary folder that becomes `path` when the block ends without an error.
 
     `path` must not exist yet; leftovers of an interrupted attempt at the same folder are removed first.
+
+    Raises:
+        InputError: it cannot be written to, or the disk is full.
     """
     path = Path(path)
-    _remove_leftovers(path.parent, f"{PARTIAL}{path.name}-*")
-    partial = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}{path.name}-", dir=path.parent))
-    try:
+    with _partial_directory(path.parent, path.name) as partial, _naming_full_disks(partial, path):
         yield partial
         partial.chmod(0o777 & ~_umask())
         partial.rename(path)
+
+
+@contextlib.contextmanager
+def whole_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Path]:
+    """Yields a temporary folder whose files appear in `path` together when the block ends without an error.
+
+    Files of the same names are replaced; others stay. After an error nothing has changed: a folder that was missing is
+    missing again.
+
+    Args:
+        path: the folder of the results; made where it is missing.
+        former: files of an earlier result, relative to `path`, that are removed when the new ones appear.
+
+    Raises:
+        InputError: the folder cannot be made or written to, or the disk is full.
+    """
+    path = Path(path)
+    made = _missing(path)
+    writable_directory(path)
+    try:
+        with _partial_directory(path, "results") as partial, _naming_full_disks(partial, path):
+            yield partial
+            with _uninterrupted():
+                for name in former:
+                    (path / name).unlink(missing_ok=True)
+                _move_files(partial, path)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):  # it has results, or another process writes there
+                folder.rmdir()
 
 
 def writable_directory(path: str | Path) -> Path:
@@ -70,8 +101,8 @@ def writable_directory(path: str | Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot write there ({error.strerror})") from error
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+        raise InputError(f"{path}: cannot write there ({_reason(error)})") from error
     return path
 
 
@@ -81,13 +112,96 @@ def write_csv(table: pd.DataFrame, path: str | Path) -> None:
         table.to_csv(partial, index=False, float_format="%.6g")
 
 
+@contextlib.contextmanager
+def _partial_directory(parent: Path, name: str) -> Iterator[Path]:
+    """A new folder in `parent`, removed at the end if it is still there."""
+    _remove_leftovers(parent, f"{PARTIAL}{name}-*")
+    with _claimed(lambda: Path(tempfile.mkdtemp(prefix=f"{PARTIAL}{name}-", dir=parent)), parent) as partial:
+        yield partial
+
+
+@contextlib.contextmanager
+def _claimed(make: Callable[[], Path], folder: Path) -> Iterator[Path]:
+    """A new temporary file or folder under a lock, which tells it from what a killed process left behind."""
+    try:
+        while True:
+            partial = make()
+            try:
+                handle = os.open(partial, os.O_RDONLY)
+            except FileNotFoundError:  # another process took it for a leftover
+                continue
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if partial.exists():
+                break
+            os.close(handle)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write there ({_reason(error)})") from error
+    try:
+        yield partial
+    finally:
+        _remove(partial)
+        os.close(handle)
+
+
 def _remove_leftovers(folder: Path, pattern: str) -> None:
-    """Removes what a killed attempt left behind."""
+    """Removes what killed attempts left behind, and nothing that another process is writing."""
     for leftover in folder.glob(pattern):
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
+        with contextlib.suppress(OSError):  # gone, or locked by who writes it
+            handle = os.open(leftover, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(leftover)
+            finally:
+                os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Moves all files below a folder to their places below another; renaming takes no space on the disk."""
+    for file in sorted(path for path in source.rglob("*") if path.is_file()):
+        place = target / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(place)
+
+
+def _missing(path: Path) -> list[Path]:
+    """The folders that would have to be made for `path`, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Holds back Ctrl-C and requests to end for the moment that the block takes."""
+    held = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _naming_full_disks(partial: Path, path: Path) -> Iterator[None]:
+    """One line about a disk that is full instead of the error of whoever wrote, with the name that people know."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(str(partial), str(path))) from error
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise InputError(f"{path}: cannot be written ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _umask() -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from irtjax.training.pool import Finished, Job, Pool, begin, resume, train_all
 from irtjax.training.pool_programs import storable
 
 TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
+CHECKSUM = "checksum"
 PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took
 
 
@@ -74,7 +76,11 @@ class Checkpoints:
         return slots
 
     def save(self, pool: Pool) -> None:
-        """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole."""
+        """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole.
+
+        Raises:
+            InputError: it cannot be written.
+        """
         began = time.monotonic()
         state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
         state |= {f"learner_{at:04d}": storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))}
@@ -83,9 +89,16 @@ class Checkpoints:
             state["done"] = np.array(numbers)
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
             state |= {f"done_{at:04d}": leaf for at, leaf in enumerate(jax.tree.leaves(stacked))}
+        state[CHECKSUM] = _checksum(state)
         step = self._manager.latest_step()
-        self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
-        self._manager.wait_until_finished()
+        try:
+            self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
+            self._manager.wait_until_finished()
+        except (OSError, ValueError, RuntimeError) as error:  # of a full disk, by way of TensorStore
+            reason = " ".join(str(error).split())
+            named = re.search(r"([^:]+) \[os_error_code", reason)  # at the end of paragraphs about databases
+            why = named[1].strip() if named else reason[:200]
+            raise InputError(f"{self._folder}: a checkpoint cannot be written ({why})") from error
         self._saved = time.monotonic()
         self._duration = self._saved - began
 
@@ -104,6 +117,8 @@ class Checkpoints:
             return None
         try:
             state = self._manager.restore(step, args=ocp.args.StandardRestore())
+            if not np.array_equal(state.pop(CHECKSUM), _checksum(state)):
+                raise ValueError("it is not what was written")
             tables: dict[str, Any] = {name: np.asarray(state[name]) for name in TABLES}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self._damaged(error) from error
@@ -161,6 +176,16 @@ def train_with_checkpoints(
         pool = train_all(job, begin(job, slots) if pool is None else pool, on_finished, report_and_save)
         save(pool)  # so that a kill later, while another job is done, finds this one done
         return pool
+
+
+def _checksum(state: dict[str, Any]) -> np.ndarray:
+    """A digest of all arrays: a flipped bit in a file may go unnoticed by whoever decodes it."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(state):
+        array = np.ascontiguousarray(state[name])
+        digest.update(repr((name, array.shape, array.dtype.str)).encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return np.frombuffer(digest.digest(), np.uint8).copy()
 
 
 def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:

@@ -165,6 +165,23 @@ def test_answers_of_a_crowd_in_training_that_are_gone_or_cut_are_refused(tmp_pat
         crowd.blank_answers(TASK, 3, tmp_path)
 
 
+def test_no_flipped_bit_in_answers_of_a_crowd_in_training_goes_unnoticed(tmp_path):
+    (tmp_path / "mlp").mkdir()
+    found = crowd.blank_answers(TASK, 3, tmp_path)
+    (tmp_path / "mlp" / "job.json").write_text("{}")
+    for matrix in found.values():
+        matrix[1] = np.arange(matrix.shape[1]) % 2
+    crowd.flush(found, tmp_path)
+    np.testing.assert_array_equal(crowd.blank_answers(TASK, 3, tmp_path)["test"], found["test"])
+    found["train"][1, 5] ^= 1
+    found["train"].flush()
+    with pytest.raises(InputError, match=rf"{tmp_path}: the answers of member 1 .* damaged: remove it"):
+        crowd.blank_answers(TASK, 3, tmp_path)
+    (tmp_path / "answers.json").write_text("{")
+    with pytest.raises(InputError, match=rf"answers.json: checksums .* damaged: remove {tmp_path}"):
+        crowd.blank_answers(TASK, 3, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from conftest import REPOSITORY
 
 
-def run(*arguments, module="experiments.pipeline"):
-    """Exit status and output of one command."""
+def run(*arguments, module="experiments.pipeline", largest_file=None):
+    """Exit status and output of one command; a file that grows beyond `largest_file` bytes fails as on a full disk."""
     server = _server()
-    server.stdin.write(json.dumps([str(module), [str(argument) for argument in arguments]]) + "\n")
+    server.stdin.write(json.dumps([str(module), [str(argument) for argument in arguments], largest_file]) + "\n")
     server.stdin.flush()
     return SimpleNamespace(**json.loads(server.stdout.readline()))
 

@@ -2,8 +2,9 @@
 
   python tests/experiments/many_commands.py
 
-Reads one JSON list per line, of a module (or the path of a script) and its flags. Answers each with one line of JSON:
-exit status, and what was printed. A fork before JAX starts its threads costs milliseconds; the imports cost seconds.
+Reads one JSON list per line: a module (or the path of a script), its flags, and the largest file that it may write.
+Answers each with one line of JSON: exit status, and what was printed. A fork before JAX starts its threads costs
+milliseconds; the imports cost seconds.
 """
 
 import gc
@@ -11,6 +12,7 @@ import importlib
 import json
 import os
 import pkgutil
+import resource
 import runpy
 import sys
 import tempfile
@@ -20,7 +22,7 @@ import irtjax
 LATE = ("sklearn.datasets", "sklearn.metrics", "sklearn.utils.extmath", "scipy.stats")  # imported where they are used
 
 
-def run(name: str, arguments: list[str]) -> dict[str, int | str]:
+def run(name: str, arguments: list[str], largest_file: int | None) -> dict[str, int | str]:
     """What `python -m name arguments` would do."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
@@ -29,6 +31,8 @@ def run(name: str, arguments: list[str]) -> dict[str, int | str]:
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
             sys.argv = [name, *arguments]
+            if largest_file is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
             if name.endswith(".py"):
                 runpy.run_path(name, run_name="__main__")
             else:

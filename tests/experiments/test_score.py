@@ -15,7 +15,7 @@ def fitted(tmp_path_factory):
     responses, _, _ = simulate(400, 20, missing=0.1)
     irtjax.write_responses(responses, folder / "responses.csv")
     fit = irtjax.fit(responses, "2pl")
-    irtjax.write_fit(fit, folder)
+    fit.save(folder)
     return folder, fit
 
 
@@ -68,7 +68,7 @@ def test_percentiles_among_people(fitted, tmp_path):
 def test_ties_among_people_count_half(tmp_path):
     responses, _, _ = simulate(300, 6)
     fit = irtjax.fit(responses, "2pl")
-    irtjax.write_fit(fit, tmp_path)
+    fit.save(tmp_path)
     irtjax.write_responses(responses, tmp_path / "responses.csv")
     assert score(tmp_path, tmp_path / "out", f"--population={tmp_path / 'subjects.csv'}").returncode == 0
     percentile = pd.read_csv(tmp_path / "out" / "subjects.csv").percentile
@@ -81,7 +81,7 @@ def test_bad_items_get_one_line(fitted, tmp_path):
     folder, _ = fitted
     items, cases = pd.read_csv(folder / "items.csv"), []
     for change, message in (
-        (items.head(5), "item 'i5' (1 of 15 such) is not in"),
+        (items.head(5), "item 'i5' (1 of 15 such) has responses and no parameters"),
         (items.drop(columns="difficulty"), "no column difficulty"),
         (items.assign(difficulty=["x"] * 20), "column difficulty: no number for item 'i0'"),
         (items.assign(guessing=1.5), "0 <= guessing < upper <= 1"),

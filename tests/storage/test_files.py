@@ -1,9 +1,12 @@
 """Files are whole or absent."""
 
+import errno
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from irtjax import InputError
-from irtjax.storage.files import whole_directory, whole_file, writable_directory
+from irtjax.storage.files import whole_directory, whole_file, whole_results, writable_directory
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -60,3 +63,62 @@ def test_unwritable_places_are_named(tmp_path):
         writable_directory(tmp_path / "file" / "run")
     with pytest.raises(InputError, match="cannot write there"), whole_file(tmp_path / "absent" / "a.csv"):
         pass
+
+
+def test_results_appear_together_or_not_at_all(tmp_path):
+    folder = tmp_path / "new" / "run"
+
+    def write(*names, fail=False, former=()):
+        with whole_results(folder, former) as partial:
+            for name in names:
+                (partial / name).parent.mkdir(exist_ok=True)
+                (partial / name).write_text(name)
+            assert not fail, "stop"
+
+    def files():
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    with pytest.raises(AssertionError, match="stop"):
+        write("a.csv", fail=True)
+    assert not list(tmp_path.iterdir())  # nor the folders that were made for it
+    write("a.csv", "group/b.csv")
+    assert files() == ["a.csv", "group/b.csv"]
+    (folder / "of_the_user.txt").write_text("")
+    with pytest.raises(AssertionError, match="stop"):
+        write("a.csv", "c.csv", fail=True, former=["group/b.csv"])
+    assert files() == ["a.csv", "group/b.csv", "of_the_user.txt"]
+    write("c.csv", former=["a.csv", "group/b.csv"])
+    assert files() == ["c.csv", "of_the_user.txt"]
+
+
+def test_what_another_process_is_writing_is_no_leftover(tmp_path):
+    with whole_file(tmp_path / "a.csv") as first:
+        first.write_text("first")
+        with whole_file(tmp_path / "a.csv") as second:
+            second.write_text("second")
+        assert (tmp_path / "a.csv").read_text() == "second"
+    assert (tmp_path / "a.csv").read_text() == "first"
+    with whole_results(tmp_path) as first:
+        with whole_results(tmp_path) as second:
+            (second / "b.csv").write_text("second")
+        assert first.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv"]
+
+
+def test_many_writers_of_one_file(tmp_path):
+    def write(number):
+        for _ in range(10):
+            with whole_file(tmp_path / "a.csv") as partial:
+                partial.write_text(f"{number}" * 1000)
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(write, range(5)))
+    assert len(set((tmp_path / "a.csv").read_text())) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("writer", [whole_file, whole_directory, whole_results])
+def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path, writer):
+    with pytest.raises(InputError, match=r"new: cannot be written \(No space left\)"), writer(tmp_path / "new"):
+        raise OSError(errno.ENOSPC, "No space left")
+    assert not list(tmp_path.iterdir())

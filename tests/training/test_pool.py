@@ -17,7 +17,7 @@ from irtjax import InputError, tasks
 from irtjax.crowd.members import CrowdDesign, Members, sample_members
 from irtjax.crowd.plans import rows_of
 from irtjax.crowd.train import crowd_job
-from irtjax.training import pool, pool_size
+from irtjax.training import pool, pool_programs, pool_size
 from irtjax.training.checkpoints import Checkpoints
 from irtjax.training.data import accuracy, to_device
 from irtjax.training.pool import EMPTY
@@ -168,6 +168,31 @@ def test_damaged_checkpoints_are_named(tmp_path):
         for use in (lambda: checkpoints.choose_slots(job, lambda: 2), lambda: checkpoints.restore(job, 2)):
             with pytest.raises(InputError, match=rf"a damaged checkpoint \(.*\): remove {tmp_path}/mlp$"):
                 use()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of Orbax's threads
+def test_no_flipped_byte_of_a_checkpoint_changes_what_is_restored(tmp_path):
+    job = job_of()
+    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
+        saved = pool.fill(job, pool.begin(job, 2))
+        checkpoints.save(saved)
+    whole = jax.tree.map(pool_programs.storable, saved.learners)
+    files = sorted(path for path in (tmp_path / "mlp").rglob("*") if path.is_file() and path.stat().st_size > 200)
+    refused = 0
+    for file in files:
+        content = file.read_bytes()
+        for at in np.linspace(0, len(content) - 1, 6, dtype=int):
+            file.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+            with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
+                try:
+                    restored = checkpoints.restore(job, 2)
+                except InputError:
+                    refused += 1
+                else:
+                    found = jax.tree.map(pool_programs.storable, restored.learners)
+                    jax.tree.map(np.testing.assert_array_equal, whole, found)
+            file.write_bytes(content)
+    assert refused
 
 
 def test_masked_units_stay_as_they_are(pooled):

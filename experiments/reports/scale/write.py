@@ -33,12 +33,11 @@ def write(
 
     Args:
         groups: what was found of each.
-        directory: of the run.
+        directory: for the results; nothing else is in it.
         short_forms: the ones that are wanted.
         agreement: from `agreement_table`; None if there are no labels by people.
         flags: for the record.
     """
-    _remove_former(directory)
     parts = [prose.overview(groups)]
     if agreement is not None:
         write_csv(agreement, directory / "agreement.csv")
@@ -58,9 +57,6 @@ def write(
     given = {name: value for name, value in flags.items() if value is not None}
     parts.append(document.provenance(given, versions()))
     document.write(parts, directory)
-    retained = sum(group.result.num_retained for group in groups)
-    total = sum(group.result.responses.num_items for group in groups)
-    print(f"Done: {directory}/report.md and scale.csv ({retained} of {total} items retained)", flush=True)
 
 
 def folder_name(group: str) -> str:
@@ -68,12 +64,8 @@ def folder_name(group: str) -> str:
     return re.sub(r"[^\w .,#+=-]", "_", group).strip(" .")
 
 
-def _remove_former(directory: Path) -> None:
-    """Removes the results of a former run: a scale that is no longer valid would still be administered."""
-    folders = [summary.parent for summary in (*directory.glob("scale.json"), *directory.glob("*/scale.json"))]
-    for folder in folders:
-        for file in GROUP_FILES:
-            (folder / file).unlink(missing_ok=True)
-    if folders:
-        for file in RUN_FILES:
-            (directory / file).unlink(missing_ok=True)
+def former_files(directory: Path) -> list[str]:
+    """The results of a former run: a scale that is no longer valid would still be administered."""
+    folders = {summary.parent for summary in (*directory.glob("scale.json"), *directory.glob("*/scale.json"))}
+    in_groups = [str((folder / file).relative_to(directory)) for folder in sorted(folders) for file in GROUP_FILES]
+    return [*in_groups, *RUN_FILES] if folders else []

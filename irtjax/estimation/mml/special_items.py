@@ -47,7 +47,7 @@ def check_extremes(responses: ResponseMatrix, extreme: Bool[np.ndarray, " I"], c
         more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
         raise InputError(
             f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
-            "remove them, or keep them under a prior (`extremes`=keep)"
+            "remove them, or keep them under a prior (`extremes=keep`)"
         )
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Outcome, run
 from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit
@@ -157,6 +158,7 @@ def _result(
         log_likelihood = _log_likelihood_1pl(*point, values, settings.mesh)
         unit, slope = 1.0, np.ones(num_items)
         columns: dict[str, np.ndarray] = {}
+        item_posterior = None
         num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
     else:
         assert pivots is not None
@@ -168,6 +170,9 @@ def _result(
         slope = unit * slope
         columns = {"discrimination": slope, "discrimination_se": unit * slope_sd}
         num_parameters = responses.num_subjects + 2 * num_items - 2
+        of_logits, of_log_slopes = (map(np.asarray, posterior[name]) for name in ("intercept", "discrimination"))
+        item_posterior = ItemPosterior((pivots - origin) / unit, *of_logits, *of_log_slopes)
+        item_posterior = item_posterior._replace(log_discrimination=item_posterior.log_discrimination + math.log(unit))
     b = (difficulty - origin) / unit
     return Fit(
         responses=responses,
@@ -192,4 +197,5 @@ def _result(
         status=outcome.status,
         seconds=time.perf_counter() - began,
         details=details,
+        item_posterior=item_posterior,
     )

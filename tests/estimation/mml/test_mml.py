@@ -466,7 +466,7 @@ def test_bad_requests_are_named():
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_result_files(tmp_path):
     responses, _, _ = simulate("3pl", 200, 8)
-    irtjax.write_fit(irtjax.fit(responses, "3pl"), tmp_path)
+    irtjax.fit(responses, "3pl").save(tmp_path)
     items = irtjax.read_items(tmp_path / "items.csv")
     assert list(items) == [
         "item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se", "guessing", "guessing_se",
@@ -479,7 +479,7 @@ def test_result_files(tmp_path):
 def test_parameters_survive_the_file(tmp_path):
     responses, _, _ = simulate("4pl", 300, 8)
     fit = irtjax.fit(responses, "4pl")
-    irtjax.write_fit(fit, tmp_path)
+    fit.save(tmp_path)
     read = irtjax.kernels.models.from_table(irtjax.read_items(tmp_path / "items.csv"))
     for written, got in zip(fit.parameters, read, strict=True):
         np.testing.assert_allclose(got, written, rtol=1e-3, atol=1e-4)

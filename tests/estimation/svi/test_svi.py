@@ -234,7 +234,7 @@ def test_bad_requests_are_named():
 def test_result_files(tmp_path):
     responses, _, _ = simulate(*SHAPE, missing=0.1)
     result = fit(responses)
-    irtjax.write_fit(result, tmp_path / "new" / "fit")
+    result.save(tmp_path / "new" / "fit")
     items = pd.read_csv(tmp_path / "new" / "fit" / "items.csv")
     subjects = pd.read_csv(tmp_path / "new" / "fit" / "subjects.csv")
     summary = json.loads((tmp_path / "new" / "fit" / "fit.json").read_text())

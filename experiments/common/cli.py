@@ -1,0 +1,47 @@
+"""`irtjax <command>`: the binaries from anywhere, without a checkout."""
+
+import ast
+import runpy
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from experiments.common.interrupt import end_on_ctrl_c
+
+COMMANDS = {
+    "fit": "fit_irt",
+    "score": "score",
+    "compare": "compare_models",
+    "scale": "build_scale",
+    "crowd": "crowd",
+    "pipeline": "pipeline",
+    "filtering": "filtering",
+    "curriculum": "curriculum",
+    "prepare": "prepare",
+}
+
+
+def main() -> None:
+    """Runs the command that the first argument names, with the other arguments as its flags."""
+    end_on_ctrl_c()
+    command = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if command in ("--help", "-h", "help"):
+        print(overview())
+    elif command == "--version":
+        print(f"irtjax {version('irtjax')}")
+    elif command not in COMMANDS:
+        print(f"error: no command {command!r}, expected one of {', '.join(COMMANDS)}", file=sys.stderr)
+        sys.exit(2)
+    else:
+        sys.argv = [f"irtjax {command}", *sys.argv[2:]]
+        runpy.run_module(f"experiments.{COMMANDS[command]}", run_name="__main__")
+
+
+def overview() -> str:
+    """The commands, each with the first line of its docstring, read without importing it."""
+    lines = ["Item Response Theory at machine-learning scale.", "", "usage: irtjax COMMAND [flags]", ""]
+    for command, module in COMMANDS.items():
+        code = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
+        purpose = (ast.get_docstring(ast.parse(code)) or "").splitlines()[0]
+        lines.append(f"  {command:<12}{purpose}")
+    return "\n".join([*lines, "", "irtjax COMMAND --help tells its flags."])

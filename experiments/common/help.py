@@ -1,0 +1,75 @@
+"""What `--help` prints: the docstring of a command and its own flags, those that it needs first."""
+
+import sys
+import textwrap
+from pathlib import Path
+from types import FunctionType
+
+from absl import flags
+
+ASKS = {"--help", "-help", "-h", "-?"}
+WIDTH = 100
+VALUES = {
+    "bool": "",
+    "int": "=NUMBER",
+    "float": "=NUMBER",
+    "path": "=PATH",
+    "comma separated list of strings": "=A,B,…",
+}
+
+
+def text(main: FunctionType) -> str:
+    """The help of the command whose `main` this is."""
+    own = own_flags(main)
+    needed = [flag for flag in own if _needed(flag)]
+    rest = [flag for flag in own if not _needed(flag)]
+    usage = " ".join([_command(), *(f"--{flag.name}{_value(flag)}" for flag in needed), "[flags]" if rest else ""])
+    parts = [main.__globals__["__doc__"].strip(), f"usage: {usage.rstrip()}"]
+    for title, group in (("needed:", needed), ("flags:", rest)):
+        if group:
+            parts.append("\n".join([title, *map(_entry, group)]))
+    return "\n\n".join(parts)
+
+
+def own_flags(main: FunctionType) -> list[flags.Flag]:
+    """The flags of a command, not those of libraries: shared ones first, then in the order of definition."""
+    # absl knows the module that is run by the path of its file
+    name = sys.argv[0] if main.__module__ == "__main__" else main.__module__
+    found = flags.FLAGS.get_key_flags_for_module(name)
+    defined = {flag.name for flag in flags.FLAGS.flags_by_module_dict().get(name, [])}
+    return sorted(found, key=lambda flag: flag.name in defined)
+
+
+def _needed(flag: flags.Flag) -> bool:
+    return any(not validator.checker(None) for validator in flag.validators)
+
+
+def _value(flag: flags.Flag) -> str:
+    if isinstance(flag, flags.EnumFlag):
+        return "=" + "|".join(flag.parser.enum_values)
+    return VALUES.get(flag.flag_type(), "=TEXT")
+
+
+def _entry(flag: flags.Flag) -> str:
+    # the flags of settings tell their defaults, which depend on the task, themselves
+    default = "" if "(default" in flag.help else _default(flag)
+    name = f"[no]{flag.name}" if flag.flag_type() == "bool" else f"{flag.name}{_value(flag)}"
+    purpose = flag.help.split(">: ", 1)[-1] if isinstance(flag, flags.EnumFlag) else flag.help
+    indent = " " * 6
+    described = textwrap.fill(
+        f"{purpose}{default}", WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return f"  --{name}\n{described}"
+
+
+def _default(flag: flags.Flag) -> str:
+    if flag.default is None or flag.default is False or flag.default == []:
+        return ""
+    value = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
+    return f" (default {'on' if value is True else value})"
+
+
+def _command() -> str:
+    """How the command was started: `irtjax fit`, or `python -m experiments.fit_irt`."""
+    script = Path(sys.argv[0])
+    return f"python -m experiments.{script.stem}" if script.suffix == ".py" else sys.argv[0]

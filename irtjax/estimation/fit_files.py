@@ -1,0 +1,139 @@
+"""Fits as files: tables for people and other programs, and an archive that the same fit is restored from."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.estimation.draws import ItemPosterior
+from irtjax.estimation.driver import Status
+from irtjax.estimation.population import Population
+from irtjax.kernels.models import ItemParameters
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.storage.archives import Arrays, read_arrays
+from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.tables import read_table
+
+ARCHIVE = "fit.npz"
+FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
+FORMAT = 1  # of the archive
+NUMBERS = ("model", "estimator", "log_likelihood", "log_likelihood_error", "num_parameters", "iterations", "seconds")
+TUPLES: dict[str, Any] = {"parameters": ItemParameters, "population": Population, "item_posterior": ItemPosterior}
+
+
+def write(
+    directory: str | os.PathLike,
+    items: pd.DataFrame,
+    subjects: pd.DataFrame,
+    record: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> None:
+    """Writes the files of a fit into `directory`, which is made where missing.
+
+    Args:
+        directory: `~` stands for the home folder.
+        items: of `items.csv`.
+        subjects: of `subjects.csv`.
+        record: of `fit.json`.
+        fields: of the fit, for the archive.
+
+    Raises:
+        InputError: the directory cannot be written to.
+    """
+    with whole_results(Path(directory).expanduser()) as folder:
+        write_csv(items, folder / "items.csv")
+        write_csv(subjects, folder / "subjects.csv")
+        (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
+        np.savez(folder / ARCHIVE, allow_pickle=False, **_to_arrays(fields))
+
+
+def read(directory: str | os.PathLike) -> dict[str, Any]:
+    """The fields of the fit whose archive is in a folder.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = Path(directory).expanduser() / ARCHIVE
+    if not path.is_file():
+        raise InputError(f"{path}: no such file: expected the folder that a fit was saved to")
+    try:
+        return _from_arrays(read_arrays(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"{path}: not a fit, or damaged ({error!r})") from error
+
+
+def holds_fit(path: Any) -> bool:
+    """Whether `path` is the folder of a saved fit."""
+    return isinstance(path, str | os.PathLike) and (Path(path).expanduser() / ARCHIVE).is_file()
+
+
+def read_items(path: str | Path) -> pd.DataFrame:
+    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
+
+    Raises:
+        InputError: it cannot be read, has no item ids, or one of them twice.
+    """
+    return read_table(path, "item_id")
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
+    responses: ResponseMatrix = fields["responses"]
+    arrays = {name: fields[name] for name in ("ability", "ability_se")}
+    arrays["right"] = np.packbits(responses.values == 1)
+    if responses.values.min() == MISSING:
+        arrays["observed"] = np.packbits(responses.values != MISSING)
+    for name in TUPLES:
+        if fields[name] is not None:
+            arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
+    arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
+    record = {name: fields[name] for name in NUMBERS} | {
+        "format": FORMAT,
+        "status": fields["status"].value,
+        "details": fields["details"],
+        "subject_ids": responses.subject_ids.tolist(),
+        "item_ids": responses.item_ids.tolist(),
+        "item_columns": list(fields["item_columns"]),
+    }
+    return arrays | {"record": np.frombuffer(json.dumps(record).encode(), np.uint8)}
+
+
+def _from_arrays(arrays: Arrays) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(arrays["record"].tobytes())
+    if record["format"] != FORMAT:
+        raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
+    shape = len(record["subject_ids"]), len(record["item_ids"])
+    size = shape[0] * shape[1]
+    values = np.unpackbits(arrays["right"], count=size).astype(np.int8)
+    if "observed" in arrays:
+        values[np.unpackbits(arrays["observed"], count=size) == 0] = MISSING
+    return {
+        "responses": ResponseMatrix(values.reshape(shape), record["subject_ids"], record["item_ids"]),
+        "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
+        "ability": arrays["ability"],
+        "ability_se": arrays["ability_se"],
+        "status": Status(record["status"]),
+        "details": record["details"],
+        **{name: record[name] for name in NUMBERS},
+        **{
+            name: kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
+            for name, kind in TUPLES.items()
+            if f"{name}.{kind._fields[0]}" in arrays
+        },
+    }

@@ -1,0 +1,124 @@
+"""Abilities of subjects on items whose parameters are known, matched by name."""
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.estimation.fit_files import holds_fit, read_items
+from irtjax.estimation.population import Population
+from irtjax.estimation.result import Fit, load_fit
+from irtjax.kernels import scoring
+from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.scoring import Ability, ability_eap, ability_mode
+from irtjax.responses.convert import as_responses
+from irtjax.responses.matrix import counts, percent_correct
+from irtjax.types import Int
+
+METHODS = ("eap", "map", "ml")
+BATCH = 64  # subjects at a time
+
+
+def score(
+    items: Any, responses: Any, method: str = "eap", population: Population | scoring.Population | None = None
+) -> pd.DataFrame:
+    """Abilities of subjects, given the parameters of the items that they answered.
+
+    Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
+    names no items, must be to all of them, in order.
+
+    Args:
+        items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
+        responses: whatever `irtjax.fit` takes.
+        method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
+            where all answers are right, or all wrong.
+        population: normal distribution of ability that "eap", "map" and the percentile refer to, in logits. By default
+            that of the fit or, for a table, the standard normal.
+
+    Returns:
+        One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
+        percent_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
+
+    Raises:
+        InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot
+            be read.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
+    fit = load_fit(str(items)) if holds_fit(items) else items
+    if population is None:
+        population = fit.population if isinstance(fit, Fit) else scoring.STANDARD
+    if not (np.isfinite(population.mean).all() and np.isfinite(population.sd).all() and np.all(population.sd > 0)):
+        raise InputError(f"population of mean {population.mean} and sd {population.sd}: expected finite, sd above 0")
+    table = item_table(fit)
+    matrix = as_responses(responses, item_ids=table.index.tolist())
+    unknown = [item for item in matrix.item_ids if item not in table.index]
+    if unknown:
+        raise InputError(
+            f"item '{unknown[0]}' (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
+            "`items` that have it"
+        )
+    scores = abilities(matrix.values, from_table(table.loc[matrix.item_ids]), method, population)
+    several = scores.ability.ndim > 1
+    pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
+    mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in population)
+    columns: dict[str, np.ndarray] = {}
+    for k, (ability, error) in enumerate(pairs):
+        ending = f"_{k + 1}" if several else ""
+        columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
+        columns[f"percentile{ending}"] = np.asarray(scoring.percentile(ability, scoring.Population(mean[k], sd[k])))
+    totals = {
+        "num_responses": counts(matrix.values, axis=1)[1],
+        "percent_correct": percent_correct(matrix.values, axis=1),
+    }
+    return pd.DataFrame({"subject_id": matrix.subject_ids, **columns, **totals})
+
+
+def abilities(
+    values: Int[np.ndarray, "J I"],
+    items: ItemParameters,
+    method: str = "eap",
+    population: Population | scoring.Population = scoring.STANDARD,
+) -> Ability:
+    """Abilities (J,) or (J, D) of all rows of a response matrix, and their standard errors, in float64."""
+    with jax.enable_x64(True):
+        normal = scoring.Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
+        rows, parameters = jnp.asarray(values), jax.tree.map(jnp.asarray, items)
+        return jax.tree.map(np.asarray, _all_rows(method, rows, parameters, normal))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _all_rows(method: str, rows: jax.Array, items: ItemParameters, population: scoring.Population) -> Ability:
+    one = {
+        "ml": lambda row: ability_mode(row, items),
+        "map": lambda row: ability_mode(row, items, population),
+        "eap": lambda row: ability_eap(row, items, population),
+    }
+    return jax.lax.map(one[method], rows, batch_size=BATCH)
+
+
+def item_table(items: Any) -> pd.DataFrame:
+    """Item parameters by id, of a fit, a table like `items.csv`, or the path of one.
+
+    Raises:
+        InputError: there are no ids, or one of them twice.
+    """
+    if isinstance(items, Fit):
+        return items.items().set_index("item_id")
+    if isinstance(items, str | os.PathLike):
+        return read_items(Path(items).expanduser()).set_index("item_id")
+    if not isinstance(items, pd.DataFrame):
+        raise InputError(f"items of type {type(items).__name__}: expected a fit, a table or a path")
+    table = items.set_index("item_id") if "item_id" in items else items
+    if table.index.name != "item_id":
+        raise InputError("the table of items has no column item_id")
+    table = table.set_axis(table.index.astype(str)).rename_axis("item_id")
+    if table.index.has_duplicates:
+        raise InputError(f"item '{table.index[table.index.duplicated()][0]}' is there twice")
+    return table

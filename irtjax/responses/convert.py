@@ -1,0 +1,87 @@
+"""Response matrices from what users have in memory: tables, arrays, lists."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.responses.formats import read_responses
+from irtjax.responses.formats.answers import LONG_COLUMNS
+from irtjax.responses.formats.data_frames import of_long_table, of_table
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+
+SUBJECT_ID = LONG_COLUMNS[0]
+
+
+def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMatrix:
+    """The response matrix of whatever holds graded responses.
+
+    * A `ResponseMatrix`, which is returned as it is.
+    * A path: a file in any format of `read_responses`.
+    * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
+      `subject_id`, `item_id` and `response`; or wide, with one column per item. Subjects of a wide table are named by
+      its column `subject_id`, else by its index, else (where the index only counts) by a first column of text.
+    * A two-dimensional array or a list of rows, subjects × items. Its subjects are called subject_1, subject_2, …, its
+      items item_1, item_2, ….
+
+    Right is 1 or True, wrong is 0 or False. Missing is NaN, None, NA or masked, and -1 in arrays of integers.
+
+    Args:
+        data: as above.
+        item_ids: of the columns of an array or a list.
+
+    Raises:
+        InputError: `data` is nothing of that kind, or a cell, named by row and column, is no response.
+    """
+    if isinstance(data, ResponseMatrix):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return read_responses(os.path.expanduser(data))
+    if hasattr(data, "to_pandas"):
+        data = data.to_pandas()
+    if isinstance(data, pd.DataFrame):
+        return _of_frame(data)
+    return _of_array(data, item_ids)
+
+
+def _of_frame(table: pd.DataFrame) -> ResponseMatrix:
+    if set(LONG_COLUMNS) <= set(table.columns):
+        return of_long_table(table)
+    if SUBJECT_ID in table.columns:
+        table = table.set_index(SUBJECT_ID)
+    elif isinstance(table.index, pd.RangeIndex) and table.shape[1] and _is_text(table.iloc[:, 0]):
+        table = table.set_index(table.columns[0])
+    return of_table(table)
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Whether there are texts in a column, and none of them could be a response."""
+    texts = column[column.map(lambda cell: isinstance(cell, str))]
+    return len(texts) > 0 and bool(pd.to_numeric(texts, errors="coerce").isna().all())
+
+
+def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
+    missing = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
+    try:
+        array = np.asarray(data)
+    except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
+        raise InputError(f"responses of type {type(data).__name__} are no rows of equal length ({error})") from error
+    if array.ndim != 2:
+        raise InputError(
+            f"responses of type {type(data).__name__} with shape {array.shape}: expected a table, a path, or rows of "
+            "subjects × columns of items"
+        )
+    if item_ids is not None and len(item_ids) != array.shape[1]:
+        raise InputError(
+            f"responses to {array.shape[1]} items, expected all {len(item_ids)}: an array does not name them"
+        )
+    subjects = [f"subject_{j}" for j in range(1, array.shape[0] + 1)]
+    items = [f"item_{i}" for i in range(1, array.shape[1] + 1)] if item_ids is None else list(item_ids)
+    if missing is not None:
+        array = np.where(missing, np.nan if array.dtype.kind == "f" else MISSING, array)
+    if array.dtype.kind in "biu":
+        return ResponseMatrix(array, subjects, items)
+    return of_table(pd.DataFrame(array, index=subjects, columns=items))

@@ -1,0 +1,174 @@
+"""What all commands share: help, flags, output folders, Ctrl-C, progress; and the console entry."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from binaries import assert_one_line, run, start
+from conftest import REPOSITORY, simulate
+
+import irtjax
+from experiments.common import cli, progress
+
+RESPONSES = REPOSITORY / "docs" / "guide" / "responses.csv"
+BINARIES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("[a-z]*.py"))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    path = tmp_path_factory.mktemp("app") / "responses.csv"
+    irtjax.write_responses(simulate(60, 12)[0], path)
+    return path
+
+
+@pytest.mark.parametrize("binary", BINARIES)
+def test_help_shows_the_docstring_and_the_flags(binary):
+    result = run("--help", module=f"experiments.{binary}")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert f"usage: python -m experiments.{binary} --" in result.stdout
+    needed = result.stdout.split("needed:")[1].split("\nflags:")[0]
+    assert ("--task=" if binary == "prepare" else "--output_dir=PATH") in needed
+    if binary in ("crowd", "pipeline", "filtering", "curriculum"):
+        assert "--task=TEXT" in result.stdout
+        assert "--data_dir=PATH" in result.stdout
+    assert "--verbosity" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("binary", BINARIES)
+def test_a_flag_that_is_missing_is_named_with_its_purpose(binary):
+    result = run(module=f"experiments.{binary}")
+    assert_one_line(result, " is missing: ")
+    assert "None" not in result.stderr
+
+
+def test_paths_are_on_this_machine(tmp_path, answers):
+    for flags, message in (
+        (
+            ["--responses=https://example.org/r.csv", "--output_dir=o"],
+            "--responses=https://example.org/r.csv: expected a",
+        ),
+        (["--responses=s3://bucket/r.parquet", "--output_dir=o"], "found an address: download the file first"),
+        ([f"--responses={answers}", "--output_dir="], "--output_dir=: expected a path, found nothing"),
+        ([f"--responses={answers}", "--output_dir=~nobody_here/x"], "no home folder is known for ~nobody_here"),
+        ([f"--responses={answers}", f"--output_dir={answers}"], "is a file, expected a folder"),
+        (["--responses=", f"--output_dir={tmp_path}"], "--responses=: expected a path"),
+    ):
+        assert_one_line(run(*flags, module="experiments.fit_irt"), message)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tilde_is_the_home_folder(answers, monkeypatch, tmp_path):
+    from experiments.common.path_flags import _PathParser
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert _PathParser().parse("~/runs") == f"{tmp_path}/runs"
+    assert _PathParser().parse("./~name") == "./~name"
+    assert irtjax.fit("~/r.csv").responses.num_items == 12 if answers.rename(tmp_path / "r.csv") else False
+    (tmp_path / "r.csv").rename(answers)
+
+
+@pytest.mark.parametrize(
+    ("binary", "inputs"),
+    [
+        ("fit_irt", {"responses": "items.csv"}),
+        ("compare_models", {"responses": "folds.csv"}),
+        ("build_scale", {"responses": "items.csv"}),
+        ("score", {"items": "items.csv", "responses": "subjects.csv"}),
+    ],
+)
+def test_no_command_writes_over_what_it_reads(binary, inputs, answers, tmp_path):
+    for name in inputs.values():
+        (tmp_path / name).write_bytes(answers.read_bytes())
+    flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
+    last, name = list(inputs.items())[-1]
+    result = run(*flags, f"--output_dir={tmp_path}", module=f"experiments.{binary}")
+    assert_one_line(result, f"--{last}={tmp_path / name} would be overwritten: choose another --output_dir")
+    (tmp_path / "link.csv").symlink_to(tmp_path / name)
+    linked = [f"--{last}={tmp_path / 'link.csv'}"]
+    result = run(*flags, *linked, f"--output_dir={tmp_path}", module=f"experiments.{binary}")
+    assert_one_line(result, f"--{last}={tmp_path / 'link.csv'} would be overwritten")
+    assert (tmp_path / name).read_bytes() == answers.read_bytes()
+
+
+def test_a_full_disk_leaves_the_former_result(answers, tmp_path):
+    place = [f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}", "--model=1pl"]
+    assert run(*place, module="experiments.fit_irt").returncode == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "fit").iterdir()}
+    for largest in (300, 1500, 3000):
+        result = run(*place, "--max_iterations=2", module="experiments.fit_irt", largest_file=largest)
+        assert result.returncode == 2
+        assert "File too large" in result.stderr.splitlines()[-1]
+        assert "Traceback" not in result.stderr
+        assert {path.name: path.read_bytes() for path in (tmp_path / "fit").iterdir()} == before
+    result = run(*place[:1], f"--output_dir={tmp_path / 'new' / 'fit'}", module="experiments.fit_irt", largest_file=300)
+    assert result.returncode == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_ctrl_c_while_a_command_is_being_imported_is_one_line(answers, tmp_path):
+    process = start(
+        f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}", module="experiments.fit_irt",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "", "interrupted")
+    assert not list(tmp_path.iterdir())
+
+
+def test_off_a_terminal_progress_is_lines(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.fit_bar("2pl", 500) as on_step:
+        for step in range(1, 101):
+            clock[0] += 1.0
+            on_step(step, 0.5)
+    lines = stream.getvalue().splitlines()
+    assert "\r" not in stream.getvalue()
+    assert len(lines) == 100 // progress.SECONDS_PER_LINE + 1
+    assert lines[-1].startswith("  2pl          100/100 steps [")
+    assert lines[-1].endswith("0.5")
+
+
+def test_on_a_terminal_a_bar_fits(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "60")
+    with progress.fit_bar("2pl", 500) as on_step:
+        on_step(3, 0.5)
+    assert max(len(line) for line in stream.getvalue().replace("\n", "\r").split("\r")) < 60
+
+
+def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, capsys):
+    assert {f"{module}.py" for module in cli.COMMANDS.values()} == {f"{binary}.py" for binary in BINARIES}
+    monkeypatch.setattr(sys, "argv", ["irtjax"])
+    monkeypatch.setattr(cli, "end_on_ctrl_c", lambda: None)
+    cli.main()
+    shown = capsys.readouterr().out
+    assert all(f"\n  {command} " in shown for command in cli.COMMANDS)
+    monkeypatch.setattr(sys, "argv", ["irtjax", "fits"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert "no command 'fits', expected one of fit, score" in capsys.readouterr().err
+    (tmp_path / "experiments").mkdir()  # of the user, and not ours
+    (tmp_path / "experiments" / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    entry = Path(sys.executable).with_name("irtjax")
+    result = subprocess.run(
+        [entry, "score", "--help"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "usage: irtjax score --items=PATH --responses=PATH --output_dir=PATH" in result.stdout
