@@ -4,6 +4,7 @@ import warnings
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -21,11 +22,15 @@ def read_arrays(path: str | Path, names: Collection[str] = ()) -> Arrays:
         InputError: it cannot be read, is damaged, or lacks an array; the message does not name the file.
     """
     try:
-        file = Path(path).open("rb")
+        with Path(path).open("rb") as file:
+            return _arrays(file, names)
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})") from error
+
+
+def _arrays(file: BinaryIO, names: Collection[str]) -> Arrays:
     try:
-        with warnings.catch_warnings(), file, zipfile.ZipFile(file) as archive:
+        with warnings.catch_warnings(), zipfile.ZipFile(file) as archive:
             warnings.simplefilter("ignore")  # of headers that old versions of NumPy wrote
             members = archive.namelist()
             missing = [name for name in names if name + ENDING not in members]
