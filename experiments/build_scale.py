@@ -85,6 +85,10 @@ def main() -> None:
     for flag in (_LEVEL, _COMMUNALITY, _RATIO):
         if not np.isfinite(flag.value):
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
+    if _ITEMS.value is None:
+        app.without_effect(["group_column"], "no --items")
+    if _ANSWERS.value is None:
+        app.without_effect(["gold_column"], "no --answers")
     # the results of a former run are removed from its group folders too
     app.keep_inputs(
         ["responses", "items", "answers", "fresh", "subjects", "expert_drop"],

@@ -28,6 +28,7 @@ settings.define_flags(settings.of_stage("crowd"))
 
 def main() -> None:
     """Trains the crowd, or what is left of it."""
+    app.finite(["checkpoint_seconds"])
     app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)

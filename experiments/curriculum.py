@@ -34,7 +34,14 @@ _ITEMS = define_path("items", "items.csv with the difficulty of every training e
 _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )
-_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1)
+_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1, upper_bound=settings.LARGEST)
+OF_COMPETENCE = {"CB-linear", "CB-root", "CB-linear-length", "CB-root-length"}
+OF_ABILITY = {"DDaCLAE", "DDaCLAE-hard", "window"}
+OF_STRATEGIES = {  # settings, and the strategies that use them
+    ("curriculum_length", "initial_share"): OF_COMPETENCE,
+    ("ability", "probe", "probe_error"): OF_ABILITY,
+    ("window",): {"window"},
+}
 USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 settings.define_flags(USED)
 
@@ -47,6 +54,9 @@ def main() -> None:
     possible = choices(task)
     strategies = possible if _STRATEGIES.value is None else app.choose("strategies", _STRATEGIES.value, possible)
     strategies = (BASELINE, *(name for name in strategies if name != BASELINE))
+    for names, users in OF_STRATEGIES.items():
+        if not users & set(strategies):
+            app.without_effect(names, f"strategies other than {', '.join(sorted(users))}")
     items = training_items(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}

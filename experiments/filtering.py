@@ -33,7 +33,9 @@ _RESPONSES = define_path(
 )
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")
-_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1)
+_SEEDS = flags.DEFINE_integer(
+    "seeds", 5, "networks for each strategy and share", lower_bound=1, upper_bound=settings.LARGEST
+)
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
 settings.define_flags(USED)
 
@@ -44,6 +46,8 @@ def main() -> None:
     chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
+    if not BY_PERCENT & set(strategies):
+        app.without_effect(["responses"], "strategies other than PCUB and PCLB")
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = training_items(_ITEMS.value, task, _RESPONSES.value, need)

@@ -46,6 +46,8 @@ def main() -> None:
     """Reads, scores, writes."""
     app.finite(["population_mean", "population_sd"])
     app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
+    if _PEOPLE.value is not None and _METHOD.value == "ml":
+        app.without_effect(["population_mean", "population_sd"], "--method=ml and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     responses = irtjax.read_responses(_RESPONSES.value)
     table = irtjax.read_items(_ITEMS.value)

@@ -1,5 +1,8 @@
 """Item Response Theory at machine-learning scale, in JAX."""
 
+import importlib
+from types import ModuleType
+
 from irtjax.errors import InputError
 from irtjax.estimation.compare import likelihood_ratio_test
 from irtjax.estimation.cross_validation import Comparison, compare
@@ -12,6 +15,7 @@ from irtjax.responses.formats import read_responses, write_responses
 from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.versions import versions
 
+_ROOMS = ("crowd", "networks", "plots", "scale", "selection", "tasks", "training")
 __all__ = [
     "Comparison",
     "Fit",
@@ -30,3 +34,10 @@ __all__ = [
     "write_responses",
 ]
 __version__ = versions()["irtjax"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Rooms that take long to import, where they are first used, as in `irtjax.plots.curves(fit)`."""
+    if name in _ROOMS:
+        return importlib.import_module(f"irtjax.{name}")
+    raise AttributeError(f"module 'irtjax' has no attribute {name!r}")

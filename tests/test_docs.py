@@ -31,8 +31,10 @@ def test_commands_and_their_flags_exist():
     for module, flags in found.items():
         source = REPOSITORY / Path(*module.split(".")).with_suffix(".py")
         assert source.is_file(), module
-        defined = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', source.read_text(encoding="utf-8")))
-        if "define_flags" in source.read_text(encoding="utf-8"):
+        code = source.read_text(encoding="utf-8")
+        defined = set(re.findall(r'(?:DEFINE_\w+|define_path)\(\s*"(\w+)"', code))
+        defined |= {"output_dir"} & set(re.findall(r"define_(\w+)\(", code))
+        if "define_flags" in code:
             settings = (REPOSITORY / "experiments/common/settings.py").read_text(encoding="utf-8")
             defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE)) | {"task", "data_dir"}
         unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}

@@ -89,7 +89,7 @@ def without_effect(names: Sequence[str], beside: str) -> None:
         InputError: one was given.
     """
     for name in names:
-        if flags.FLAGS[name].present:
+        if name in flags.FLAGS and flags.FLAGS[name].present:
             raise InputError(f"--{name} has no effect with {beside}: leave it out")
 
 

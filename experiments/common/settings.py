@@ -20,7 +20,11 @@ ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")
 _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
+OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
 FILES = ("glove", "test_labels", "item_ids", "members")  # settings that name files
+LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
+WIDEST = 65_536  # layers and word vectors
+MOST_EXAMPLES = 10**9
 STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
 
 
@@ -40,11 +44,13 @@ def setting(
         default: for tasks and networks that have none of their own.
         help: text of the flag.
         low: least value.
-        high: greatest value, or the name of the setting that has it; None for no bound.
+        high: greatest value, or the name of the setting that has it; None for no bound, or `LARGEST` of whole numbers.
         positive: whether the value must be above zero and finite.
         choices: the values allowed.
         stages: those that use it.
     """
+    if high is None and low is not None and type(default) is int:
+        high = LARGEST
     metadata = {
         "help": help,
         "low": low,
@@ -66,11 +72,15 @@ class Settings:
     vectors: str = setting(
         _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
     )
-    embedding_dim: int = setting(_TEXT.embedding_dim, "length of the word vectors that --vectors makes", low=1)
+    embedding_dim: int = setting(
+        _TEXT.embedding_dim, "length of the word vectors that --vectors makes", low=1, high=WIDEST
+    )
     min_count: int = setting(
         _TEXT.min_count, "a word enters the vocabulary if training texts have it at least this often", low=1
     )
-    train_examples: int = setting(0, "size of a random sample of training examples to use; 0 for all", low=0)
+    train_examples: int = setting(
+        0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
+    )
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
     seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
@@ -84,7 +94,7 @@ class Settings:
         f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
         "curriculum use the first",
     )
-    width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1)
+    width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1, high=WIDEST)
     min_width: int = setting(
         0,
         "smallest width in the crowd, reached by masking units; 0 masks none",
@@ -114,7 +124,9 @@ class Settings:
         low=1,
         stages=["crowd", "filtering"],
     )
-    min_subset: int = setting(_USUAL["min_subset"], "smallest training subset in the crowd", low=1, stages=["crowd"])
+    min_subset: int = setting(
+        _USUAL["min_subset"], "smallest training subset in the crowd", low=1, high=MOST_EXAMPLES, stages=["crowd"]
+    )
     max_corruption: float = setting(
         _USUAL["max_corruption"],
         "largest share of corrupted labels in the crowd, 0 to 1",
@@ -251,6 +263,12 @@ def from_flags() -> Settings:
     network = given.get("network", defaults.get("network", Settings.network)).split(",")[0]
     settings = Settings(**{"task": task, **defaults, **NETWORK_DEFAULTS.get(network, {}), **given})
     _check(settings)
+    if settings.members:
+        app.without_effect(OF_DRAWN_MEMBERS, "--members")
+    if settings.glove:
+        app.without_effect(["vectors", "embedding_dim"], "--glove")
+    if settings.probe == "all":
+        app.without_effect(["probe_error"], "--probe=all")
     return settings
 
 

@@ -16,6 +16,7 @@ from irtjax.estimation.held_out import WAYS
 from irtjax.estimation.prediction import log_likelihood_of_subjects
 from irtjax.estimation.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.estimation.result import Fit
+from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 
 BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
@@ -80,7 +81,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    responses: ResponseMatrix,
+    responses: Any,
     models: Sequence[str] = ("1pl", "2pl", "3pl", "4pl"),
     *,
     dims: Sequence[int] = (1,),
@@ -109,7 +110,7 @@ def compare(
     Items that everyone or no one answered right in a fold are kept under their prior.
 
     Args:
-        responses: at least one observed response of each subject and item.
+        responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
         models: of `irtjax.fit`.
         dims: numbers of dimensions.
         estimators: "mml" or "svi". Candidates are all combinations of models, dimensions and estimators that exist: a
@@ -125,6 +126,7 @@ def compare(
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
+    responses = as_responses(responses)
     require_estimable(responses)
     chosen = candidates(models, dims, estimators)
     _check_ways(by)

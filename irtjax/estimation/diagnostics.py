@@ -61,10 +61,10 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
-    """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller `stacklevel` frames up."""
+    """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     for message in (_of_status(fit), _of_integration(fit), _of_asymptotes(fit), _of_steep_items(fit), _of_signs(fit)):
         if message is not None:
-            warnings.warn(message, FitWarning, stacklevel=stacklevel + 1)
+            warnings.warn(message, FitWarning, stacklevel=stacklevel)
 
 
 def _of_status(fit: Fit) -> str | None:

@@ -33,6 +33,9 @@ def score(
     Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
     names no items, must be to all of them, in order.
 
+    Answers to extreme items of a fit, those that all its subjects or none had right, count here. On short tests they had
+    no part in the abilities of the fit, which is why those may differ from the scores of the same subjects.
+
     Args:
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
         responses: whatever `irtjax.fit` takes.

@@ -1,1 +1,5 @@
-"""Every picture; each function returns a figure, and `style.save_figure` writes it."""
+"""Every picture; each function returns a figure, and `style.save_figure` or its own `savefig` writes it."""
+
+from irtjax.plots.fits import curves, information, wright
+
+__all__ = ["curves", "information", "wright"]

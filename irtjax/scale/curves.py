@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from irtjax.estimation.mml.node_posteriors import node_posteriors
-from irtjax.estimation.mml.nodes import to_answers
+from irtjax.estimation.mml.nodes import place_nodes, to_answers
 from irtjax.estimation.mml.windows import everywhere
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters
@@ -52,7 +52,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
         responses: of the same subjects to any items.
     """
     quadrature = rectangular()
-    theta = quadrature.nodes[:, 0]
+    theta = place_nodes(fit.population, quadrature)[:, 0]
     with jax.enable_x64(True):
         answers = to_answers(fit.responses.values)
         found = node_posteriors(fit.parameters, fit.population, answers, everywhere(quadrature))

@@ -92,7 +92,9 @@ def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp
 def test_a_member_is_retrained_alone(finished, tmp_path):
     complete, _ = finished
     table = complete / "crowd" / "members.csv"
-    result = run(*SMALL, f"--members={table}", "--only=3,11", f"--output_dir={tmp_path / 'run'}")
+    drawn = ("--num_models", "--min_width")  # which are those of the table
+    same = [flag for flag in SMALL if not flag.startswith(drawn)]
+    result = run(*same, f"--members={table}", "--only=3,11", f"--output_dir={tmp_path / 'run'}")
     assert result.returncode == 0, result.stderr
     alone = pd.read_csv(tmp_path / "run" / "crowd" / "members.csv").set_index("subject_id")
     whole = pd.read_csv(table).set_index("subject_id").loc[["model_0003", "model_0011"]]
@@ -151,6 +153,11 @@ BAD_FLAGS = [
     (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
     (["--stop_on=test"], "--stop_on=test: expected one of validation, train"),
     (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
+    (["--members={tmp}/no.csv", "--num_models=3"], "--num_models has no effect with --members: leave it out"),
+    (["--num_models=100000000000000000000"], "--num_models=100000000000000000000: expected 2 to 1000000"),
+    (["--width=100000000000000000000"], "--width=100000000000000000000: expected 1 to 65536"),
+    (["--patience=100000000000000000000"], "expected 1 to 1000000"),
+    (["--checkpoint_seconds=nan"], "--checkpoint_seconds=nan: expected a finite number"),
     (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
     (["--train_examples=2000"], "a sample of 2000 training examples: digits has 1197"),

@@ -116,7 +116,7 @@ def test_percent_correct_is_checked_where_it_is_used(items, tmp_path):
 def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):
     bare = changed(items, tmp_path, lambda table: table.drop(columns="percent_correct"))
     cases = [
-        ([], "Flag --items must have a value"),
+        ([], "--items is missing: items.csv with the difficulty"),
         (["--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
         ([f"--items={items}", "--strategies=AVI,BEST"], "--strategies=AVI,BEST: 'BEST' is none of AVI, AVO, UB"),
         ([f"--items={items}", "--shares=0,1"], "--shares=0,1: expected numbers above 0, up to 1"),
