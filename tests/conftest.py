@@ -14,7 +14,9 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 # likewise the arrays of prepared data sets, beside them rather than in the user's own cache
 os.environ["IRTJAX_CACHE"] = str(CACHE / "tasks")
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(CACHE / "hypothesis"))  # rather than in the repository
 
+import hypothesis
 import jax
 import numpy as np
 import pytest
@@ -26,6 +28,11 @@ from irtjax import ResponseMatrix
 from irtjax.tasks import Split
 from irtjax.tasks.task import Task, TextFormat
 from irtjax.training.data import Data, evaluation_split
+
+# the same examples in every run; `pytest --hypothesis-profile=thorough` looks for others, by chance
+hypothesis.settings.register_profile("repeated", derandomize=True, deadline=None, database=None, max_examples=100)
+hypothesis.settings.register_profile("thorough", deadline=None, database=None, max_examples=20_000)
+hypothesis.settings.load_profile("repeated")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"

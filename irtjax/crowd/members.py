@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import LONGEST, shown
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 from irtjax.training.recipe import Recipe
@@ -151,10 +152,12 @@ def read_members(source: str | Path | pd.DataFrame) -> Members:
     """
     if isinstance(source, pd.DataFrame):
         return _members_of(source.reset_index(drop=True), "table of members")
-    return _members_of(read_table(source), str(source))
+    return _members_of(read_table(source, text=True), str(source))
 
 
 def _members_of(table: pd.DataFrame, name: str) -> Members:
+    if table.columns.has_duplicates:
+        raise InputError(f"{name}: two columns are called {table.columns[table.columns.duplicated()][0]!r}")
     missing = [column for column in ("subject_id", *COLUMNS) if column not in table]
     if missing:
         raise InputError(f"{name}: no column {missing[0]!r}; members.csv of a crowd has it")
@@ -165,27 +168,37 @@ def _members_of(table: pd.DataFrame, name: str) -> Members:
         """Names the first bad row, as an editor counts them."""
         if bad.any():
             row = bad.idxmax()
-            raise InputError(f"{name}: row {row + 2}: {column} {table[column][row]}, expected {expected}")
+            raise InputError(f"{name}: row {row + 2}: {column} {_plain(table[column][row])}, expected {expected}")
 
     names = table.subject_id.astype(str)
-    refuse(~names.str.fullmatch(r"model_\d{1,9}"), "subject_id", "model_ and a number of at most nine digits")
+    refuse(~names.str.fullmatch("model_[0-9]{1,9}"), "subject_id", "model_ and a number of at most nine digits")
     numbers = names.str.removeprefix("model_").astype(int)
     refuse(numbers.duplicated(), "subject_id", "each number once")
     largest = 2**31 - 1
+    values = {column: _numbers(table[column]) for column in COLUMNS if column != "network"}
     for column, least in (("seed", 0), ("subset_size", 1), ("width", 1)):
-        values = pd.to_numeric(table[column], errors="coerce")
-        bad = ~values.between(least, largest) | (values % 1 != 0)
+        bad = ~values[column].between(least, largest) | (values[column] % 1 != 0)
         refuse(bad, column, f"a whole number from {least} to {largest}")
     for column, low, high in (("corruption_rate", 0.0, 1.0), ("learning_rate", float(np.finfo(np.float32).tiny), 1e6)):
-        values = pd.to_numeric(table[column], errors="coerce")
-        refuse(~values.between(low, high), column, f"a number from {low:g} to {high:g}")
+        refuse(~values[column].between(low, high), column, f"a number from {low:g} to {high:g}")
     refuse(table.network.isna(), "network", "the name of an architecture")
     return Members(
         number=numbers.to_numpy(),
-        seed=table.seed.to_numpy(np.int64),
-        subset_size=table.subset_size.to_numpy(np.int32),
-        corruption_rate=table.corruption_rate.to_numpy(np.float32),
-        learning_rate=table.learning_rate.to_numpy(np.float32),
-        width=table.width.to_numpy(np.int32),
+        seed=values["seed"].to_numpy(np.int64),
+        subset_size=values["subset_size"].to_numpy(np.int32),
+        corruption_rate=values["corruption_rate"].to_numpy(np.float32),
+        learning_rate=values["learning_rate"].to_numpy(np.float32),
+        width=values["width"].to_numpy(np.int32),
         network=table.network.astype(str).to_numpy(str),
     )
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """A column as numbers; NaN where a cell is none. Dates and truth values are none, once they are text."""
+    return pd.to_numeric(column.astype(str), errors="coerce").astype(float)
+
+
+def _plain(value: object) -> str:
+    """A cell as people wrote it: texts without quotes as long as they are short and on one line."""
+    text = str(value)
+    return text if text.isprintable() and len(text) <= LONGEST else shown(text)

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses.formats import LONG_COLUMNS, of_long_table, of_table, read_responses
+from irtjax.responses.formats import read_responses
+from irtjax.responses.formats.answers import LONG_COLUMNS
+from irtjax.responses.formats.data_frames import of_long_table, of_table
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 
 SUBJECT_ID = LONG_COLUMNS[0]

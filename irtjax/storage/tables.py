@@ -1,76 +1,122 @@
 """Tables from CSV files: every row has as many cells as the header, and ids stay text."""
 
-import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import csv_rows, reading, shown
 
-EMPTY = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"]  # cells that count as empty, except ids
+# cells that count as empty, except ids
+EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"))
+
+
+class Rows(NamedTuple):
+    """The cells of a CSV file.
+
+    Attributes:
+        header: names of the columns, each once.
+        lines: the line that each row ends in.
+        cells: the rows, each as long as the header.
+    """
+
+    header: list[str]
+    lines: list[int]
+    cells: list[list[str]]
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column."""
+        at = self.header.index(name)
+        return [row[at] for row in self.cells]
 
 
 def read_table(path: str | Path, ids: str | int | None = None, *, text: bool = False) -> pd.DataFrame:
     """The table of a CSV file in UTF-8 with a header.
 
     Args:
-        path: of the file.
+        path: of the file, local and not compressed.
         ids: the column, by name or position, whose cells are ids: text as it stands ("NA" is an id too), each once.
-        text: whether all other columns are text too; else the type of each is inferred from its cells.
+        text: whether all other columns are text too; else those are numbers whose cells all are.
 
     Raises:
         InputError: names the file, and the line or column that is wrong: it cannot be read, a row has more or fewer
             cells than the header, two columns have one name, an id is missing or there twice.
     """
-    try:
-        header = _header(path)
-        name = header[ids] if isinstance(ids, int) else ids
-        if name is not None and name not in header:
-            raise InputError(f"{path}: no column {name}")
-        empty = {column: [] if column == name else EMPTY for column in header}
-        kinds = str if text else {} if name is None else {name: str}
-        table = pd.read_csv(
-            path, names=header, header=0, dtype=kinds, keep_default_na=False, na_values=empty, index_col=False,
-            encoding="utf-8-sig",
-        )  # fmt: skip
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
-    if name is not None:
-        _check_ids(table[name], path)
-    return table
+    with reading(path) as path:
+        rows = read_rows(path)
+        name = rows.header[ids] if isinstance(ids, int) else ids
+        if name is not None:
+            if name not in rows.header:
+                raise InputError(f"no column {name}")
+            require_ids(rows.lines, rows.column(name), name)
+    columns = zip(*rows.cells, strict=True) if rows.cells else repeat(())
+    return pd.DataFrame(
+        {
+            column: pd.Series(cells, dtype=str) if column == name else _typed(cells, text)
+            for column, cells in zip(rows.header, columns, strict=False)
+        }
+    )
 
 
-def _header(path: str | Path) -> list[str]:
-    """The names of the columns, after every row was compared with them."""
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        rows = _rows(file)
-        _, header = next(rows, (0, []))
+def read_rows(path: Path) -> Rows:
+    """The cells of a CSV file, all of them text; to be called within `reading`.
+
+    Raises:
+        InputError: there is no header, it has a name twice, or a row has more or fewer cells.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        numbered = csv_rows(file)
+        _, header = next(numbered, (0, []))
         if not header:
-            raise InputError(f"{path}: is empty, expected a header and rows")
-        for at, column in enumerate(header):
-            if column in header[:at]:
-                raise InputError(f"{path}: two columns are called {column!r}")
-        for line, row in rows:
+            raise InputError("is empty, expected a header and rows")
+        (column, times), *_ = Counter(header).most_common(1)
+        if times > 1:
+            raise InputError(f"{times} columns are called {shown(column)}, expected one")
+        lines, cells = [], []
+        for line, row in numbered:
             if len(row) != len(header):
-                raise InputError(f"{path}: line {line} has {len(row)} cells, expected {len(header)} as in the header")
-    return header
+                raise InputError(f"line {line} has {len(row)} cells, expected {len(header)} as in the header")
+            lines.append(line)
+            cells.append(row)
+    return Rows(header, lines, cells)
 
 
-def _rows(file: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, with the lines that they end in."""
-    reader = csv.reader(file)
-    for row in reader:
-        if row:
-            yield reader.line_num, row
+def require_ids(lines: Sequence[int], ids: Sequence[str], name: str) -> None:
+    """Refuses ids of which one is missing, there twice, or not kept by arrays.
+
+    Args:
+        lines: where they are in the file.
+        ids: as many.
+        name: of their column.
+
+    Raises:
+        InputError: names the line.
+    """
+    seen: dict[str, int] = {}
+    for line, cell in zip(lines, ids, strict=True):
+        if not cell:
+            raise InputError(f"line {line} has no {name}")
+        if cell.endswith("\0"):
+            raise InputError(f"line {line}: {name} {shown(cell)} ends in a NUL character")
+        if cell in seen:
+            raise InputError(f"{name} {shown(cell)} is there twice, in lines {seen[cell]} and {line}")
+        seen[cell] = line
 
 
-def _check_ids(ids: pd.Series, path: str | Path) -> None:
-    if (ids == "").any():
-        raise InputError(f"{path}: row {(ids == '').idxmax() + 1} below the header has no {ids.name}")
-    if ids.duplicated().any():
-        raise InputError(f"{path}: {ids.name} {ids[ids.duplicated()].iloc[0]!r} is there twice")
+def _typed(cells: tuple[str, ...], text: bool) -> pd.Series:
+    """A column of numbers if all cells are and it need not be text; missing where cells are empty."""
+    filled = pd.Series([None if cell in EMPTY else cell for cell in cells], dtype=object)
+    if not text:
+        try:
+            numbers = pd.to_numeric(filled)
+        except ValueError:
+            pass
+        else:
+            if numbers.dtype.kind in "iuf":  # whole numbers that no type holds come back as text
+                return numbers
+    return filled.astype(str).where(filled.notna(), np.nan)

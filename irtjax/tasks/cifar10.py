@@ -64,10 +64,11 @@ def channel_statistics(images: np.ndarray, scale: float) -> tuple[tuple[float, .
 
 def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
     wanted = {"image": True, "label": True, "id": False}
-    columns = records.order_by(records.read("cifar10", source, split, wanted, options.on_progress), "id")
+    place = f"{source.folder}: {split}"
+    columns = records.order_by(records.read("cifar10", source, split, wanted, options.on_progress), "id", place)
     names = columns.get("id") or [f"{split}_{position:05d}" for position in range(len(columns["label"]))]
-    images = records.images_of(columns, (32, 32, 3), f"{source.folder}: {split}")
-    labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
+    images = records.images_of(columns, (32, 32, 3), place)
+    labels = records.labels_of(columns, len(CLASSES), place)
     if labels.min() < 0:
         raise InputError(f"cifar10: {source.folder}: {split} has records without a label")
     return Split(images, labels, np.array([f"cifar10_{name}" for name in names]))

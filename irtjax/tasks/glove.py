@@ -1,14 +1,17 @@
 """Word vectors from files in GloVe's text format (Pennington, Socher and Manning 2014)."""
 
+import codecs
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import reading
 from irtjax.tasks.task import PADDING
 
 _REPORT_EVERY = 20_000  # rows
+_LONGEST = 2**20  # bytes of a row
 
 
 def read_glove(
@@ -21,7 +24,7 @@ def read_glove(
     one counts. A first row of two whole numbers, which word2vec writes, is skipped.
 
     Args:
-        path: the file, not compressed.
+        path: the file, local and not compressed.
         words: the words wanted; none of them contains a space.
         on_progress: called with a description, the number of bytes read and that of the file.
 
@@ -31,35 +34,34 @@ def read_glove(
     Raises:
         InputError: a row is not a word and D finite numbers (the message names it), or no word was found.
     """
-    path = Path(path)
     found: dict[str, np.ndarray] = {}
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            dim, done = 0, 0
-            for at, line in enumerate(file, start=1):
-                done += len(line)
-                if at % _REPORT_EVERY == 0:
-                    on_progress(path.name, done, size)
-                spaces = line.rstrip().count(b" ")
-                if at == 1 and spaces == 1 and line.replace(b" ", b"").strip().isdigit():
-                    continue
-                dim = dim or spaces
-                if spaces < dim or dim == 0:
-                    raise InputError(f"{path}: row {at} has {spaces} numbers after the word, expected {dim or 'some'}")
-                word, _, numbers = line.partition(b" ")
-                if spaces > dim:
-                    if _is_number(numbers.split(b" ", 1)[0]):
-                        raise InputError(f"{path}: row {at} has {spaces} numbers after the word, expected {dim}")
-                    continue  # a word with spaces, which no tokeniser makes
-                spelled = word.decode("utf-8", errors="replace")
-                if spelled in words and spelled not in found:
-                    found[spelled] = _vector(numbers, dim, f"{path}: row {at}")
-            on_progress(path.name, done, size)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if not found:
-        raise InputError(f"{path}: has none of the task's words; expected rows of a word and its numbers, as GloVe's")
+    with reading(path) as path, path.open("rb") as file:
+        size, dim, done = path.stat().st_size, 0, 0
+        for at, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=1):
+            done += len(line)
+            if len(line) == _LONGEST:
+                raise InputError(f"row {at} has more than {_LONGEST:,} bytes; expected a word and its numbers")
+            if at == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if at % _REPORT_EVERY == 0:
+                on_progress(path.name, done, size)
+            spaces = line.rstrip().count(b" ")
+            if at == 1 and spaces == 1 and line.replace(b" ", b"").strip().isdigit():
+                continue
+            dim = dim or spaces
+            if spaces < dim or dim == 0:
+                raise InputError(f"row {at} has {spaces} numbers after the word, expected {dim or 'some'}")
+            word, _, numbers = line.partition(b" ")
+            if spaces > dim:
+                if _is_number(numbers.split(b" ", 1)[0]):
+                    raise InputError(f"row {at} has {spaces} numbers after the word, expected {dim}")
+                continue  # a word with spaces, which no tokeniser makes
+            spelled = word.decode("utf-8", errors="replace")
+            if spelled in words and spelled not in found:
+                found[spelled] = _vector(numbers, dim, f"row {at}")
+        on_progress(path.name, done, size)
+        if not found:
+            raise InputError("has none of the task's words; expected rows of a word and its numbers, as GloVe's")
     return found
 
 
@@ -94,7 +96,10 @@ def _is_number(field: bytes) -> bool:
 
 def _vector(numbers: bytes, dim: int, place: str) -> np.ndarray:
     try:
-        vector = np.array(numbers.split(), np.float32)
+        if b"_" in numbers:  # 1_000 is a number to Python only
+            raise ValueError("_")
+        with np.errstate(over="ignore"):  # such numbers are not finite, which is said below
+            vector = np.array(numbers.split(), np.float32)
     except ValueError as error:
         raise InputError(f"{place} has something other than numbers after the word") from error
     if vector.size != dim:

@@ -1,18 +1,19 @@
 """Ids that a file of items gives to examples, which are recognised by their text."""
 
-import csv
 import re
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import reading, shown
+from irtjax.storage.tables import Rows, read_rows, require_ids
 from irtjax.tasks.task import SPLITS
 from irtjax.tasks.text import Examples, normalise
 
 ID_COLUMNS = ("item_id", "phrase_id", "pair_id")
 LABEL_COLUMNS = ("label", "gold_label")
+LONGEST_ID = 1000  # characters; arrays keep every id of a task as long as the longest
 NO_LABEL = ("", "-", "-1")  # as SNLI and TFDS write it
 TEXT_COLUMNS = {1: ("text",), 2: ("premise", "hypothesis")}
 
@@ -73,38 +74,35 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
 def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict[Key, list[str]], int]:
     """The ids of each key, and the number of rows with a text."""
     names: dict[Key, list[str]] = defaultdict(list)
-    seen: dict[str, int] = {}
-    num_rows = 0
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or []
-            id_column = next((name for name in ID_COLUMNS if name in header), None)
-            label_column = next((name for name in LABEL_COLUMNS if name in header), None)
-            text_columns = TEXT_COLUMNS[num_sentences]
-            if id_column is None or not set(text_columns) <= set(header):
-                raise InputError(
-                    f"{path}: expected columns {' and '.join(text_columns)}, and one of {', '.join(ID_COLUMNS)}"
-                )
-            for at, row in enumerate(reader, start=2):
-                key: Key = tuple(_letters(row[column] or "") for column in text_columns)
-                label = None if label_column is None else (row[label_column] or "").strip().lower()
-                if not all(key) or label in NO_LABEL:
-                    continue
-                if label is not None:
-                    key += (_label(label, classes, f"{path}: row {at}"),)
-                num_rows += 1
-                name = (row[id_column] or "").strip()
-                if not name or name in seen:
-                    earlier = f"the id {name!r} of row {seen[name]} again" if name else "no id"
-                    raise InputError(f"{path}: row {at} has {earlier}; every item needs its own")
-                seen[name] = at
-                names[key].append(name)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-    return names, num_rows
+    with reading(path) as file:
+        rows = read_rows(file)
+        id_column = next((name for name in ID_COLUMNS if name in rows.header), None)
+        if id_column is None or not set(TEXT_COLUMNS[num_sentences]) <= set(rows.header):
+            texts = " and ".join(TEXT_COLUMNS[num_sentences])
+            raise InputError(f"expected columns {texts}, and one of {', '.join(ID_COLUMNS)}")
+        every = zip(rows.lines, rows.column(id_column), _row_keys(rows, num_sentences, classes), strict=True)
+        used = [(line, name, key) for line, name, key in every if key is not None]
+        ids = [name for _, name, _ in used]
+        require_ids([line for line, _, _ in used], ids, id_column)
+        if (longest := max(map(len, ids), default=0)) > LONGEST_ID:
+            raise InputError(f"an id has {longest:,} characters, expected at most {LONGEST_ID:,}")
+    for _, name, key in used:
+        names[key].append(name)
+    return names, len(used)
+
+
+def _row_keys(rows: Rows, num_sentences: int, classes: tuple[str, ...]) -> list[Key | None]:
+    """The key of each row; None for those without a text or a label."""
+    texts = zip(*(map(_letters, rows.column(name)) for name in TEXT_COLUMNS[num_sentences]), strict=True)
+    label_column = next((name for name in LABEL_COLUMNS if name in rows.header), None)
+    if label_column is None:
+        return [key if all(key) else None for key in texts]
+    keys: list[Key | None] = []
+    for line, key, cell in zip(rows.lines, texts, rows.column(label_column), strict=True):
+        label = cell.strip().lower()
+        known = all(key) and label not in NO_LABEL
+        keys.append((*key, _label(label, classes, line)) if known else None)
+    return keys
 
 
 def _keys(examples: Examples, with_label: bool) -> list[Key]:
@@ -116,10 +114,10 @@ def _letters(text: str) -> str:
     return _SILENT.sub("", normalise(text))
 
 
-def _label(label: str, classes: tuple[str, ...], place: str) -> int:
+def _label(label: str, classes: tuple[str, ...], line: int) -> int:
     numbers = {name: at for at, name in enumerate(classes)} | {str(at): at for at in range(len(classes))}
     if label not in numbers:
-        raise InputError(f"{place} has label {label!r}, expected one of {', '.join(classes)}")
+        raise InputError(f"line {line} has label {shown(label)}, expected one of {', '.join(classes)}")
     return numbers[label]
 
 

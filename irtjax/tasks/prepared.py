@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import one_line, refuse_address
 
 FORMAT = "array_record"  # the one that can be read by position without TensorFlow
 
@@ -57,12 +58,14 @@ def find(task: str, own: str, data_dir: str | None = None, dataset: str | None =
     Raises:
         NotPreparedError: there is no copy of it.
         OtherFormatError: there is none in that format.
-        InputError: `dataset` is no such name, or the copy is damaged.
+        InputError: `dataset` is no such name, `data_dir` is an address, or the copy is damaged.
     """
     name = dataset or own
     match = _NAME.fullmatch(name)
     if match is None:
         raise InputError(f"{task}: {name!r} is not the name of a data set, expected name[/config][:version]")
+    if data_dir is not None:
+        refuse_address(data_dir)
     root = default_data_dir() if data_dir is None else Path(data_dir).expanduser()
     versions = [folder for folder in _versions(root / match[1]) if match[2] in (None, folder.name)]
     for folder in versions:
@@ -101,15 +104,15 @@ def _read_info(folder: Path) -> dict:
     path = folder / "dataset_info.json"
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); prepare the data set again") from error
-    if not isinstance(info, dict):
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read ({one_line(error)}); prepare the data set again") from error
+    if not isinstance(info, dict) or not isinstance(info.get("alternativeFileFormats", []), list):
         raise InputError(f"{path}: not the description of a data set; prepare the data set again")
     return info
 
 
 def _formats(info: dict) -> list[str]:
-    return [info.get("fileFormat") or "tfrecord", *info.get("alternativeFileFormats", [])]
+    return [str(info.get("fileFormat") or "tfrecord"), *map(str, info.get("alternativeFileFormats", []))]
 
 
 def _splits(info: dict, folder: Path) -> dict[str, int]:

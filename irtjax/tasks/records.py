@@ -7,6 +7,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.storage.cache import Arrays, cached
+from irtjax.storage.sources import one_line
 from irtjax.tasks.prepared import FORMAT, Prepared
 
 BLOCK = 8192  # records read at once: large enough for speed, small enough for a moving progress bar
@@ -51,11 +52,18 @@ def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_
     return columns
 
 
-def order_by(columns: Columns, feature: str) -> Columns:
-    """The records sorted by a feature, since TFDS shuffles what it writes; as they are where they lack it."""
+def order_by(columns: Columns, feature: str, place: str) -> Columns:
+    """The records sorted by a feature, since TFDS shuffles what it writes; as they are where they lack it.
+
+    Raises:
+        InputError: two records have the same value of it, or it is neither text nor a whole number.
+    """
     if feature not in columns:
         return columns
-    order = np.argsort(columns[feature], kind="stable")
+    values = columns[feature] if isinstance(columns[feature], list) else numbers_of(columns, feature, place)
+    order = np.argsort(values, kind="stable")
+    if len(np.unique(values)) < len(order):
+        raise InputError(f"{place}: two records have the same {feature!r}; prepare the data set again")
     return {
         name: [column[at] for at in order] if isinstance(column, list) else column[order]
         for name, column in columns.items()
@@ -66,13 +74,25 @@ def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
     """(N,) int32 labels.
 
     Raises:
-        InputError: one is not -1 (withheld) or a class.
+        InputError: one is not -1 (withheld) or a class, or the feature is something else.
     """
-    labels = np.asarray(columns["label"], np.int32)
+    labels = numbers_of(columns, "label", place)
     wrong = np.flatnonzero((labels < -1) | (labels >= num_classes))
     if wrong.size:
         raise InputError(f"{place}: record {wrong[0]} has label {labels[wrong[0]]}, expected 0 to {num_classes - 1}")
-    return labels
+    return labels.astype(np.int32)
+
+
+def numbers_of(columns: Columns, feature: str, place: str) -> np.ndarray:
+    """A column of (N,) whole numbers.
+
+    Raises:
+        InputError: the feature is something else.
+    """
+    column = np.asarray(columns[feature])
+    if column.ndim != 1 or column.dtype.kind not in "iu":
+        raise InputError(f"{place}: the feature {feature!r} is no whole number; `dataset` must name data of that kind")
+    return column
 
 
 def texts_of(columns: Columns, feature: str, place: str) -> list[str]:
@@ -91,11 +111,13 @@ def images_of(columns: Columns, shape: tuple[int, ...], place: str) -> np.ndarra
     """(N, H, W, channels) images.
 
     Raises:
-        InputError: they are not of the shape (H, W, channels).
+        InputError: they are not of the shape (H, W, channels), or not of bytes.
     """
     images = np.asarray(columns["image"])
-    if images.shape[1:] != shape:
-        found, expected = (" × ".join(map(str, sides)) for sides in (images.shape[1:], shape))
+    found, expected = (" × ".join(map(str, sides)) for sides in (images.shape[1:], shape))
+    if images.dtype != np.uint8:
+        found, expected = str(images.dtype), "uint8"
+    if found != expected:
         raise InputError(f"{place}: images of {found}, expected {expected}; `dataset` must name data of that kind")
     return images
 
@@ -108,18 +130,22 @@ def _signature(source: Prepared) -> list[tuple[str, int, int]]:
 
 def _read(source: Prepared, split: str, features: list[str], on_progress: Progress) -> Columns:
     import tensorflow_datasets as tfds  # takes a second to import, which the cache saves
+    from array_record.python.array_record_module import ArrayRecordReader
 
     blocks: list[Columns] = []
     try:
         builder = tfds.builder_from_directory(source.folder, file_format=FORMAT)
         records = builder.as_data_source(split=split)
+        stored = sum(ArrayRecordReader(str(file)).num_records() for file in builder.info.splits[split].filepaths)
+        if stored != len(records):
+            raise ValueError(f"its files hold {stored} records, and its description says {len(records)}")
         for start in range(0, len(records), BLOCK):
             # a batched read: record by record it takes five times as long
             block = records.__getitems__(range(start, min(start + BLOCK, len(records))))
             blocks.append({name: _column([record[name] for record in block]) for name in features if name in block[0]})
             on_progress(f"{source.dataset} {split}", start + len(block), len(records))
     except Exception as error:  # whatever TFDS, its decoders or the file format raise on damaged files
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = one_line(error)
         raise InputError(f"{source.folder}: {split} cannot be read ({reason}); prepare the data set again") from error
     if not blocks:
         raise InputError(f"{source.folder}: {split} has no records; prepare the data set again")
@@ -129,7 +155,10 @@ def _read(source: Prepared, split: str, features: list[str], on_progress: Progre
 def _column(values: list[Any]) -> np.ndarray | list[str]:
     if isinstance(values[0], bytes):
         return [value.decode("utf-8", errors="replace") for value in values]
-    return np.stack(values)
+    column = np.stack(values)
+    if column.dtype.kind not in "biuf":
+        raise TypeError(f"neither text nor numbers: {column.dtype}")
+    return column
 
 
 def _join(parts: list[np.ndarray | list[str]]) -> np.ndarray | list[str]:

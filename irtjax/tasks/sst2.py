@@ -1,11 +1,13 @@
 """SST-2 (Socher et al. 2013, as GLUE has it): phrases of film reviews, positive or negative."""
 
-import csv
+import re
 from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import reading, shown
+from irtjax.storage.tables import read_rows
 from irtjax.tasks import prepared, records
 from irtjax.tasks.options import Options
 from irtjax.tasks.sentences import make_task
@@ -15,6 +17,8 @@ from irtjax.tasks.text import Examples
 DATASET = "glue/sst2"  # in TensorFlow Datasets
 CLASSES = ("negative", "positive")
 TEST_LABELS = "sst2_test_labels.csv"
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def load(options: Options) -> Task:
@@ -59,28 +63,22 @@ def read_test_labels(path: str | Path, positions: list[int]) -> np.ndarray:
         (N,) int32.
 
     Raises:
-        InputError: names the row that is not two such numbers or repeats an idx, or an example that has no label.
+        InputError: names the line that is not two such numbers or repeats an idx, or an example that has no label.
     """
     labels: dict[int, int] = {}
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            if not {"idx", "label"} <= set(reader.fieldnames or []):
-                raise InputError(f"{path}: expected columns idx and label")
-            for at, row in enumerate(reader, start=2):
-                idx, label = (row["idx"] or "").strip(), (row["label"] or "").strip()
-                if not idx.isdecimal() or label not in ("0", "1"):
-                    raise InputError(f"{path}: row {at}: expected a number and a label 0 or 1, not {idx!r}, {label!r}")
-                if int(idx) in labels:
-                    raise InputError(f"{path}: row {at} has idx {idx} again")
-                labels[int(idx)] = int(label)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-    missing = next((idx for idx in positions if idx not in labels), None)
-    if missing is not None:
-        raise InputError(f"{path}: no row for idx {missing}; every example of the test split needs a label")
+    with reading(path) as path:
+        rows = read_rows(path)
+        if not {"idx", "label"} <= set(rows.header):
+            raise InputError("expected columns idx and label")
+        for line, idx, label in zip(rows.lines, rows.column("idx"), rows.column("label"), strict=True):
+            if not _NUMBER.fullmatch(idx.strip()) or label.strip() not in ("0", "1"):
+                raise InputError(f"line {line}: expected a number and a label 0 or 1, not {shown(idx)}, {shown(label)}")
+            if int(idx) in labels:
+                raise InputError(f"line {line} has idx {int(idx)} again")
+            labels[int(idx)] = int(label)
+        missing = next((idx for idx in positions if idx not in labels), None)
+        if missing is not None:
+            raise InputError(f"no row for idx {missing}; every example of the test split needs a label")
     return np.array([labels[idx] for idx in positions], np.int32)
 
 
@@ -93,10 +91,11 @@ def _test_labels(source: prepared.Prepared, options: Options) -> Path | None:
 
 def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
     wanted = {"sentence": True, "label": True, "idx": False}
-    columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx")
-    labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
-    positions = columns.get("idx", np.arange(len(labels)))
-    sentences = records.texts_of(columns, "sentence", f"{source.folder}: {split}")
+    place = f"{source.folder}: {split}"
+    columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx", place)
+    labels = records.labels_of(columns, len(CLASSES), place)
+    positions = records.numbers_of(columns, "idx", place) if "idx" in columns else np.arange(len(labels))
+    sentences = records.texts_of(columns, "sentence", place)
     return Examples((sentences,), labels, np.array([f"sst2_{split}_{at:05d}" for at in positions]))
 
 

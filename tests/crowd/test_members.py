@@ -1,11 +1,14 @@
 """Members of a crowd: as specified, read back, and what each is trained on."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from readers import damaged, parse_csv, read_or_refused, refusal
 
 from irtjax import InputError, tasks
 from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
@@ -14,10 +17,16 @@ from irtjax.storage.files import write_csv
 from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
+HEAD = "subject_id,seed,subset_size,corruption_rate,learning_rate,width,network"
 RECIPE = Recipe(width=8, learning_rate=1e-3)
 DESIGN = CrowdDesign(min_subset=10, max_corruption=0.5)
 WIDE = Recipe(width=20, learning_rate=1e-3)
 VARIED = CrowdDesign(10, 0.5, min_width=5, learning_rate_factor=10.0, networks=("a", "b", "c"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("members")
 
 
 def sample(num_models=5, num_examples=100, recipe=RECIPE, **changes):
@@ -112,14 +121,103 @@ def test_members_are_read_back_as_they_were(tmp_path):
         ("{head}\nmodel_0000,1,50,0.1,fast,8,mlp\n", "row 2: learning_rate fast"),
         ("{head}\nuser,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id user"),
         ("", "is empty"),
+        ("{head}\n", "no members"),
+        ("{head},\nmodel_0000,1,50,0.1,0.001,8,mlp\n", "line 2 has 7 cells, expected 8"),
+        ("{head}\nmodel_0000,1,50,0.1,0.001,8,mlp,\n", "line 2 has 8 cells, expected 7"),
+        ("{head},width\nmodel_0000,1,50,0.1,0.001,8,mlp,8\n", "2 columns are called 'width'"),
+        ("{head}\nmodel_0000,1,50,0.1,0.001,8,mlp\nmodel_00", "line 3 has 1 cells"),
+        ('{head}\nmodel_0000,1,50,0.1,0.001,8,mlp\nmodel_0001,2,50,0.1,0.001,8,"mlp\n', "line 3 is not CSV"),
+        (
+            "{head}\nmodel_０００１,1,50,0.1,0.001,8,mlp\n",
+            "row 2: subject_id model_０００１, expected model_ and a number",
+        ),
+        ("{head}\nmodel_1234567890,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id model_1234567890"),
+        ("{head}\n model_0000,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id  model_0000"),
+        ("{head}\nMODEL_0000,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id MODEL_0000"),
+        ("{head}\nmodel_-001,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id model_-001"),
+        ("{head}\n,1,50,0.1,0.001,8,mlp\n", "row 2: subject_id nan"),
+        ('{head}\n"model_\n0",1,50,0.1,0.001,8,mlp\n', r"row 2: subject_id 'model_.n0'"),
+        ("{head}\n{long},1,50,0.1,0.001,8,mlp\n", "row 2: subject_id 'xxx"),
+        ("{head}\nmodel_0000,99999999999999999999,50,0.1,0.001,8,mlp\n", "row 2: seed 99999999999999999999, expected"),
+        ("{head}\nmodel_0000,-1,50,0.1,0.001,8,mlp\n", "row 2: seed -1, expected a whole number from 0 to 2147483647"),
+        ("{head}\nmodel_0000,TRUE,50,0.1,0.001,8,mlp\n", "row 2: seed TRUE"),
+        ("{head}\nmodel_0000,,50,0.1,0.001,8,mlp\n", "row 2: seed nan"),
+        ("{head}\nmodel_0000,1,2147483648,0.1,0.001,8,mlp\n", "row 2: subset_size 2147483648"),
+        ("{head}\nmodel_0000,1,50,nan,0.001,8,mlp\n", "row 2: corruption_rate nan"),
+        ("{head}\nmodel_0000,1,50,-0.1,0.001,8,mlp\n", "row 2: corruption_rate -0.1"),
+        ("{head}\nmodel_0000,1,50,0.1,0,8,mlp\n", "row 2: learning_rate 0"),
+        ("{head}\nmodel_0000,1,50,0.1,1e-46,8,mlp\n", "row 2: learning_rate 1e-46"),
+        ("{head}\nmodel_0000,1,50,0.1,0.001,0,mlp\n", "row 2: width 0"),
+        ("{head}\nmodel_0000,1,50,0.1,0.001,８,mlp\n", "row 2: width ８"),
     ],
 )
 def test_bad_tables_of_members_are_named(tmp_path, text, message):
     path = tmp_path / "members.csv"
-    path.write_text(text.format(head="subject_id,seed,subset_size,corruption_rate,learning_rate,width,network"))
-    with pytest.raises(InputError, match=message) as error:
-        read_members(path)
-    assert str(path) in str(error.value)
+    text = text.format(head=HEAD, long="x" * 5000)
+    path.write_text(text, newline="", encoding="utf-8")
+    assert re.search(message, refusal(read_members, path))
+
+
+ROWS = [["model_0007", 11, 50, 0.25, 0.001, 8, "mlp"], ["model_0003", 2**31 - 1, 1, 1.0, 1e6, 1, "le, net"]]
+
+
+def test_numbers_are_read_however_they_are_written(tmp_path):
+    path = tmp_path / "members.csv"
+    path.write_text(
+        f'\ufeff{HEAD},note\r\nmodel_7,11.0, 50,.25,1e-3,+8,mlp,\r\n\r\nmodel_3,2147483647,1,1,1E6,1,"le, net",x'
+    )
+    found = read_members(path)
+    assert [list(column) for column in found.columns.values()] == [
+        list(column) for column in zip(*expected_rows(), strict=True)
+    ]
+
+
+def expected_rows():
+    return [
+        (int(name[-1]), seed, size, rate, np.float32(step), width, kind)
+        for name, seed, size, rate, step, width, kind in ROWS
+    ]
+
+
+TABLE = pd.DataFrame(ROWS, columns=HEAD.split(","))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (TABLE.assign(seed=pd.to_datetime(["1970", "1971"])), "row 2: seed 1970-01-01"),
+        (TABLE.assign(width=[True, True]), "row 2: width True"),
+        (TABLE.assign(seed=["1", "x"]), "row 3: seed x"),
+        (TABLE.assign(seed=[[1], {}]), r"row 2: seed \[1\]"),
+        (TABLE.assign(width=pd.array([1, None], "Int64")), "row 3: width <NA>"),
+        (TABLE[["subject_id", *TABLE.columns]], "two columns are called 'subject_id'"),
+        (TABLE.drop(columns="seed"), "no column 'seed'"),
+        (TABLE.iloc[:0], "no members"),
+    ],
+)
+def test_bad_data_frames_of_members_are_named(table, message):
+    with pytest.raises(InputError, match=f"^table of members: {message}"):
+        read_members(table)
+
+
+def test_data_frames_of_texts_are_read():
+    assert_equal(read_members(TABLE.astype(str)), read_members(TABLE))
+
+
+@given(damaged(f"{HEAD}\nmodel_0007,11,50,0.25,0.001,8,mlp\nmodel_0003,2,1,1.0,1e3,1,lenet\n".encode()))
+def test_damaged_tables_of_members_are_read_or_refused(folder, content):
+    path = folder / "members.csv"
+    path.write_bytes(content)
+    found = read_or_refused(read_members, path)
+    if found is not None:
+        header, *rows = parse_csv(content.decode())
+        columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+        assert list(found.number) == [int(name[6:]) for name in columns["subject_id"]]
+        assert list(found.network) == list(columns["network"])
+        for name in ("seed", "subset_size", "width", "corruption_rate", "learning_rate"):
+            np.testing.assert_array_equal(
+                getattr(found, name), np.array(columns[name], float).astype(getattr(found, name).dtype)
+            )
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,10 @@ REFUSED = {
     "a half": (VALUES * 0.5, "column 'item_1': 0.5 is not a response"),
     "minus one among floats": (VALUES * 1.0, "column 'item_3': -1.0 is not a response; use 0, 1 or null for missing"),
     "infinity": ([[np.inf, 1]], "inf is not a response"),
-    "text": ([["a", "b"]], "column 'item_1': a is not a response"),
-    "complex": (VALUES * 1j, "column 'item_1' holds complex numbers"),
-    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), "dates or times"),
-    "table of text": (WIDE.astype(object).replace(0, "no"), r"subject 'ann'\), column 'j': no is not a response"),
+    "text": ([["a", "b"]], "column 'item_1': 'a' is not a response"),
+    "complex": (VALUES * 1j, "column 'item_1': a complex is not a response"),
+    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), "a Timestamp is not a response"),
+    "table of text": (WIDE.astype(object).replace(0, "no"), r"subject 'ann'\), column 'j': 'no' is not a response"),
     "duplicate items": (WIDE.set_axis(["i", "i", "k"], axis=1), "two columns are called 'i'"),
     "duplicate subjects": (WIDE.set_axis(["ann", "ann"]), "subject id 'ann' occurs more than once"),
     "levels": (WIDE.set_axis(pd.MultiIndex.from_tuples([(1, 1), (1, 2)])), "several levels"),
@@ -98,7 +98,7 @@ REFUSED = {
     "no id of an item": (WIDE.set_axis(["i", None, "k"], axis=1), "row 2 has no id among the item ids"),
     "answered twice": (pd.concat([LONG, LONG.head(1)]), "row 6: subject 'ann' answers item 'i' a second time"),
     "long without id": (LONG.assign(item_id=["i", None, "i", "j", "k"]), "row 2 has no id among the item_id"),
-    "long with text": (LONG.assign(response="right"), "right is not a response"),
+    "long with text": (LONG.assign(response="right"), "'right' is not a response"),
 }
 
 

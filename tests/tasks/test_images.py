@@ -167,6 +167,6 @@ def test_cifar10_records(shared):
     source = prepared.find("cifar10", "cifar10", str(shared / "tfds"), "cifar10_test1k")
     assert source.splits == {"train": 50_000, "test": 1_000}
     wanted = {"image": True, "label": True, "id": False}
-    test = records.order_by(records.read("cifar10", source, "test", wanted, lambda *_: None), "id")
+    test = records.order_by(records.read("cifar10", source, "test", wanted, lambda *_: None), "id", "here")
     assert test["id"] == [f"test_{at:05d}" for at in range(1000)]
     np.testing.assert_array_equal(np.bincount(test["label"]), [103, 89, 100, 103, 90, 86, 112, 102, 106, 109])

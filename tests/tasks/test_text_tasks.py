@@ -93,10 +93,21 @@ def test_sst2_without_test_labels_holds_out_training_phrases(sst2):
     [
         ([("id", "label")], "expected columns idx and label"),
         ([("idx", "label"), (0, 1)], "no row for idx 1"),
-        ([("idx", "label"), (0, 1), (1, -1)], "row 3: expected a number and a label 0 or 1, not '1', '-1'"),
-        ([("idx", "label"), (0, 1), ("x", 1)], "row 3: expected a number"),
-        ([("idx", "label"), (0, 1), (0, 1)], "row 3 has idx 0 again"),
-        ([("idx", "label"), (0,)], "row 2: expected a number"),
+        ([("idx", "label"), (0, 1), (1, -1)], "line 3: expected a number and a label 0 or 1, not '1', '-1'"),
+        ([("idx", "label"), (0, 1), ("x", 1)], "line 3: expected a number"),
+        ([("idx", "label"), (0, 1), (0, 1)], "line 3 has idx 0 again"),
+        ([("idx", "label"), (0,)], "line 2 has 1 cells, expected 2"),
+        ([("idx", "label", "label"), (0, 1, 0)], "2 columns are called 'label'"),
+        ([("idx", "label"), ("0\u0661", 1)], "line 2: expected a number"),
+        ([("idx", "label"), ("1" * 5000, 1)], "line 2: expected a number"),
+        ([("idx", "label"), ("1.0", 1)], "line 2: expected a number"),
+        ([("idx", "label"), (-1, 1)], "line 2: expected a number"),
+        ([("idx", "label"), (0, 1), ("00", 1)], "line 3 has idx 0 again"),
+        ([("idx", "label"), (0, "")], "line 2: expected a number and a label 0 or 1, not '0', ''"),
+        (
+            [("idx", "label"), (0, "1\n"), (1, "x\ny")],
+            r"line 5: expected a number and a label 0 or 1, not '1', 'x\\ny'",
+        ),
     ],
 )
 def test_bad_test_labels_are_named(sst2, tmp_path, rows, message):
@@ -176,10 +187,15 @@ def test_items_with_labels_and_doubles(snli, tmp_path):
     ("rows", "message"),
     [
         ([("id", "text")], "expected columns text, and one of item_id, phrase_id, pair_id"),
-        ([("item_id", "text"), ("1", "fun"), ("1", "bad")], "row 3 has the id '1' of row 2 again"),
-        ([("item_id", "text"), ("", "fun")], "row 2 has no id"),
+        ([("item_id", "text"), ("1", "fun"), ("1", "bad")], "item_id '1' is there twice, in lines 2 and 3"),
+        ([("item_id", "text"), ("", "fun")], "line 2 has no item_id"),
         ([("item_id", "text"), ("1", "elsewhere")], "none of its 1 texts is an example of the task"),
-        ([("item_id", "text", "label"), ("1", "fun", "good")], "row 2 has label 'good', expected one of negative"),
+        ([("item_id", "text", "label"), ("1", "fun", "good")], "line 2 has label 'good', expected one of negative"),
+        ([("item_id", "text", "label"), ("1", "fun", "０")], "line 2 has label '０', expected one of negative"),
+        ([("item_id", "text"), ("1", "fun"), ("2", "bad", "x")], "line 3 has 3 cells, expected 2"),
+        ([("item_id", "text", "text"), ("1", "fun", "bad")], "2 columns are called 'text'"),
+        ([("item_id", "text"), ("1\0", "fun")], "line 2: item_id '1.x00' ends in a NUL"),
+        ([("item_id", "text"), ("x" * 1001, "fun")], "an id has 1,001 characters, expected at most 1,000"),
         ([("item_id", "text"), ("sst2_train_00000", "fun")], "the id 'sst2_train_00000' is that of another example"),
     ],
 )
@@ -187,6 +203,13 @@ def test_bad_item_files_are_named(sst2, tmp_path, rows, message):
     path = write_csv(tmp_path / "items.csv", *rows)
     with pytest.raises(InputError, match=f"{path}: {message}"):
         tasks.load("sst2", sst2, item_ids=path)
+
+
+def test_names_are_kept_as_they_are(sst2, tmp_path):
+    names = [" 101", "101 ", "NA", "007", "x,y"]
+    path = write_csv(tmp_path / "items.csv", ("item_id", "text"), *zip(names, PHRASES[2:], strict=True))
+    task = tasks.load("sst2", sst2, item_ids=path)
+    assert [*task.train.ids, *task.test.ids][2:] == names
 
 
 def test_describing_images_is_refused():

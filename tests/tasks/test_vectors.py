@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from readers import damaged, read_or_refused, refusal
 
 from irtjax import InputError
 from irtjax.tasks import vectors
@@ -70,6 +72,11 @@ def test_a_dimension_beyond_the_vocabulary_is_zeros_and_no_text_is_no_vectors():
     assert not vectors.ppmi_vectors([rows[:, :1]], 5, 3, 0).any()
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("glove")
+
+
 def write(tmp_path, *lines):
     path = tmp_path / "vectors.txt"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -102,9 +109,31 @@ def test_a_header_of_word2vec_is_skipped(tmp_path):
     assert list(read_glove(write(tmp_path, "2 3", "a 1 2 3", "b 1 2 3"), {"a"})["a"]) == [1, 2, 3]
 
 
+def test_a_mark_at_the_start_is_no_part_of_the_first_word(tmp_path):
+    assert list(read_glove(write(tmp_path, "\ufeffa 1 2 3", "b 1 2 3"), {"a"})["a"]) == [1, 2, 3]
+
+
+def test_the_first_row_of_a_word_counts_and_any_line_ends_do(tmp_path):
+    path = write(tmp_path, "a 1 2", "b 3 4\r", "a 5 6")
+    assert {word: list(vector) for word, vector in read_glove(path, {"a", "b"}).items()} == {"a": [1, 2], "b": [3, 4]}
+
+
+def test_rows_without_end_are_not_read_to_it(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"a 1 2\n" + bytes(2**21))
+    assert refusal(lambda path: read_glove(path, {"a"}), path).startswith("row 2 has more than 1,048,576 bytes")
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        (["a 1 2 3", "b 1 inf 3"], "row 2 has a number that is not finite"),
+        (["a 1 2 3", "b 1 1e39 3"], "row 2 has a number that is not finite"),
+        (["a 1 2 3", "b 1 ２ 3"], "row 2 has something other than numbers"),
+        (["a 1 2 3", "b 1 2_0 3"], "row 2 has something other than numbers"),
+        (["a\t1\t2"], "row 1 has 0 numbers after the word, expected some"),
+        (["a,1,2"], "row 1 has 0 numbers after the word, expected some"),
+        (["a 1 2 3", "b 1 2 3", "c 1"], "row 3 has 1 numbers after the word, expected 3"),
         (["a 1 2 3", "b 1 2"], "row 2 has 2 numbers after the word, expected 3"),
         (["a 1 2", "b 1 2 3"], "row 2 has 3 numbers after the word, expected 2"),
         (["a 1 2 3", "b  1 2 3"], "row 2 has 4 numbers after the word, expected 3"),
@@ -121,6 +150,46 @@ def test_bad_glove_files_are_named(tmp_path, lines, message):
     path = write(tmp_path, *lines)
     with pytest.raises(InputError, match=f"{path}: {message}"):
         read_glove(path, {"a", "b"})
+
+
+WHOLE = "the 1 2.5 -3e-1\né 4 5 6\n. . . 7 8 9\nthe 0 0 0\n".encode()
+
+
+def expected(content):
+    """The vectors of the two words wanted, row by row; None if a row is no word and numbers, or none is there."""
+    found, dim = {}, 0
+    for line in content.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n"):
+        fields = line.rstrip().split(b" ")
+        dim = dim or len(fields) - 1
+        if not dim or len(fields) <= dim:
+            return None
+        word = fields[0].decode(errors="replace")
+        if len(fields) > dim + 1:
+            if not fields[1] or numbers([fields[1]]) is not None:
+                return None
+        elif word in ("the", "é") and word not in found:
+            vector = numbers(line.split(b" ", 1)[1].split())
+            if vector is None or len(vector) != dim or not np.isfinite(vector).all():
+                return None
+            found[word] = vector
+    return found or None
+
+
+def numbers(fields):
+    try:
+        return [float(np.float32(float(field))) for field in fields]
+    except ValueError:
+        return None
+
+
+@given(damaged(WHOLE))
+def test_damaged_glove_files_are_read_as_they_are_or_refused(folder, content):
+    path = folder / "vectors.txt"
+    path.write_bytes(content)
+    first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
+    found = read_or_refused(lambda path: read_glove(path, {"the", "é"}), path)
+    if not first.replace(b" ", b"").strip().isdigit():  # no header of word2vec
+        assert (found and {word: vector.tolist() for word, vector in found.items()}) == expected(content)
 
 
 def test_a_glove_file_that_is_not_there(tmp_path):

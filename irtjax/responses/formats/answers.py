@@ -1,0 +1,74 @@
+"""What the formats share: codes of cells, ids that arrays can hold, a matrix from answers one by one."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.storage.sources import shown
+from irtjax.types import AnyArray, Shaped
+
+Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
+Ids = Sequence[str] | Shaped[np.ndarray, " N"]
+LONG_COLUMNS = ("subject_id", "item_id", "response")
+# A cell as written by us, by people and by pandas (whose columns turn to floats where a cell is empty).
+CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING}
+LARGE, SPARSE = 2**30, 1e-3  # responses, and the share of them that is not missing, below which a matrix is a mistake
+PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
+
+
+def gather(answers: Iterable[Answer]) -> ResponseMatrix:
+    """The matrix of some answers; those that are not given are missing.
+
+    Raises:
+        InputError: an answer is given twice or lacks an id, or nearly all are missing from a large matrix.
+    """
+    subjects: dict[str, int] = {}
+    items: dict[str, int] = {}
+    codes: dict[tuple[int, int], int] = {}
+    for place, subject, item, code in answers:
+        if not subject or not item:
+            raise InputError(f"{place} has no {'item' if subject else 'subject'} id")
+        cell = subjects.setdefault(subject, len(subjects)), items.setdefault(item, len(items))
+        if cell in codes:
+            raise InputError(f"{place}: subject {shown(subject)} answers item {shown(item)} a second time")
+        codes[cell] = code
+    size = len(subjects) * len(items)
+    if size > LARGE and len(codes) < size * SPARSE:
+        raise InputError(
+            f"{len(codes):,} responses of {len(subjects):,} subjects to {len(items):,} items would take "
+            f"{size / 2**30:.0f} GiB, nearly all of it missing: look for ids that are different in every row"
+        )
+    values = np.full((len(subjects), len(items)), MISSING, np.int8)
+    if codes:
+        values[tuple(np.array(list(codes)).T)] = list(codes.values())
+    return matrix_of(values, list(subjects), list(items))
+
+
+def matrix_of(values: AnyArray, subject_ids: Ids, item_ids: Ids) -> ResponseMatrix:
+    """A matrix of what was read, once its ids are known to be some that arrays can hold.
+
+    Raises:
+        InputError: they are not, or see `ResponseMatrix`.
+    """
+    require_sound_ids(subject_ids, "subject")
+    require_sound_ids(item_ids, "item")
+    return ResponseMatrix(values, subject_ids, item_ids)
+
+
+def require_sound_ids(ids: Ids, what: str) -> None:
+    """Refuses ids that are empty, and one so long that an array of them, each as long as it, would be huge.
+
+    Raises:
+        InputError: names the position of the id, counted from 1.
+    """
+    lengths = np.char.str_len(ids) if isinstance(ids, np.ndarray) else np.fromiter(map(len, ids), int, len(ids))
+    if not lengths.size:
+        return
+    if not lengths.all():
+        raise InputError(f"{what} {int(lengths.argmin()) + 1} has no id")
+    padded = int(lengths.max()) * lengths.size
+    if padded > PADDED and padded > PADDING * int(lengths.sum()):
+        at = int(lengths.argmax())
+        raise InputError(f"{what} {at + 1} has an id of {lengths[at]:,} characters, {shown(ids[at])}: shorten it")

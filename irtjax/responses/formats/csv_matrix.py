@@ -1,0 +1,99 @@
+"""CSV files of responses: a matrix, or one row per response."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.responses.formats.answers import CELLS, LONG_COLUMNS, Answer, gather, matrix_of
+from irtjax.responses.matrix import ResponseMatrix
+from irtjax.storage.sources import csv_rows, shown
+
+_TO_QUOTE = re.compile(r'[",\r\n]')
+NumberedRows = Iterator[tuple[int, list[str]]]
+
+
+def read(path: Path) -> ResponseMatrix:
+    """The matrix of a CSV file, see `read_responses`."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv_rows(file)
+        _, header = next(rows, (0, [""]))
+        if set(LONG_COLUMNS) <= set(header):
+            return gather(_long(rows, header))
+        return _wide(rows, header)
+
+
+def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
+    item_ids = header[1:]
+    if not item_ids and (";" in header[0] or "\t" in header[0]):
+        raise InputError("the header has no comma: separate the cells by commas")
+    if "" in item_ids:
+        raise InputError(f"column {item_ids.index('') + 2} of the header has no item id")
+    subject_ids, coded = [], []
+    for line, (subject, *cells) in rows:
+        if len(cells) != len(item_ids):
+            raise InputError(
+                f"line {line} (subject {shown(subject)}) has {len(cells)} responses, "
+                f"the header names {len(item_ids)} items"
+            )
+        if not subject:
+            raise InputError(f"line {line} has no subject id")
+        codes = list(map(CELLS.get, cells))
+        if None in codes:
+            codes = [CELLS.get(cell.strip()) for cell in cells]
+        if None in codes:
+            column = codes.index(None)
+            raise InputError(
+                f"line {line} (subject {shown(subject)}), column {column + 2} (item {shown(item_ids[column])}): "
+                f"{shown(cells[column])} is not a response; use 0, 1 or an empty cell for missing"
+            )
+        subject_ids.append(subject)
+        coded.append(np.array(codes, dtype=np.int8))
+    values = np.stack(coded) if coded else np.zeros((0, len(item_ids)), np.int8)
+    return matrix_of(values, subject_ids, item_ids)
+
+
+def _long(rows: NumberedRows, header: list[str]) -> Iterator[Answer]:
+    for name in LONG_COLUMNS:
+        if header.count(name) > 1:
+            raise InputError(f"{header.count(name)} columns are called {name}, expected one")
+    at = [header.index(name) for name in LONG_COLUMNS]
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
+        subject, item, cell = (row[column] for column in at)
+        code = CELLS.get(cell.strip())
+        if code is None:
+            raise InputError(
+                f"line {line}, column {at[2] + 1} (subject {shown(subject)}, item {shown(item)}): "
+                f"{shown(cell)} is not a response; use 0, 1 or an empty cell for missing"
+            )
+        yield f"line {line}", subject, item, code
+
+
+def write(responses: ResponseMatrix, path: Path) -> None:
+    """Writes a matrix as CSV.
+
+    Raises:
+        InputError: it could not be read back: an id is too long, or items are called as the columns of long files.
+    """
+    if set(LONG_COLUMNS[1:]) <= set(responses.item_ids.tolist()):
+        raise InputError("with items called item_id and response it would be read as long CSV: write .npz")
+    for ids in (responses.item_ids, responses.subject_ids):
+        if (longest := max(map(len, ids))) > csv.field_size_limit():
+            raise InputError(f"an id of {longest:,} characters is too long for CSV: write .npz")
+    # Cells are one of three short byte strings, so whole rows are built at once: a loop over the cells of a
+    # crowd's answers would take longer than training it.
+    text = np.array([b"0", b"1", b""], dtype="S1")  # index -1 is the last: missing
+    with path.open("w", newline="", encoding="utf-8") as file:
+        file.write(",".join(["subject_id", *map(_quoted, responses.item_ids)]) + "\n")
+        for subject, row in zip(responses.subject_ids, responses.values, strict=True):
+            file.write(",".join([_quoted(subject), *text[row].astype(str)]) + "\n")
+
+
+def _quoted(cell: str) -> str:
+    """A cell, in quotes where it needs them; Python's writer leaves a carriage return bare."""
+    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if _TO_QUOTE.search(cell) else cell

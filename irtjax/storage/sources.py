@@ -1,0 +1,111 @@
+"""Files from outside: which are read at all, and how what is wrong with them becomes one line."""
+
+import contextlib
+import csv
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from irtjax.errors import InputError
+
+COMPRESSED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zip", ".7z", ".rar", ".tar")
+LONGEST = 100  # characters of a value that a message shows
+
+_ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:/|.*://", re.IGNORECASE | re.DOTALL)  # a Path has one slash for two
+
+
+@contextlib.contextmanager
+def reading(path: str | Path) -> Iterator[Path]:
+    """Yields the path of a file to read; what is wrong with it or goes wrong in the block names the file.
+
+    Nothing but an ordinary local file is opened: no address, which libraries would fetch, no compressed file, which
+    they would take for what its ending says, and no pipe or device, which may never end.
+
+    Raises:
+        InputError: it is no such file, cannot be read, or is not text in UTF-8 where text is expected.
+    """
+    path = local_file(path)
+    try:
+        with naming(path):
+            yield path
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: line {_line_of_other_text(path)} is not UTF-8: save the file as UTF-8") from error
+
+
+@contextlib.contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Has the errors of the block begin with the name of the file that they are about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def local_file(path: str | Path) -> Path:
+    """The path of an ordinary local file.
+
+    Raises:
+        InputError: it is something else, or not there.
+    """
+    refuse_address(path)
+    path = Path(path)
+    if path.suffix.lower() in COMPRESSED:
+        raise InputError(f"{path}: is compressed; unpack it and name the file that was in it")
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise InputError(f"{path}: cannot be read (it is {what}, expected a file)")
+    return path
+
+
+def refuse_address(path: str | Path) -> None:
+    """Refuses what is on the network: this library fetches nothing.
+
+    Raises:
+        InputError: the path is a URL.
+    """
+    if _ADDRESS.match(os.fspath(path)):
+        raise InputError(f"{path}: is an address, expected a local file: download it first")
+
+
+def csv_rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV file that are not blank, with the lines that they end in.
+
+    Raises:
+        InputError: text around quotes, a quote that is not closed, or an endless cell.
+    """
+    reader = csv.reader(file, strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise InputError(f"line {reader.line_num} is not CSV ({error})") from error
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: on one line, and cut where it is long."""
+    return _cut(repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}")
+
+
+def one_line(error: Exception) -> str:
+    """What an error of another library says, on one line."""
+    return _cut(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
+
+
+def _line_of_other_text(path: Path) -> int:
+    """The first line that is not UTF-8. A decoder only knows the place in its buffer."""
+    lines = enumerate(path.read_bytes().splitlines(), start=1)
+    return next((number for number, line in lines if line.decode(errors="ignore").encode() != line), 1)
