@@ -103,7 +103,7 @@ def main() -> None:
         )
     with app.naming(_RESPONSES.value):
         responses = completed(responses, _MISSING.value)
-    items = None if _ITEMS.value is None else _by_id(_ITEMS.value)
+    items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
     groups = _groups(responses, items)
     expert = _expert(responses)
     low, high = _range()

@@ -1,6 +1,7 @@
 """Files that are either whole or absent: written under a temporary name, then renamed."""
 
 import contextlib
+import csv
 import errno
 import fcntl
 import os
@@ -108,8 +109,11 @@ def writable_directory(path: str | Path) -> Path:
 
 def write_csv(table: pd.DataFrame, path: str | Path) -> None:
     """Writes a table without its index, numbers to six significant digits, so that equal results are equal bytes."""
+    texts = table.select_dtypes(exclude="number")
+    returns = any("\r" in str(cell) for column in texts for cell in texts[column])  # which pandas leaves bare
     with whole_file(path) as partial:
-        table.to_csv(partial, index=False, float_format="%.6g")
+        quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+        table.to_csv(partial, index=False, float_format="%.6g", quoting=quoting)
 
 
 @contextlib.contextmanager

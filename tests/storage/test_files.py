@@ -3,10 +3,12 @@
 import errno
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas as pd
 import pytest
 
 from irtjax import InputError
-from irtjax.storage.files import whole_directory, whole_file, whole_results, writable_directory
+from irtjax.storage.files import whole_directory, whole_file, whole_results, writable_directory, write_csv
+from irtjax.storage.tables import read_table
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -122,3 +124,12 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path, writer):
     with pytest.raises(InputError, match=r"new: cannot be written \(No space left\)"), writer(tmp_path / "new"):
         raise OSError(errno.ENOSPC, "No space left")
     assert not list(tmp_path.iterdir())
+
+
+def test_ids_of_any_characters_are_read_back(tmp_path):
+    ids = ["plain", "a,b", 'quo"te', "two\nlines", "car\rriage", "=1+1", " space ", "NA", "ü€😀"]
+    for some in (ids, ids[:4]):
+        write_csv(pd.DataFrame({"item_id": some, "difficulty": 1 / 3}), tmp_path / "items.csv")
+        found = read_table(tmp_path / "items.csv", "item_id")
+        assert found.item_id.tolist() == some
+        assert found.difficulty.tolist() == [0.333333] * len(some)
