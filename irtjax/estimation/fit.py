@@ -1,6 +1,7 @@
 """One entry to all estimators."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from irtjax.errors import InputError
@@ -38,6 +39,8 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
     """
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
+    if not isinstance(model, str | Sequence):
+        raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}, or a sequence of them")
     responses = as_responses(responses)
     if options.get("anchors") is not None:
         options["anchors"] = item_table(options["anchors"]).reset_index()
@@ -46,8 +49,23 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
 
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a type per item")
+        _check_options(fit_svi, options, estimator)
         result = fit_svi(responses, model, **options)
     else:
+        _check_options(fit_mml, options, estimator)
         result = fit_mml(responses, model, **options)
     diagnostics.warn(result)
     return result
+
+
+def _check_options(estimate: Callable[..., Fit], options: Collection[str], estimator: str) -> None:
+    """Refuses options that an estimator does not have.
+
+    Raises:
+        InputError: names the first, and those that it has.
+    """
+    parameters = inspect.signature(estimate).parameters.values()
+    own = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in own:
+            raise InputError(f"estimator {estimator} has no option `{name}`, but {', '.join(own)}")

@@ -25,9 +25,7 @@ METHODS = ("eap", "map", "ml")
 BATCH = 64  # subjects at a time
 
 
-def score(
-    items: Any, responses: Any, method: str = "eap", population: Population | scoring.Population | None = None
-) -> pd.DataFrame:
+def score(items: Any, responses: Any, method: str = "eap", population: tuple[Any, Any] | None = None) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
 
     Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
@@ -41,8 +39,8 @@ def score(
         responses: whatever `irtjax.fit` takes.
         method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
             where all answers are right, or all wrong.
-        population: normal distribution of ability that "eap", "map" and the percentile refer to, in logits. By default
-            that of the fit or, for a table, the standard normal.
+        population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
+            percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
 
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
@@ -57,6 +55,9 @@ def score(
     fit = load_fit(str(items)) if holds_fit(items) else items
     if population is None:
         population = fit.population if isinstance(fit, Fit) else scoring.STANDARD
+    if not (isinstance(population, tuple) and len(population) == 2):
+        raise InputError(f"population {population!r}: expected its mean and standard deviation")
+    population = scoring.Population(*population)
     if not (np.isfinite(population.mean).all() and np.isfinite(population.sd).all() and np.all(population.sd > 0)):
         raise InputError(f"population of mean {population.mean} and sd {population.sd}: expected finite, sd above 0")
     table = item_table(fit)

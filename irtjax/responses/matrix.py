@@ -210,8 +210,15 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
 
 
 def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) -> Int[np.ndarray, "J I"]:
-    """Grades predicted classes (J, I) against gold labels (I,): int8, 1 where equal, 0 where not."""
-    return (np.asarray(predictions) == np.asarray(labels)[None, :]).astype(np.int8)
+    """Grades predicted classes (J, I) against gold labels (I,): int8, 1 where equal, 0 where not.
+
+    Raises:
+        InputError: there is not one label for each column of predictions.
+    """
+    classes, gold = np.asarray(predictions), np.asarray(labels)
+    if classes.ndim != 2 or gold.shape != classes.shape[1:]:
+        raise InputError(f"predictions have shape {classes.shape} and labels {gold.shape}, expected (J, I) and (I,)")
+    return (classes == gold[None, :]).astype(np.int8)
 
 
 def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:

@@ -123,7 +123,7 @@ def test_what_cannot_be_scored_is_one_error(fit):
         (("absent.csv", TABLE), "absent.csv: cannot be read"),
         ((3, TABLE), "items of type int"),
         ((fit, TABLE, "eap", Population(np.nan, 1.0)), "population of mean nan"),
-        ((fit, TABLE, "eap", Population(0.0, 0.0)), "sd above 0"),
+        ((fit, TABLE, "eap", (0.0, 0.0)), "sd above 0"),
     ):
         with pytest.raises(InputError, match=message):
             irtjax.score(*arguments)
@@ -167,3 +167,17 @@ def test_arviz_has_ids_as_coordinates(by_svi):
     assert posterior["ability"].dims == ("chain", "draw", "subject")
     assert posterior["item"].values.tolist() == RESPONSES.item_ids.tolist()
     np.testing.assert_array_equal(posterior["ability"].values[0], by_svi.draws(20)["ability"])
+
+
+def test_what_cannot_be_fitted_is_one_error():
+    for options, message in (
+        ({"seed": 1}, "estimator mml has no option `seed`, but dims, anchors"),
+        ({"estimator": "svi", "anchors": "items.csv"}, "items.csv: cannot be read"),
+        ({"estimator": "svi", "dims": 2}, "estimator svi has no option `dims`, but priors, start"),
+        ({"max_iteration": 3}, "no option `max_iteration`"),
+        ({"model": ["1pl"]}, "1 item types for 12 items"),
+        ({"estimator": "mcmc"}, "unknown estimator 'mcmc'"),
+        ({"anchors": 3}, "items of type int"),
+    ):
+        with pytest.raises(InputError, match=message):
+            irtjax.fit(TABLE, **options)

@@ -27,6 +27,7 @@ TABLES = {
     "ids in a column": WIDE.reset_index(names="subject_id"),
     "ids in a first column of text": WIDE.reset_index(names="who"),
     "ids in another column": WIDE.assign(subject_id=["ann", "bob"]),
+    "sparse": WIDE.astype(pd.SparseDtype(float)),
     "categories": WIDE.astype("category"),
     "long": LONG,
     "long with other columns": LONG.assign(seconds=3.5),

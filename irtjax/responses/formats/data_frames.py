@@ -70,6 +70,8 @@ def _codes(table: pd.DataFrame, subject_ids: list[str]) -> np.ndarray:
 
 
 def _column_codes(column: pd.Series) -> np.ndarray:
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
     if column.dtype.kind not in "biuf":
         return np.array([_code(value) for value in column], np.int8)
     numbers = column.to_numpy(float, na_value=np.nan)
