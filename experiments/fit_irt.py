@@ -22,7 +22,7 @@ import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
-from irtjax.errors import InputError
+from irtjax.errors import InputError, printable
 from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.misfit import write_misfit
@@ -105,7 +105,7 @@ def main() -> None:
         if _MISFIT.value:
             write_misfit(fit, directory)
     for note in fit.notes():
-        print(f"note: {note}")
+        print(f"note: {printable(note)}")
     print(
         f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json "
         f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from experiments.common import help
 from experiments.common.interrupt import end_on_ctrl_c
 from irtjax import FitWarning, InputError
+from irtjax.errors import printable
 
 
 def run(main: Callable[[], None], *, resumes: bool = False) -> None:
@@ -46,7 +47,9 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
             _stop(as_flags(str(error)))
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        tqdm.write(f"warning: {as_flags(str(message))}", file=sys.stderr)  # on a line of its own beside a bar
+        tqdm.write(
+            f"warning: {as_flags(printable(str(message)))}", file=sys.stderr
+        )  # on a line of its own beside a bar
 
     end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "")
     warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ from typing import Any
 from experiments.common.run_directory import RECORD
 from experiments.common.settings import STAGES
 from experiments.reports import markdown
+from irtjax.errors import printable
 from irtjax.storage.files import whole_file
 
 
@@ -42,6 +43,8 @@ def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
 
 def provenance(flags: dict[str, Any], versions: dict[str, str], between: str = "") -> str:
     """The last section of a report: flags, something between them, and versions."""
-    given = "\n".join(f"    --{name}={value}" for name, value in flags.items())
+    given = "\n".join(
+        f"    --{name}={printable(str(value))}" for name, value in flags.items() if value not in (None, "", [])
+    )
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     return "\n\n".join(filter(None, ["## How it was made", given, between, f"{packages}."]))

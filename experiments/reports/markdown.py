@@ -1,8 +1,11 @@
 """Pieces of reports."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from irtjax.errors import printable
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -17,9 +20,14 @@ def percent(mean: float, half_width: float) -> str:
 
 
 def with_interval(mean: float, half_width: float, form: str) -> str:
-    """A number with its interval; without, if that is NaN."""
+    """A number with its interval; without, if there is one value only or all are the same."""
     bare = form.removeprefix("+")
-    return f"{mean:{form}}" if np.isnan(half_width) else f"{mean:{form}} ± {half_width:{bare}}"
+    return f"{mean:{form}}" if np.isnan(half_width) or half_width == 0 else f"{mean:{form}} ± {half_width:{bare}}"
+
+
+def times(ratio: float, low: float, high: float) -> str:
+    """A ratio with its interval, which is not symmetric."""
+    return f"{ratio:.2f}" if np.isnan(low) or low == high else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def seeds(number: int) -> str:
@@ -27,6 +35,21 @@ def seeds(number: int) -> str:
     return "1 seed" if number == 1 else f"{number} seeds ± 95% interval"
 
 
-def cell(text: str) -> str:
-    """A text that can stand in a cell of a table."""
-    return text.replace("|", "\\|")
+def inline(text: str) -> str:
+    """A text from outside, such as an id or a label, that stands for itself in a table, a heading or a sentence."""
+    escaped = re.sub(r"([\\`*\[\]<>|~$&])", r"\\\1", printable(str(text)))
+    escaped = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", escaped)  # within words it is no emphasis
+    return re.sub(r"^([#+=-]|\d+(?=[.)]))", r"\\\1", escaped)  # at the start of a line it would begin a list or heading
+
+
+def code(text: str) -> str:
+    """A text from outside as code; between more backticks than it has in a row. In tables, `code_cell`."""
+    text = printable(str(text))
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}" if text else ""
+
+
+def code_cell(text: str) -> str:
+    """`code` in a cell of a table, where a bar must be escaped."""
+    return code(text).replace("|", "\\|")

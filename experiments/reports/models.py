@@ -39,8 +39,8 @@ def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, An
     advice = recommendation(comparison, ways[0])
     parts = [
         "# Which model?",
-        f"{Path(flags['responses']).name}: {size}. {flags['folds']} folds, each held out once; ± is the standard error "
-        "over the folds.",
+        f"{markdown.inline(Path(flags['responses']).name)}: {size}. {flags['folds']} folds, each held out once; ± is "
+        "the standard error over the folds.",
         f"**{advice}**",
         *(section(comparison, way) for way in ways),
         "## Calibration\n\n![Share of right answers against predicted probability](calibration.png)\n\n"

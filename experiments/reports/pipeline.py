@@ -114,11 +114,11 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
     for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):
         cells = [
             [
-                markdown.cell(row.text),
-                task.classes[row.label],
+                markdown.inline(row.text),
+                markdown.inline(task.classes[row.label]),
                 f"{row.difficulty:.2f}",
                 f"{100 * row.right:.0f}%",
-                row.item_id,
+                markdown.inline(row.item_id),
             ]
             for row in rows.itertuples()
         ]

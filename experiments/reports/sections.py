@@ -36,7 +36,7 @@ Test accuracy (%) of {len(table)} new networks, trained on the examples that eac
 average difficulty (|b| < d), AVO the extreme ones (|b| > d), UB the easy ones (b < d), LB the hard ones (b > d), PCUB
 those that few networks answered right (pc < d), PCLB those that most answered right (pc > d). Mean of
 {markdown.seeds(table.seed.nunique())}. All seeds of a strategy train on the same examples, except for ties of
-difficulty; the random strategy draws new examples for each seed.
+difficulty; the random strategy draws new examples for each seed. Where no interval stands, all seeds gave the same.
 
 ![Accuracy against data kept](filtering.png)
 
@@ -54,7 +54,7 @@ def class_balance(directory: Path) -> str:
         for share in shares:
             kept = table[(table.strategy == strategy) & (table.share == share)]
             most = kept.loc[kept.examples.idxmax()]
-            row.append(f"{100 * most.share_of_kept:.0f}% ({most['class']})")
+            row.append(f"{100 * most.share_of_kept:.0f}% ({markdown.inline(most['class'])})")
         rows.append(row)
     return f"""## Class balance of what is kept
 
@@ -92,13 +92,14 @@ def curriculum(settings: Settings, directory: Path) -> str:
         ]
         for row in summary.itertuples()
     ]
-    header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (points)"]
+    header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (percentage points)"]
     return f"""## Curriculum
 
 Examples are counted up to the best validation epoch, and accuracies are those at that epoch. Mean of
 {markdown.seeds(settings.curriculum_seeds)}; changes are against the fully supervised baseline from the same initial
-weights. Before each epoch, DDaCLAE and its variants estimate the network's ability by {settings.ability.upper()} from
-its answers {_probe(settings, table)}.{_stalled(table)}
+weights. The column "answered" counts the training examples that the network was asked, up to that epoch, for the
+estimates of its ability. Before each epoch, DDaCLAE and its variants estimate the network's ability by
+{settings.ability.upper()} from its answers {_probe(settings, table)}.{_stalled(table)}
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
@@ -125,7 +126,7 @@ def _stalled(table: pd.DataFrame) -> str:
 
 
 def against_published(settings: Settings, directory: Path) -> str:
-    """The table of the published study: changes against the baseline, in percent."""
+    """The table of the published study: training size and accuracy, relative to the baseline."""
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
@@ -133,21 +134,25 @@ def against_published(settings: Settings, directory: Path) -> str:
     rows = []
     for row in summary[summary.strategy != BASELINE].itertuples():
         changes = (
-            markdown.with_interval(row.examples_change_percent, row.examples_change_percent_ci, "+.2f"),
+            markdown.times(row.examples_ratio, row.examples_ratio_low, row.examples_ratio_high),
             markdown.with_interval(row.accuracy_change_percent, row.accuracy_change_percent_ci, "+.2f"),
         )
         if published is None:
             rows.append([row.strategy, *changes])
         else:
-            beside = [f"{value:+.2f}" if row.strategy == "DDaCLAE" else "" for value in published]
+            figures = f"{1 + published.examples_used / 100:.2f}", f"{published.test_accuracy:+.2f}"
+            beside = figures if row.strategy == "DDaCLAE" else ("", "")
             rows.append([row.strategy, changes[0], beside[0], changes[1], beside[1]])
-    header = ["strategy", "training size", "test accuracy"]
+    size, accuracy = "training size (times)", "test accuracy (change in %)"
+    header = ["strategy", size, accuracy]
     if published is not None:
-        header = ["strategy", "training size", "published", "test accuracy", "published"]
-    return f"""## Changes against the baseline, in percent
+        header = ["strategy", size, "published", accuracy, "published"]
+    return f"""## Relative to the baseline
 
-Training size is the number of examples used up to the best validation epoch. The 95% intervals are those of differences
-between networks that began with the same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
+Training size is the number of examples used up to the best validation epoch, as a multiple of the baseline's: 0.5 is
+half as many, 1 as many. It is the geometric mean over seeds, with its 95% interval in brackets. The change of the test
+accuracy is in percent of the baseline's accuracy, not in percentage points. Both compare networks that began with the
+same weights.{"" if published is None else " Published: Lalor and Yu 2020."}
 
 {markdown.table(header, rows)}"""
 
@@ -160,9 +165,9 @@ def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") ->
     fewer = summary.examples_used[BASELINE] - summary.examples_used[strategy]
     asked = summary.items_asked[strategy]
     saved = fewer - ANSWER_COST * asked
-    change, half_width = summary.examples_change_percent[strategy], summary.examples_change_percent_ci[strategy]
-    certain = abs(change) > half_width
-    doubt = "" if certain else ", a difference whose 95% interval includes zero"
+    low, high = summary.examples_ratio_low[strategy], summary.examples_ratio_high[strategy]
+    certain = low > 1 or high < 1
+    doubt = "" if certain else ", a difference that may be chance: the 95% interval of the ratio includes 1"
     text = f"""## What the difficulties cost
 
 Until its best epoch, {strategy} trained on {abs(fewer):,.0f} examples {"fewer" if fewer >= 0 else "more"} than the
@@ -203,7 +208,7 @@ Spearman correlation of difficulty and number of words over the {len(table):,} t
     ]
     for title, rows in (("short and hard", order[::-1][:NUM_TEXTS]), ("long and easy", order[:NUM_TEXTS])):
         cells = [
-            [markdown.cell(row.text), row.label, f"{row.difficulty:.2f}", row.words]
+            [markdown.inline(row.text), markdown.inline(row.label), f"{row.difficulty:.2f}", row.words]
             for row in table.iloc[rows].itertuples()
         ]
         parts.append(markdown.table([title, "label", "difficulty", "words"], cells))

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
@@ -64,7 +65,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     for message in (_of_status(fit), _of_integration(fit), _of_asymptotes(fit), _of_steep_items(fit), _of_signs(fit)):
         if message is not None:
-            warnings.warn(message, FitWarning, stacklevel=stacklevel)
+            warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
 
 
 def _of_status(fit: Fit) -> str | None:

@@ -6,16 +6,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde
 
-from irtjax.plots.style import COLOURS, line_styles, plain
+from irtjax.plots.style import COLOURS, line_styles, literal, plain
 
 
 def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits") -> Figure:
     """Kernel densities of several samples on one axis, with a mark below for each value."""
     figure = Figure(figsize=(7, 3.6))
     axis = figure.subplots()
-    low = min(values.min() for values in samples.values())
-    high = max(values.max() for values in samples.values())
-    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 400)
+    grid = _grid(list(samples.values()))
     tops = []
     for (name, values), colour in zip(samples.items(), COLOURS, strict=False):
         heights = gaussian_kde(values)(grid) if np.ptp(values) > 0 else np.zeros_like(grid)
@@ -42,14 +40,25 @@ def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequenc
     """
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
-    grid = np.linspace(difficulty.min(), difficulty.max(), 400)
+    grid = _grid([difficulty[labels == label] for label in range(len(classes)) if (labels == label).any()])
     for label, (name, style) in enumerate(zip(classes, line_styles(len(classes)), strict=True)):
         values = difficulty[labels == label]
         if values.size > 1 and np.ptp(values) > 0:
-            axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{name} (n = {values.size:,})")
+            axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{literal(name)} (n = {values.size:,})")
     axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return plain(figure)
+
+
+def _grid(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """Points from where the first density begins to where the last ends, three bandwidths beyond the values."""
+    reach = [
+        3 * float(gaussian_kde(values).covariance[0, 0]) ** 0.5 if values.size > 1 and np.ptp(values) > 0 else 0.0
+        for values in samples
+    ]
+    low = min(values.min() - beyond for values, beyond in zip(samples, reach, strict=True))
+    high = max(values.max() + beyond for values, beyond in zip(samples, reach, strict=True))
+    return np.linspace(low, high, 400)
 
 
 def contact_sheet(

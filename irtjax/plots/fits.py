@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import information as item_information
 from irtjax.plots.scale import MOST_CURVES, item_curves, wright_map
-from irtjax.plots.style import COLOURS, plain
+from irtjax.plots.style import COLOURS, literal, plain
 from irtjax.scale.curves import empirical_curves
 
 FEW = 24  # items whose curves are shown if none are named
@@ -86,7 +86,7 @@ def information(fit: Fit) -> Figure:
     people.set(yticks=[], ylabel="subjects (grey)")
     right.set_zorder(1)
     right.patch.set_visible(False)
-    figure.suptitle(_title(fit))
+    figure.suptitle(literal(_title(fit)))
     return plain(figure)
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from irtjax.kernels.models import ItemParameters, probabilities
-from irtjax.plots.style import COLOURS, plain
+from irtjax.plots.style import COLOURS, literal, plain
 from irtjax.scale.curves import EmpiricalCurves
 from irtjax.scale.dimensionality import ParallelAnalysis
 from irtjax.scale.information import GRID
@@ -32,7 +32,7 @@ def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
     axis.plot(
         at, eigenvalues.noise[:number], "s--", color=ORANGE, markersize=4, label="independent items, 95% quantile"
     )
-    axis.set(title=_literal(title), xlabel="number", ylabel="eigenvalue", ylim=(0, None))
+    axis.set(title=literal(title), xlabel="number", ylabel="eigenvalue", ylim=(0, None))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend(frameon=False)
     return plain(figure)
@@ -71,11 +71,13 @@ def item_curves(
         axis.set_title(_short(names[item]) + (f"\n{reasons[item]}" if removed[item] else ""), fontsize=8, color=colour)
     for axis in axes[len(order) :]:
         axis.set_visible(False)
+    for axis in axes[max(len(order) - PER_ROW, 0) : len(order)]:  # the lowest of each column
+        axis.tick_params(labelbottom=True)
     axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
     figure.supxlabel("ability", fontsize=10)
     figure.supylabel("probability of a right answer", fontsize=10)
     some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
-    figure.suptitle(_literal(f"{title}{some}; model in colour, responses in grey with a 95% band"), fontsize=11)
+    figure.suptitle(literal(f"{title}{some}; model in colour, responses in grey with a 95% band"), fontsize=11)
     plain(figure).subplots_adjust(top=1 - 0.8 / height, bottom=0.6 / height, left=0.06, right=0.99, hspace=0.55)
     return figure
 
@@ -99,7 +101,7 @@ def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
         if column == "standard_error":
             axis.set_ylim(0, 2)
         axis.legend(frameon=False)
-    figure.suptitle(_literal(title))
+    figure.suptitle(literal(title))
     return plain(figure)
 
 
@@ -118,8 +120,10 @@ def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.D
     axis.plot(score + jitter, ability, ".", color=BLUE, alpha=0.35, markersize=5, markeredgewidth=0, label="subjects")
     axis.plot(expected["score"], expected["ability"], color=ORANGE, label="mean given the number right")
     low, high = (expected["ability"] + sign * expected["ability_se"] for sign in (-1, 1))
-    axis.fill_between(expected["score"], low, high, color=ORANGE, alpha=0.15, linewidth=0)
-    axis.set(title=_literal(title), xlabel="number right", ylabel="ability")
+    axis.fill_between(
+        expected["score"], low, high, color=ORANGE, alpha=0.15, linewidth=0, label="± one standard deviation"
+    )
+    axis.set(title=literal(title), xlabel="number right", ylabel="ability")
     axis.legend(frameon=False)
     return plain(figure)
 
@@ -150,14 +154,9 @@ def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str]
     else:
         items.hist(difficulty, bins=bins, orientation="horizontal", color=ORANGE, alpha=0.8)
         items.set(title="items", xlabel="number")
-    figure.suptitle(_literal(title))
+    figure.suptitle(literal(title))
     return plain(figure)
 
 
 def _short(name: str, most: int = 22) -> str:
-    return _literal(name if len(name) <= most else f"{name[: most - 1]}…")
-
-
-def _literal(text: str) -> str:
-    """Escapes dollar signs, which would start a formula."""
-    return text.replace("$", r"\$")
+    return literal(name if len(name) <= most else f"{name[: most - 1]}…")

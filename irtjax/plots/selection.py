@@ -71,9 +71,11 @@ def class_balance(table: pd.DataFrame) -> Figure:
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracy and share of data against epoch, with one line per strategy; triangles mark best validation epochs.
+    """Test accuracy and share of data against epoch, with one line per strategy.
 
-    The axis of accuracy is on the logit scale, which shows both the rise from chance and the last percent.
+    A triangle marks the mean best validation epoch of a strategy, and the mean accuracy there. Lines are dotted from
+    where the first seed has stopped: each seed keeps its last value, as the mean over the others would jump. The axis
+    of accuracy is on the logit scale, which shows both the rise from chance and the last percent.
 
     Args:
         table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
@@ -84,7 +86,6 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
         colour = style["color"]
         rows = table[table.strategy == strategy]
-        # a mean over the remaining seeds would jump when a seed stops: each seed keeps its last value
         last = table.epoch.max()
         for axis, column in ((accuracy_axis, "test_accuracy"), (share_axis, "share")):
             wide = rows.pivot(index="epoch", columns="seed", values=column)
@@ -93,10 +94,12 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
             wide.index += 1  # as the tables count
             if axis is accuracy_axis:
                 wide = wide.clip(*ACCURACY_LIMITS)
-            axis.plot(wide.index, wide.mean(axis=1), color=colour, label=strategy)
+            mean, first = wide.mean(axis=1), int(stops.min()) + 1
+            axis.plot(mean.loc[:first], color=colour, label=strategy)
+            axis.plot(mean.loc[first:], ":", color=colour)
             axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
-        accuracy_axis.plot(best.epoch + 1, best.test_accuracy, "v", color=colour, markersize=5, alpha=0.8)
+        accuracy_axis.plot(best.epoch.mean() + 1, best.test_accuracy.mean(), "v", color=colour, markersize=7)
     accuracy_axis.set(
         xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0.5, None)
     )
@@ -105,10 +108,13 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     accuracy_axis.minorticks_off()
     accuracy_axis.set_ylim(low, high)
     share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0.5, None))
-    share_axis.legend(frameon=False, title="mean and range\nof seeds", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    title = "mean and range of seeds;\ndotted: some have stopped,\nand keep their last value"
+    share_axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axis in figure.axes:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    accuracy_axis.text(0.98, 0.04, "▾ best validation epoch of a seed", transform=accuracy_axis.transAxes, ha="right")
+    accuracy_axis.text(
+        0.98, 0.04, "▾ best validation epoch, mean of seeds", transform=accuracy_axis.transAxes, ha="right"
+    )
     return plain(figure)
 
 

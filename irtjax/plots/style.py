@@ -1,15 +1,21 @@
 """What all pictures share: colours, axes, and how they are written to files."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.text import Text
 
+from irtjax.errors import printable
 from irtjax.storage.files import whole_file
 
 # Okabe and Ito (2008): colour-blind readers can tell them apart too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+
+UNKNOWN = "□"
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 130) -> None:
@@ -26,10 +32,33 @@ def line_styles(number: int) -> list[dict[str, Any]]:
     ]
 
 
+def literal(text: str) -> str:
+    """A name as a picture shows it: on one line, and without the dollar signs that would start a formula."""
+    return printable(text).replace("$", r"\$")
+
+
 def plain(figure: Figure) -> Figure:
-    """Removes the box around each axis and adds a faint grid."""
+    """Removes the box around each axis, adds a faint grid, and says which characters cannot be drawn."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
+    replaced = [text for text in figure.findobj(Text) if _replace_unknown(text)]
     figure.tight_layout()
+    if replaced:
+        figure.text(0.005, 0, f"{UNKNOWN}: a character that the font lacks", fontsize=7, color="0.4", va="top")
     return figure
+
+
+def _replace_unknown(text: Text) -> bool:
+    """Puts a box in place of each character that the font lacks; whether there were any."""
+    shown = "".join(character if ord(character) in _glyphs() else UNKNOWN for character in text.get_text())
+    known = shown == text.get_text()
+    if not known:
+        text.set_text(shown)
+    return not known
+
+
+@functools.cache
+def _glyphs() -> frozenset[int]:
+    """Code points that the font of all texts has."""
+    return frozenset(get_font(findfont(FontProperties())).get_charmap()) | {ord("\n")}

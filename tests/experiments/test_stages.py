@@ -125,14 +125,13 @@ def test_summary_by_hand():
     assert summary.examples_used.to_dict() == {"baseline": 150, "DDaCLAE": 45}
     assert summary.test_accuracy["baseline"] == pytest.approx(0.7)
     assert summary.test_accuracy["DDaCLAE"] == pytest.approx(0.8)
-    assert summary.examples_change_percent["DDaCLAE"] == pytest.approx(-70)
+    # of each seed against the baseline of that seed: 60 of 200 and 30 of 100 examples
+    assert summary.examples_ratio["DDaCLAE"] == pytest.approx(0.3)
+    assert summary.examples_ratio_low["DDaCLAE"] == summary.examples_ratio_high["DDaCLAE"] == pytest.approx(0.3)
+    assert summary.examples_ratio["baseline"] == 1
     assert summary.accuracy_change_points["DDaCLAE"] == pytest.approx(10)
     assert summary.accuracy_change_percent["DDaCLAE"] == pytest.approx(100 * 0.1 / 0.7)
     assert summary.items_asked.to_dict() == {"baseline": 0, "DDaCLAE": 12}
-    # of each seed against the baseline of that seed: 60 - 200 and 30 - 100 examples
-    assert summary.examples_change_percent_ci["DDaCLAE"] == pytest.approx(
-        12.7062 * np.std([140, 70], ddof=1) / np.sqrt(2) * 100 / 150, rel=1e-4
-    )
     assert summary.examples_used_ci["DDaCLAE"] == pytest.approx(
         12.7062 * np.std([60, 30], ddof=1) / np.sqrt(2), rel=1e-4
     )

@@ -59,20 +59,40 @@ def test_every_class_and_every_strategy_has_a_line():
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
 
 
-def test_a_seed_that_stopped_keeps_its_last_value():
-    table = pd.DataFrame(
-        {
-            "strategy": "baseline",
-            "seed": [0, 0, 1],
-            "epoch": [0, 1, 0],
-            "share": 1.0,
-            "ability": np.nan,
-            "dev_accuracy": [0.1, 0.5, 0.3],
-            "test_accuracy": [0.2, 0.6, 0.4],
-        }
-    )
-    line = curricula(table, ["baseline"]).axes[0].get_lines()[0]
-    np.testing.assert_allclose(line.get_ydata(), [0.3, 0.5])
+def test_names_that_fonts_and_formulas_cannot_take_are_drawn_without_a_warning(tmp_path):
+    names = ["问题 1", "a$b$c", "two\nlines", "\x1b[31m", "😀"]
+    figure = class_densities(RNG.normal(size=50), np.arange(50) % 5, names, "title")
+    save_figure(figure, tmp_path / "a.png")
+    shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert shown[0].startswith("□□ 1 (n = 10")
+    assert shown[1].startswith(r"a\$b\$c (n")
+    assert shown[2].startswith(r"two\nlines (n")
+    assert shown[3].startswith(r"\x1b[31m (n")
+    assert any("□: a character that the font lacks" in text.get_text() for text in figure.texts)
+
+
+def test_densities_begin_and_end_at_nothing():
+    for figure in (
+        densities({"a": RNG.normal(size=50), "b": RNG.uniform(size=20)}, "title"),
+        class_densities(RNG.uniform(size=50), np.arange(50) % 2, "ab", "title"),
+    ):
+        lines = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 400]
+        for line in lines:
+            assert max(line.get_ydata()[[0, -1]]) < 0.02 * max(line.get_ydata())
+
+
+def test_curricula_say_where_seeds_have_stopped():
+    rows = [
+        ("baseline", seed, epoch, 1.0, 0.5 + 0.1 * epoch) for seed, last in ((0, 2), (1, 4)) for epoch in range(last)
+    ]
+    table = pd.DataFrame(rows, columns=["strategy", "seed", "epoch", "share", "test_accuracy"])
+    accuracy, share = curricula(table.assign(dev_accuracy=table.test_accuracy), ["baseline"]).axes
+    running, held, best = accuracy.get_lines()
+    np.testing.assert_allclose(running.get_data(), [[1, 2], [0.5, 0.6]])
+    np.testing.assert_allclose(held.get_data(), [[2, 3, 4], [0.6, 0.65, 0.7]])
+    assert held.get_linestyle() == ":"
+    np.testing.assert_allclose(best.get_data(), [[3], [0.7]])
+    assert "keep their last value" in share.get_legend().get_title().get_text()
 
 
 def test_interval_by_hand():

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from experiments.reports import markdown
 from irtjax import InputError
 from irtjax.responses.agreement import agreement, label_counts
 
@@ -48,7 +49,8 @@ def label_by_answer(answers: pd.DataFrame, gold: pd.Series) -> dict[str, str]:
 def agreement_text(table: pd.DataFrame) -> str:
     """The section of the report on a table of `agreement_table`."""
     row = table.iloc[0]
-    kappas = ", ".join(f"{name.removeprefix('kappa_')} {row[name]:.2f}" for name in table if name.startswith("kappa_"))
+    labels = {name: name.removeprefix("kappa_") for name in table if name.startswith("kappa_")}
+    kappas = ", ".join(f"{markdown.inline(label)} {row[name]:.2f}" for name, label in labels.items())
     return f"""## Do people agree?
 
 {int(row.answers):,} answers to {int(row["items"])} items. A majority agrees on {row.majority:.1%} of the items, two

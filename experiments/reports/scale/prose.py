@@ -31,7 +31,7 @@ def overview(groups: list[GroupFindings]) -> str:
             reliability = f"{information.marginal_reliability(result.scale.fit.parameters):.3f}"
         right = f"{percent_correct(result.responses.values, axis=0).mean():.1%}"
         removed = ", ".join(reasons) or "none"
-        row = [markdown.cell(name), result.responses.num_items, right, result.num_retained, reliability, removed]
+        row = [markdown.inline(name), result.responses.num_items, right, result.num_retained, reliability, removed]
         rows.append(row)
     subjects = groups[0].result.responses.num_subjects
     header = ["items", "number", "answered right", "retained", "reliability", "removed"]
@@ -49,7 +49,7 @@ def group(found: GroupFindings, precision: Precision | None, short_forms: ShortF
     """
     result = found.result
     parts = [
-        f"## Items: {markdown.cell(found.name)}",
+        f"## Items: {markdown.inline(found.name)}",
         _dimensions(result),
         _picture("Eigenvalues", folder / "scree.png"),
         _factors(result),
@@ -124,7 +124,8 @@ def _guessing(result: ScaleResult) -> str:
     significant = result.guessing[result.guessing["p_holm"] < result.options.rules.level]
     if significant.empty:
         return "**Guessing.** No item has significant guessing; all get a 2PL curve."
-    names = ", ".join(f"`{row.item_id}` ({row.guessing:.2f})" for row in significant.head(SHOWN).itertuples())
+    first = significant.head(SHOWN).itertuples()
+    names = ", ".join(f"{markdown.code(row.item_id)} ({row.guessing:.2f})" for row in first)
     return f"**Guessing.** {len(significant)} items have significant guessing and get a 3PL curve: {names}."
 
 
@@ -132,11 +133,11 @@ def _removals(removals: pd.DataFrame) -> str:
     rows = [
         [
             row.round,
-            f"`{markdown.cell(row.item_id)}`",
+            markdown.code_cell(row.item_id),
             row.reason,
             _number(row.statistic),
             _p(row.p_value),
-            row.partner and f"`{markdown.cell(row.partner)}`",
+            markdown.code_cell(row.partner),
         ]
         for row in removals.itertuples()
     ]
@@ -183,7 +184,7 @@ def _confirmation(found: Confirmation, num_subjects: int) -> str:
 {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f} (M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of
 freedom). Among subjects with the same number of right answers, the observed and the expected share of right answers to
 an item differ beyond chance by {rmsd.mean():.3f} (root mean square, averaged over the items); the largest difference is
-{rmsd.max():.3f}, for `{markdown.cell(worst)}`.{left_out} The p-values in `confirmation.csv` and
+{rmsd.max():.3f}, for {markdown.code(worst)}.{left_out} The p-values in `confirmation.csv` and
 `confirmation_pairs.csv` take the parameters as known. In fact they were estimated from {num_subjects:,} subjects, so
 that these tests reject a true scale too often."""
 
@@ -198,19 +199,19 @@ def _comparisons(tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _group_tests(what: str, table: pd.DataFrame) -> str:
-    header = [f"{what}: test", "groups", "difference", "statistic", "df", "p (of pairs by Holm)"]
+    header = [f"{markdown.inline(what)}: test", "groups", "difference", "statistic", "df", "p (of pairs by Holm)"]
     adjusted = table["p_holm"].fillna(table["p_value"])
     rows = [
-        [r.test, r.groups, _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(p)]
+        [r.test, markdown.inline(r.groups), _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(p)]
         for r, p in zip(table.itertuples(), adjusted, strict=True)
     ]
     return markdown.table(header, rows)
 
 
 def _regression(what: str, table: pd.DataFrame) -> str:
-    header = [f"{what}: term", "coefficient", "standard error", "t", "p"]
+    header = [f"{markdown.inline(what)}: term", "coefficient", "standard error", "t", "p"]
     rows = [
-        [r.term, f"{r.coefficient:.3f}", f"{r.standard_error:.3f}", f"{r.t:.2f}", _p(r.p_value)]
+        [markdown.inline(r.term), f"{r.coefficient:.3f}", f"{r.standard_error:.3f}", f"{r.t:.2f}", _p(r.p_value)]
         for r in table.itertuples()
     ]
     return markdown.table(header, rows)

@@ -1,0 +1,68 @@
+"""Names from outside in reports: shown as they are, whatever they are made of."""
+
+import numpy as np
+import pytest
+
+from experiments.reports import document, markdown
+from irtjax import InputError
+from irtjax.errors import printable
+
+ORDINARY = ["item_12", "SNLI neutral", "5GS-contradiction", "a/b", "Übung 3", "问题", "x.y", "(old)"]
+AWKWARD = [
+    "<script>alert(1)</script>", "a|b", "`code`", "*bold*", "_it_", "[x](http://a)", "$1$", "# title", "a\\b", "&lt;", "~~a~~",
+    "- list", "1. one", "+ plus", "__init__",
+]  # fmt: skip
+
+
+def rendered(text):
+    """What CommonMark makes of a line without emphasis, links, code or HTML: backslash escapes are taken away."""
+    shown, at = "", 0
+    while at < len(text):
+        at += text[at] == "\\" and at + 1 < len(text) and not text[at + 1].isalnum()
+        shown, at = shown + text[at], at + 1
+    return shown
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_names_are_not_touched(name):
+    assert markdown.inline(name) == name
+    assert markdown.code(name) == f"`{name}`"
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_names_stand_for_themselves(name):
+    inline = markdown.inline(name)
+    # a digit that begins a list is escaped at its point instead
+    assert rendered(inline).replace("\\", "") == name.replace("\\", "")
+    for special in "`*<>[]|$~":
+        assert inline.count(special) == inline.count(f"\\{special}")
+    assert "|" not in markdown.code_cell(name).replace("\\|", "")
+    code = markdown.code(name)
+    fence = code[: len(code) - len(code.lstrip("`"))]
+    assert code[len(fence) : -len(fence)].strip() == name.strip()
+    assert fence not in code[len(fence) : -len(fence)]
+
+
+def test_control_characters_are_seen():
+    faked = "a\nDone: everything\x1b[2K\r\u202eb\u2028c"
+    assert printable(faked) == r"a\nDone: everything\x1b[2K\r\u202eb\u2028c"
+    for shown in (
+        markdown.inline(faked),
+        markdown.code(faked),
+        document.provenance({"a": faked}, {}),
+        str(InputError(faked)),
+    ):
+        assert not any(character in shown.split("\n\n    ")[-1] for character in "\n\x1b\r\u202e\u2028")
+
+
+def test_flags_without_a_value_are_left_out():
+    text = document.provenance({"a": "", "b": None, "c": [], "d": 0, "e": False, "f": "x"}, {"irtjax": "1"})
+    assert [line.strip() for line in text.splitlines() if line.startswith("    ")] == ["--d=0", "--e=False", "--f=x"]
+
+
+def test_numbers_with_intervals():
+    assert markdown.with_interval(10.7, 0.0, ".1f") == "10.7"
+    assert markdown.with_interval(10.7, np.nan, ".1f") == "10.7"
+    assert markdown.with_interval(10.7, 0.3, "+.1f") == "+10.7 ± 0.3"
+    assert markdown.times(0.5, 0.25, 1.0) == "0.50 (0.25 to 1.00)"
+    assert markdown.times(0.5, np.nan, np.nan) == markdown.times(0.5, 0.5, 0.5) == "0.50"
