@@ -9,8 +9,8 @@ from irtjax.errors import printable
 
 ORDINARY = ["item_12", "SNLI neutral", "5GS-contradiction", "a/b", "Übung 3", "问题", "x.y", "(old)"]
 AWKWARD = [
-    "<script>alert(1)</script>", "a|b", "`code`", "*bold*", "_it_", "[x](http://a)", "$1$", "# title", "a\\b", "&lt;", "~~a~~",
-    "- list", "1. one", "+ plus", "__init__",
+    "<script>alert(1)</script>", "a|b", "`code`", "*bold*", "_it_", "[x](http://a)", "$1$", "# title", "a\\b", "&lt;",
+    "~~a~~", "- list", "1. one", "+ plus", "__init__",
 ]  # fmt: skip
 
 
@@ -46,13 +46,9 @@ def test_awkward_names_stand_for_themselves(name):
 def test_control_characters_are_seen():
     faked = "a\nDone: everything\x1b[2K\r\u202eb\u2028c"
     assert printable(faked) == r"a\nDone: everything\x1b[2K\r\u202eb\u2028c"
-    for shown in (
-        markdown.inline(faked),
-        markdown.code(faked),
-        document.provenance({"a": faked}, {}),
-        str(InputError(faked)),
-    ):
-        assert not any(character in shown.split("\n\n    ")[-1] for character in "\n\x1b\r\u202e\u2028")
+    for shown in (markdown.inline(faked), markdown.code(faked), str(InputError(faked))):
+        assert not set(shown) & set("\n\x1b\r\u202e\u2028")
+    assert r"    --a=a\nDone: everything\x1b[2K" in document.provenance({"a": faked}, {})
 
 
 def test_flags_without_a_value_are_left_out():
