@@ -21,7 +21,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, help
+from experiments.common import app, formulas, help
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.agreement import agreement_table
@@ -77,6 +77,7 @@ _SUBJECTS = define_path(
     "subjects",
     "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
+_GUARD = formulas.define_guard()
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
 
 
@@ -126,6 +127,8 @@ def main() -> None:
                 result = build_scale(part, wanted[name], on_step)
             found.append(_findings(name, result, fresh, subjects))
         write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+        if _GUARD.value:
+            formulas.guard(directory)
     retained = sum(group.result.num_retained for group in found)
     print(
         f"Done: {_OUTPUT_DIR.value}/report.md and scale.csv ({retained} of {responses.num_items} items retained)",

@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, formulas
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from irtjax.errors import InputError, printable
@@ -52,6 +52,7 @@ _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held 
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
+_GUARD = formulas.define_guard()
 _MISFIT = flags.DEFINE_bool(
     "misfit", False, "add infit and outfit to items.csv and subjects.csv, and lz to subjects.csv (one dimension)"
 )
@@ -104,6 +105,8 @@ def main() -> None:
         fit.save(directory)
         if _MISFIT.value:
             write_misfit(fit, directory)
+        if _GUARD.value:
+            formulas.guard(directory)
     for note in fit.notes():
         print(f"note: {printable(note)}")
     print(

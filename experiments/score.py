@@ -20,7 +20,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, formulas
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import InputError
 from irtjax.estimation.scoring import METHODS
@@ -39,6 +39,7 @@ _PEOPLE = define_path(
     "population",
     "subjects.csv of the sample that percentiles refer to; without it, they refer to the normal population",
 )
+_GUARD = formulas.define_guard()
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
 
@@ -57,6 +58,8 @@ def main() -> None:
         if people is not None:
             scores = among(people, scores)
         write_csv(scores, directory / "subjects.csv")
+        if _GUARD.value:
+            formulas.guard(directory)
     print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
 
 

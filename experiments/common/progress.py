@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from irtjax.errors import printable
 from irtjax.training.pool import Progress
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
@@ -140,7 +141,7 @@ def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float],
 @contextlib.contextmanager
 def steps(description: str) -> Iterator[Callable[[str], None]]:
     """One line that says what is being done, for work in steps of unequal length."""
-    with progress_bar(_STEPS, total=0, desc=description) as bar:
+    with progress_bar(_STEPS, total=0, desc=printable(description)) as bar:
         yield bar.set_postfix_str
         bar.set_postfix_str("done")
 

@@ -71,7 +71,7 @@ def item_curves(
         axis.set_title(_short(names[item]) + (f"\n{reasons[item]}" if removed[item] else ""), fontsize=8, color=colour)
     for axis in axes[len(order) :]:
         axis.set_visible(False)
-    for axis in axes[max(len(order) - PER_ROW, 0) : len(order)]:  # the lowest of each column
+    for axis in axes[: len(order)]:
         axis.tick_params(labelbottom=True)
     axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
     figure.supxlabel("ability", fontsize=10)

@@ -172,3 +172,20 @@ def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, cap
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "usage: irtjax score --items=PATH --responses=PATH --output_dir=PATH" in result.stdout
+
+
+def test_formulas_are_guarded_where_that_is_asked_for(tmp_path):
+    responses = simulate(60, 12)[0]
+    ids = ["=1+1", "@sum", "-x", "+y", "plain", "-1.5", "a=b", "=two\nlines", *responses.item_ids[8:]]
+    odd = irtjax.ResponseMatrix(responses.values, responses.subject_ids, ids)
+    irtjax.write_responses(odd, tmp_path / "r.npz")
+    for flags, expected in (
+        ([], ids),
+        (["--guard_formulas"], [f"'{i}" if k in (0, 1, 2, 3, 7) else i for k, i in enumerate(ids)]),
+    ):
+        place = [f"--responses={tmp_path / 'r.npz'}", f"--output_dir={tmp_path / 'fit'}", "--model=1pl"]
+        assert run(*place, *flags, module="experiments.fit_irt").returncode == 0
+        table = irtjax.read_items(tmp_path / "fit" / "items.csv")
+        assert table.item_id.tolist() == expected
+        assert (table.difficulty < 0).any()
+    assert irtjax.load_fit(tmp_path / "fit").responses == odd
