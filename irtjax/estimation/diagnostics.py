@@ -89,7 +89,7 @@ def _of_status(fit: Fit) -> str | None:
 
 def _of_integration(fit: Fit) -> str | None:
     nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
-    if not fit.log_likelihood_error > nothing:
+    if not fit.log_likelihood_error > nothing or fit.status is Status.NO_MAXIMUM:  # no nodes are fine enough for steps
         return None
     changes = f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
     if fit.details["posteriors"] == "own nodes":

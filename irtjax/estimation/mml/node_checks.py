@@ -7,15 +7,19 @@ import numpy as np
 
 from irtjax.estimation.mml import slope_bounds
 from irtjax.estimation.mml.climb import Point
+from irtjax.estimation.mml.node_posteriors import node_posteriors
 from irtjax.estimation.mml.node_rules import Finer, NodeRule
 from irtjax.estimation.mml.nodes import Answers
 from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import Bool, Float
 
 SAMPLE_WEIGHTS = 2**25  # beyond it the error is known from a sample of the subjects
 JUDGES = 2000  # subjects by which it is decided whether nodes are fine enough
 STEP = 1e3  # times a slope makes of any curve a step
+STEEP = 20.0  # a slope, in standard deviations of the population, that few real items have
+NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
 class OnNodes(Protocol):
@@ -53,6 +57,37 @@ def too_coarse(state: OnNodes, slack: float) -> bool:
     mean, of_each = rule.tolerance
     too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
     return bool(too_much and found.affordable)
+
+
+def endless(state: OnNodes, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+    """Steep items of one dimension whose likelihood hardly falls, if at all, on the way to a step.
+
+    Slopes that are shared go there together, and so do those of 1 where the unit of the scale is free.
+
+    Args:
+        state: at rest.
+        error: (I,) standard errors of the slopes, NaN where they are not known.
+    """
+    items, population, specification = state.point.items, state.point.population, state.specification
+    slope = np.abs(np.asarray(items.slope)[:, 0])
+    steep = slope * population.sd[0] > STEEP
+    unit_is_free = specification.fold_mean and not specification.fold_sd
+    own = np.asarray(specification.free)[:, 0] & (np.asarray(specification.prior_precision)[:, 0] == 0)
+    together = np.asarray(specification.shared) & own | unit_is_free
+    suspects = steep & (own & ~(error < slope / 2) | unit_is_free)
+    groups = [np.arange(len(slope)) == item for item in np.flatnonzero(suspects & ~together)]
+    if (suspects & together).any():
+        groups.append(together)
+    if not groups:
+        return suspects
+    windows = state.rule.finer().windows(items, population, state.answers)
+
+    def log_likelihood(items: ItemParameters) -> float:
+        return float(np.asarray(node_posteriors(items, population, state.answers, windows).log_likelihoods).sum())
+
+    here = log_likelihood(items)
+    found = [group for group in groups if log_likelihood(_scaled(items, group, STEP)) > here - NEGLIGIBLE]
+    return np.any([np.zeros_like(steep), *found], axis=0)
 
 
 def _rise(steps: Finer, found: Finer) -> bool:

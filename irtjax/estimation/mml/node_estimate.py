@@ -1,6 +1,7 @@
 """What a fit on nodes comes to: abilities, errors of the items, and the log-likelihood by a finer rule."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from irtjax.estimation.mml.nodes import Answers
 from irtjax.estimation.mml.own_nodes import part
 from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Specification, layout
-from irtjax.types import Float
+from irtjax.types import Bool, Float
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
 SCORES = 2**24  # of answers at own nodes, in all parameters, that are held at a time
@@ -29,45 +30,65 @@ def estimate_at(state: node_checks.OnNodes, standard_errors: bool) -> Estimate:
     ability, ability_se = moments(found, population, placed)
     difference = node_checks.compare(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
-    covariances, kind, distance, identified = np.full((num_items, dims + 3, dims + 3), np.nan), None, np.nan, True
+    errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
     if standard_errors:
-        places = layout(specification)
-        off = np.isin(np.arange(places.size), places.items[unbounded])
-        finite = slope_bounds.without(specification, places, off)
-        kind = "all parameters"
-        if places.size <= MOST_PARAMETERS:
-            covariance = observed_information.covariance(_information(state, found, placed, finite))
-            covariances = observed_information.of_items(covariance, finite)
-            identified = bool(np.isfinite(covariance).all())
-            distance = np.sqrt(max(point.gradient[~off] @ covariance @ point.gradient[~off], 0.0))
-        if np.isnan(covariances).any() and not state.rule.follow:  # too many parameters, or a ridge
-            kind = "each item"
-            covariances = observed_information.each_item_covariances(
-                items, population, answers, *condensed(found, placed), finite
-            )
-        covariances[unbounded] = np.nan
+        errors = _errors(state, found, placed, unbounded)
+        if dims == 1:
+            unbounded |= node_checks.endless(state, np.sqrt(errors.covariances[:, 0, 0]))
+        errors.covariances[unbounded] = np.nan
     change = float(difference.mean()) * num_subjects
     # errors of opposite sign cancel in the sum, but not in the estimates
     error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
     return Estimate(
         items=items,
         population=population,
-        covariances=covariances,
+        covariances=errors.covariances,
         ability=ability,
         ability_se=ability_se,
         log_likelihoods=log_likelihoods,
         log_likelihood=float(log_likelihoods.sum()) + change,
         log_likelihood_error=error,
-        distance=float(distance),
+        distance=errors.distance,
         unbounded=unbounded,
-        identified=identified,
+        identified=errors.identified,
         specification=specification,
         details={
             **state.rule.summary(population),
             "nodes_per_subject": round(found.weights.size / num_subjects),
-            **({} if kind is None else {"standard_errors": kind}),
+            **({} if errors.kind is None else {"standard_errors": errors.kind}),
         },
     )
+
+
+class _Errors(NamedTuple):
+    """Covariances (I, K, K), where they come from, the distance from the maximum, and whether there is one."""
+
+    covariances: np.ndarray
+    kind: str | None = None
+    distance: float = np.nan
+    identified: bool = True
+
+
+def _errors(
+    state: node_checks.OnNodes, found: NodePosteriors, placed: Windows, unbounded: Bool[np.ndarray, " I"]
+) -> _Errors:
+    """Errors of the items that have a finite estimate, the others being as they are."""
+    (items, population, _, gradient, *_), specification = state.point, state.specification
+    places, none = layout(specification), np.full((len(unbounded), *2 * (specification.dims + 3,)), np.nan)
+    off = np.isin(np.arange(places.size), places.items[unbounded])
+    finite = slope_bounds.without(specification, places, off)
+    if off.all():
+        return _Errors(none)
+    if places.size <= MOST_PARAMETERS:
+        covariance = observed_information.covariance(_information(state, found, placed, finite))
+        if np.isnan(covariance).any():
+            return _Errors(none, identified=False)
+        distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
+        return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
+    if state.rule.follow:
+        return _Errors(none)
+    arguments = items, population, state.answers, *condensed(found, placed), finite
+    return _Errors(observed_information.each_item_covariances(*arguments), "each item")
 
 
 def _information(
