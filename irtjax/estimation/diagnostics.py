@@ -70,18 +70,31 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
 
 def _of_status(fit: Fit) -> str | None:
     begin = f"not converged after {fit.iterations} iterations"
+    if fit.status is Status.NO_MAXIMUM:
+        names = fit.details["without_maximum"]
+        return (
+            f"{len(names)} of {fit.responses.num_items} items, such as '{names[0]}', have no finite estimate: they "
+            "separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
+            "give a `slope_prior`, such as NormalPrior(0, 2), or take more subjects, fewer dimensions or the 1pl"
+        )
     return {
         Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
         Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
+        Status.NOT_IDENTIFIED: (
+            "the responses do not determine the estimates: others have the same likelihood; give a `slope_prior`, "
+            "or take more items, fewer dimensions or the 1pl"
+        ),
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)
 
 
 def _of_integration(fit: Fit) -> str | None:
     nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
-    if not fit.log_likelihood_error > nothing:
+    if not fit.log_likelihood_error > nothing or fit.status is Status.NO_MAXIMUM:  # no nodes are fine enough for steps
         return None
     changes = f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
+    if fit.details["posteriors"] == "own nodes":
+        return f"{changes}it is only known so far; take fewer dimensions"
     if fit.details["posteriors"] != "fixed nodes":
         return changes + "posteriors are not as normal as they are taken to be; give `num_nodes`, such as 241"
     number = round(fit.details["nodes"] ** (1 / fit.parameters.slope.shape[1]))
@@ -103,6 +116,8 @@ def _of_asymptotes(fit: Fit) -> str | None:
 
 
 def _of_steep_items(fit: Fit) -> str | None:
+    if fit.status is Status.NO_MAXIMUM:
+        return None
     slope = np.abs(np.asarray(fit.parameters.slope))
     error = fit.item_columns.get("discrimination_se", np.full(len(slope), np.nan))
     steep = (slope.max(axis=1) > STEEP) & ~(error < slope.max(axis=1) / 2)

@@ -73,6 +73,8 @@ class Status(enum.StrEnum):
     STALLED = "stalled"  # no smaller change in `PATIENCE` steps
     OUT_OF_ITERATIONS = "out of iterations"
     SHORT = "short of the maximum"  # by the observed information, which is only known at the end
+    NO_MAXIMUM = "no finite maximum"  # the objective rises for ever as the slopes of some items grow
+    NOT_IDENTIFIED = "not identified"  # it is the same along a ridge
 
 
 class Outcome(NamedTuple):

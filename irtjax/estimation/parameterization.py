@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.priors import GUESSING_PRIOR, LOG_SLOPE_PRIOR, UPPER_PRIOR, NormalPrior
+from irtjax.estimation.priors import GUESSING_PRIOR, LOG_SLOPE_PRIOR, UPPER_PRIOR, NormalPrior, check_prior
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Bool, Float, Int
 
@@ -29,6 +29,7 @@ _FREE = {  # slope, intercept, lower, upper
 # Logits from 0 and 1. The likelihood has several maxima: from the 2PL estimate and here the highest known one was
 # reached on every data set tried; from c = 0.2 it was not.
 START_ASYMPTOTE = 3.0
+MOST_DIMS = 6  # beyond it, posteriors on a grid would have millions of nodes each
 FEWEST = 50  # items with a parameter of their own, or its prior is not estimated from them
 
 
@@ -202,17 +203,19 @@ def specify(
         InputError: dimensions or anchors that do not go with the types.
     """
     num_items = len(types)
-    if dims < 1:
-        raise InputError(f"dims {dims}, expected at least 1")
+    if not 1 <= dims <= MOST_DIMS:
+        raise InputError(f"`dims` {dims}, expected 1 to {MOST_DIMS}")
     if dims > 1 and set(types) & {"rasch", "1pl"}:
         raise InputError(f"dims {dims} needs the 2PL, 3PL or 4PL: items of the 1PL have no slopes of their own")
     if dims > num_items:
-        raise InputError(f"dims {dims} for {num_items} items")
+        raise InputError(f"`dims` {dims} for {num_items} items: expected no more dimensions than items")
     flags = np.array([_FREE[kind] for kind in types])
     free = np.concatenate([np.repeat(flags[:, :1], dims, axis=1), flags[:, 1:]], axis=1)
     for item in range(dims - 1):
         free[item, item + 1 : dims] = False
     prior_mean, prior_precision = np.zeros(free.shape), np.zeros(free.shape)
+    for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior)):
+        check_prior(prior, f"{name}_prior")
     for columns, prior in ((slice(0, dims), slope_prior), (dims + 1, guessing_prior), (dims + 2, upper_prior)):
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2

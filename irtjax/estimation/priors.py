@@ -6,8 +6,10 @@ steep. A slope that the responses of a benchmark would send to infinity pays for
 does, and one near 0 or below it is not ruled out.
 """
 
+import math
 from typing import NamedTuple
 
+from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float
 
 
@@ -16,6 +18,16 @@ class NormalPrior(NamedTuple):
 
     mean: float
     sd: float
+
+
+def check_prior(prior: NormalPrior | None, argument: str) -> None:
+    """Refuses what is no normal distribution.
+
+    Raises:
+        InputError: an infinite mean, or a standard deviation that is not positive and finite.
+    """
+    if prior is not None and not (math.isfinite(prior.mean) and 0 < prior.sd < math.inf):
+        raise InputError(f"`{argument}` N({prior.mean:g}, {prior.sd:g}²), expected a finite mean and a positive sd")
 
 
 # Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say

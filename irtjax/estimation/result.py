@@ -293,10 +293,11 @@ def item_columns(
     variance = np.einsum("ikk->ik", covariances)
     columns: dict[str, np.ndarray] = {}
     if dims == 1:
-        a, b = slope[:, 0], -intercept / slope[:, 0]
+        a = np.where(slope[:, 0] == 0, np.nan, slope[:, 0])  # a flat item has no difficulty
+        b = -intercept / a
         of_b = variance[:, 1] + b**2 * variance[:, 0] + 2 * b * covariances[:, 0, 1]
         columns |= {"difficulty": b, "difficulty_se": np.sqrt(of_b) / np.abs(a)}
-        columns |= {"discrimination": a, "discrimination_se": np.sqrt(variance[:, 0])}
+        columns |= {"discrimination": slope[:, 0], "discrimination_se": np.sqrt(variance[:, 0])}
     else:
         for k in range(dims):
             columns |= {f"discrimination_{k + 1}": slope[:, k], f"discrimination_{k + 1}_se": np.sqrt(variance[:, k])}

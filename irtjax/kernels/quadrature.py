@@ -41,13 +41,20 @@ def rectangular(num_nodes: int = STANDARD_NODES, bound: float = BOUND, dims: int
     return Quadrature(nodes, log_weights - np.logaddexp.reduce(log_weights))
 
 
+def sobol(number: int, dims: int) -> Float[np.ndarray, "Q D"]:
+    """The first Sobol' points (Q, D) in the unit cube, which fill it evenly; a power of 2 of them."""
+    from scipy.stats import qmc  # a third of a second to import, for four dimensions and more
+
+    return qmc.Sobol(dims, scramble=False).random(number)
+
+
 def spacing(num_nodes: int) -> float:
     """Distance of neighbouring nodes of `rectangular(num_nodes)`, in standard deviations of the population."""
     return 2 * BOUND / (num_nodes - 1)
 
 
 def nodes_per_dimension(dims: int) -> int:
-    """Number of nodes in each of D dimensions with which item parameters are estimated."""
+    """Number of nodes in each of D dimensions with which item parameters are estimated, on a grid."""
     return {1: STANDARD_NODES, 2: 31, 3: 21}.get(dims, 9)
 
 
@@ -68,4 +75,4 @@ def of_posterior_mean(dims: int) -> Quadrature:
 
 def of_mode_search(dims: int) -> Quadrature:
     """Nodes from the best of which the search for the mode of a posterior begins."""
-    return rectangular() if dims == 1 else rectangular(7, BOUND / 2, dims)
+    return rectangular() if dims == 1 else rectangular(7 if dims < 4 else 3, BOUND / 2, dims)

@@ -11,6 +11,7 @@ from conftest import simulate
 
 from irtjax.estimation.driver import Engine, Info, Problem, Status, run
 from irtjax.estimation.mml.fixed_nodes import PATIENCE, FixedNodes
+from irtjax.estimation.mml.node_rules import SharedNodes
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
 from irtjax.estimation.parameterization import specify, start_items
 from irtjax.estimation.priors import NormalPrior
@@ -36,7 +37,7 @@ def of_svi():
 
 
 ENGINES = {
-    "fixed nodes": (FixedNodes(61), of_mml),
+    "fixed nodes": (FixedNodes(SharedNodes(61, 1)), of_mml),
     "normal posteriors": (NormalPosteriors(), of_mml),
     "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], None, None, None), 0), of_svi),
 }
@@ -59,7 +60,7 @@ def test_every_engine_keeps_the_protocol(name):
 
 
 def test_no_step_lowers_the_objective_within_a_phase():
-    engine, problem = FixedNodes(61, adapt=False, search=False, standard_errors=False), of_mml("4pl")
+    engine, problem = FixedNodes(SharedNodes(61, 1), adapt=False, search=False, standard_errors=False), of_mml("4pl")
     reached = []
     estimate, outcome = run(
         engine,

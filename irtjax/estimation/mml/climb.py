@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.mml import node_score, quasi_newton
+from irtjax.estimation.mml import node_score, quasi_newton, slope_bounds
 from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
 from irtjax.estimation.mml.node_posteriors import NodePosteriors, node_posteriors
 from irtjax.estimation.mml.node_score import Counts
@@ -19,6 +19,7 @@ from irtjax.estimation.mml.windows import Windows
 from irtjax.estimation.parameterization import Layout, Specification, as_array, as_items, has_asymptotes, layout
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
+from irtjax.types import Bool, Float
 
 MOST_CHANGE = 4.0  # of any parameter in one step
 FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
@@ -89,7 +90,7 @@ def _point(
 
 
 def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
-    """The inverse information of complete data times a vector (P,)."""
+    """The inverse information of complete data times a vector (P,); 0 for what the specification holds."""
     size = point.information.shape[1]
     by_item = places.gather(vector)[:, :size]
     if specification.has_shared:
@@ -104,17 +105,28 @@ def _precondition(vector: np.ndarray, point: Point, specification: Specification
     return result
 
 
-def _shortened(step: np.ndarray, most: float, places: Layout) -> np.ndarray:
-    """A step in which no parameter changes by more than `most`.
+def _proposed(
+    point: Point, memory: quasi_newton.Memory, specification: Specification, held: Bool[np.ndarray, " P"]
+) -> tuple[Float[np.ndarray, " P"], float]:
+    """The quasi-Newton step of the parameters that are not held, and its length √(gradient' H gradient)."""
+    places = layout(specification)
+    free = slope_bounds.without(specification, places, held)
+    precondition = functools.partial(_precondition, point=point, specification=free, places=places)
+    gradient = np.where(held, 0.0, point.gradient)
+    step = quasi_newton.direction(gradient, memory.within(~held) if held.any() else memory, precondition)
+    return step, float(np.sqrt(max(float(gradient @ step), 0.0)))
+
+
+def _shortened(step: np.ndarray, most: np.ndarray, places: Layout) -> np.ndarray:
+    """A step in which no parameter changes by more than `most` (P,).
 
     That of each item is shortened as a whole. One that runs off to infinity must not hold up the others.
     """
-    by_item = places.gather(step)
-    share = most / np.maximum(np.abs(by_item).max(axis=1), most)
-    result = np.clip(step, -most, most)
+    share = most / np.maximum(np.abs(step), most)
     own = (places.items >= 0) & (places.items < places.num_own)
-    result[places.items[own]] = (share[:, None] * by_item)[own]
-    return result
+    of_item = np.where(own, share[places.items], 1.0).min(axis=1)
+    share[places.items[own]] = np.broadcast_to(of_item[:, None], own.shape)[own]
+    return share * step
 
 
 def _shortened_where_it_loses(
@@ -151,28 +163,36 @@ def climb(
     memory: quasi_newton.Memory,
     specification: Specification,
     evaluate_at: Callable[[ItemParameters, Population], Point],
+    most_slope: float = np.inf,
 ) -> tuple[Point, quasi_newton.Memory, float]:
     """One quasi-Newton step, shortened until the objective rises; none where that does not help.
+
+    Slopes at their bound are held while the objective would rise beyond it.
 
     Args:
         point: where it begins.
         memory: of the steps before.
         specification: what is free; priors.
         evaluate_at: the point at other parameters.
+        most_slope: in standard deviations of the population; a bound of slopes without a prior (`slope_bounds`).
 
     Returns:
         The next point, the memory after the step, and the length √(gradient' H gradient) of the step proposed, in
         standard errors.
     """
     places = layout(specification)
-    precondition = functools.partial(_precondition, point=point, specification=specification, places=places)
-    step = quasi_newton.direction(point.gradient, memory, precondition)
-    change = float(np.sqrt(max(float(point.gradient @ step), 0.0)))
-    step = _shortened(step, MOST_CHANGE if memory.steps else FIRST_CHANGE, places)
+    values = slope_bounds.as_vector(point.items, places)
+    most = slope_bounds.bounds(specification, places, point.population.sd, most_slope)
+    held = slope_bounds.held(values, point.gradient, most)
+    step, change = _proposed(point, memory, specification, held)
+    beyond = (np.abs(values) >= most) & (step * values > 0)
+    if beyond.any():
+        step, change = _proposed(point, memory, specification, held | beyond)
     if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
-        memory, step = quasi_newton.Memory(), precondition(point.gradient)
-        change = float(np.sqrt(max(float(point.gradient @ step), 0.0)))
-        step = _shortened(step, FIRST_CHANGE, places)
+        memory = quasi_newton.Memory()
+        step, change = _proposed(point, memory, specification, held | beyond)
+    room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
+    step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
     for _ in range(SHORTENINGS):
         moved = evaluate_at(*_move(point, step, places))
         rise = moved.objective - point.objective

@@ -1,6 +1,7 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -13,7 +14,9 @@ from irtjax.estimation import driver
 from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.mml import empirical_priors, fixed_nodes
 from irtjax.estimation.mml.check import sampled_error
+from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.fixed_nodes import TOLERANCE, FixedNodes
+from irtjax.estimation.mml.node_rules import SharedNodes, own_nodes_to_start_with
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
 from irtjax.estimation.mml.special_items import (
     EXTREME_PRIOR,
@@ -30,6 +33,8 @@ from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
 from irtjax.types import Bool
 
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
+MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
+MOST_SHARED = 3  # dimensions in which subjects share nodes
 NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
 
@@ -96,10 +101,16 @@ def fit_mml(
     anchored = anchored_items(responses, anchors)
     extreme = ((right == 0) | (right == observed)) & ~anchored
     check_extremes(responses, extreme, extremes)
-    if num_nodes is not None and num_nodes < 3:
-        raise InputError(f"num_nodes {num_nodes}, expected at least 3")
+    if num_nodes is not None and (num_nodes < 3 or num_nodes ** max(dims, 1) > MOST_GIVEN):
+        most = math.floor(MOST_GIVEN ** (1 / max(dims, 1)))
+        raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most:,} in each of {dims} dimensions")
 
-    long = num_nodes is None and _expected_width(right, observed, responses.num_subjects, dims) < NARROW
+    own = None
+    if dims > MOST_SHARED and num_nodes is None:
+        own = own_nodes_to_start_with(responses.num_subjects, responses.num_items)
+    long = num_nodes is None and (
+        _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
+    )
     given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
     automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
     priors = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
@@ -123,7 +134,7 @@ def fit_mml(
         engine = NormalPosteriors(tolerance, mesh)
     else:
         engine = FixedNodes(
-            num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims),
+            own or SharedNodes(num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims), dims),
             adapt=num_nodes is None,
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
@@ -144,7 +155,6 @@ def fit_mml(
         estimate = estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
     if apart:
         estimate = place_extremes(estimate, items, responses.values, extreme)
-    status = Status.SHORT if outcome.status is Status.CONVERGED and estimate.distance > FAR else outcome.status
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -159,10 +169,11 @@ def fit_mml(
         log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=num_parameters(specification),
         iterations=outcome.iterations,
-        status=status,
+        status=_status(outcome.status, estimate),
         seconds=outcome.seconds,
         details={
             **estimate.details,
+            "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
         },
@@ -179,6 +190,17 @@ def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
         raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
     return Problem(problem.values[:, chosen], items, specification)
+
+
+def _status(status: Status, estimate: Estimate) -> Status:
+    """How the fit ended, by what is known at the end."""
+    if status not in (Status.CONVERGED, Status.STALLED):
+        return status
+    if estimate.unbounded.any():
+        return Status.NO_MAXIMUM
+    if not estimate.identified:
+        return Status.NOT_IDENTIFIED
+    return Status.SHORT if estimate.distance > FAR else status
 
 
 def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:

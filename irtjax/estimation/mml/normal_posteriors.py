@@ -220,6 +220,8 @@ class NormalPosteriors:
             log_likelihood=float(log_likelihoods.sum()),
             log_likelihood_error=np.nan,
             distance=np.nan,
+            unbounded=np.zeros(len(covariances), bool),
+            identified=True,
             specification=specification,
             details={"posteriors": "normal"},
         )

@@ -22,14 +22,23 @@ from irtjax.estimation.population import Population
 from irtjax.kernels.models import Curve, ItemParameters, curve
 from irtjax.types import Float
 
+SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
+
 
 def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"]:
     """The inverse of an information matrix; NaN where there is none, so that the data do not identify the model."""
+    none = np.full_like(information, np.nan)
+    if not (np.diag(information) > 0).all():
+        return none
+    unit = np.sqrt(np.diag(information))
+    correlations = information / (unit[:, None] * unit[None, :])
     try:
-        inverse = np.linalg.inv(information)
+        inverse = np.linalg.inv(correlations)
     except np.linalg.LinAlgError:
-        return np.full_like(information, np.nan)
-    return inverse if (np.diag(inverse) > 0).all() else np.full_like(information, np.nan)
+        return none
+    if not (np.diag(inverse) > 0).all() or np.linalg.norm(correlations, 1) * np.linalg.norm(inverse, 1) > SINGULAR:
+        return none
+    return inverse / (unit[:, None] * unit[None, :])
 
 
 def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification) -> Float[np.ndarray, "I K K"]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.types import Float
+from irtjax.types import Bool, Float
 
 PAIRS = 20  # that are remembered
 LEAST_CURVATURE = 1e-10  # cosine of a step and the fall of the gradient along it, below which they say nothing
@@ -27,6 +27,13 @@ class Memory(NamedTuple):
         if not step @ fall > LEAST_CURVATURE * np.linalg.norm(step) * np.linalg.norm(fall):
             return self
         return Memory((*self.steps, step)[-PAIRS:], (*self.falls, fall)[-PAIRS:])
+
+    def within(self, free: Bool[np.ndarray, " P"]) -> "Memory":
+        """What the memory says of the free parameters while the others are held."""
+        result = Memory()
+        for step, fall in zip(self.steps, self.falls, strict=True):
+            result = result.with_pair(np.where(free, step, 0.0), np.where(free, fall, 0.0))
+        return result
 
 
 def direction(

@@ -38,10 +38,13 @@ def covariances(
         common: (R, I, C) likewise of the parameters that items have in common.
     """
     p, own, common = (windows.in_tiles(array) for array in (p, own, common))
+    mean = _means(weights, windows.rows, windows.tile, answers, p, own, items, common)
+    if windows.rows is not None and windows.rows.shape[1] == 1:
+        squares = _squares_of_one(weights, windows.rows, windows.tile, answers, p, own, items, common)
+        return np.asarray(squares - mean.T @ mean)
     counts = np.bincount(windows.tile[np.any(weights, axis=(1, 2))], minlength=windows.shape[0])
     end = np.cumsum(counts)
     squares = _squares(weights, windows.rows, end - counts, end, answers, p, own, items, common)
-    mean = _means(weights, windows.rows, windows.tile, answers, p, own, items, common)
     return np.asarray(squares - mean.T @ mean)
 
 
@@ -89,6 +92,31 @@ def _squares(
 
     parameters = num_own + num_common
     return jax.lax.fori_loop(0, num_tiles, of_tile, jnp.zeros((parameters, parameters)))
+
+
+@jax.jit
+def _squares_of_one(
+    weights: jax.Array,
+    rows: jax.Array,
+    tile: jax.Array,
+    answers: Answers,
+    p: jax.Array,
+    own: jax.Array,
+    items: jax.Array,
+    common: jax.Array,
+) -> jax.Array:
+    """The same where every block has one subject: one matrix product for all of its nodes."""
+
+    def block(squares: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        weights, rows, tile = at
+        right, observed = answers_of(answers, rows)
+        residuals = jnp.sqrt(weights[0])[:, None] * (right - (p[tile] if observed is None else observed * p[tile]))
+        of_common = jnp.einsum("si,sic->sc", residuals, common[tile])
+        scores = jnp.concatenate([residuals[:, items] * own[tile], of_common], axis=1)
+        return squares + scores.T @ scores, None
+
+    size = own.shape[2] + common.shape[3]
+    return jax.lax.scan(block, jnp.zeros((size, size)), (weights, rows, tile))[0]
 
 
 @jax.jit

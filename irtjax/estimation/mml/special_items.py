@@ -8,7 +8,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.posteriors import posteriors
 from irtjax.estimation.priors import NormalPrior
-from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.models import ItemParameters, from_table, probabilities
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -101,14 +101,24 @@ def place_extremes(
     covariances = np.zeros((extreme.size, *estimate.covariances.shape[1:]))
     covariances[~extreme] = estimate.covariances
     covariances[extreme, dims, dims] = variance
-    log_likelihoods = np.empty(len(values))
-    for part in posteriors(array, values, *estimate.population):
-        log_likelihoods[part.rows] = part.log_likelihood
+    unbounded = np.zeros(extreme.size, bool)
+    unbounded[~extreme] = estimate.unbounded
+    if dims > 1:  # without slopes they add the same at all abilities
+        p, q = probabilities(array, np.zeros((1, dims)))
+        observed = values[:, extreme]
+        added = (observed == 1) @ np.log(p[0, extreme]) + (observed == 0) @ np.log(q[0, extreme])
+        log_likelihoods, log_likelihood = estimate.log_likelihoods + added, estimate.log_likelihood + added.sum()
+    else:
+        log_likelihoods = np.empty(len(values))
+        for part in posteriors(array, values, *estimate.population):
+            log_likelihoods[part.rows] = part.log_likelihood
+        log_likelihood = log_likelihoods.sum()
     return estimate._replace(
         items=array,
         covariances=covariances,
+        unbounded=unbounded,
         log_likelihoods=log_likelihoods,
-        log_likelihood=float(log_likelihoods.sum()),
+        log_likelihood=float(log_likelihood),
     )
 
 

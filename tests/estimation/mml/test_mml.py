@@ -17,7 +17,7 @@ from scipy.stats import norm, spearmanr
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.estimation import parameterization as specification
-from irtjax.estimation.mml import fixed_nodes, observed_information, score_moments
+from irtjax.estimation.mml import node_estimate, observed_information, score_moments
 from irtjax.estimation.mml.node_posteriors import condensed, node_posteriors
 from irtjax.estimation.mml.nodes import to_answers
 from irtjax.estimation.mml.windows import everywhere
@@ -494,7 +494,7 @@ def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch,
     responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
     anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
     joint = irtjax.fit(responses, model, anchors=anchors)
-    monkeypatch.setattr(fixed_nodes, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(node_estimate, "MOST_PARAMETERS", 0)
     monkeypatch.setattr(score_moments, "ENTRIES", 2000 * 4 * 30)  # some blocks of items, and a part of one
     each = irtjax.fit(responses, model, anchors=anchors)
     assert [fit.details["standard_errors"] for fit in (joint, each)] == ["all parameters", "each item"]
@@ -512,7 +512,7 @@ def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
     responses, theta, _ = simulate("2pl", 500, 20, seed=3)
     values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
     values[25:, 20] = -1  # few answers, all right above an ability and wrong below
-    monkeypatch.setattr(fixed_nodes, "MOST_PARAMETERS", 0)
+    monkeypatch.setattr(node_estimate, "MOST_PARAMETERS", 0)
     with pytest.warns(FitWarning):
         error = irtjax.fit(matrix(values), "2pl").difficulty_se
     assert np.isfinite(error[:20]).all()

@@ -7,7 +7,7 @@ from conftest import matrix
 from scipy.special import expit, logsumexp
 
 import irtjax
-from irtjax.estimation.mml import fixed_nodes, observed_information, windows
+from irtjax.estimation.mml import node_rules, observed_information, windows
 from irtjax.estimation.mml.node_posteriors import condensed, moments, node_posteriors
 from irtjax.estimation.mml.nodes import curves, place_nodes, to_answers
 from irtjax.estimation.mml.windows import everywhere, levels
@@ -128,8 +128,8 @@ def test_a_fit_in_windows_is_the_fit_on_all_nodes(monkeypatch):
     values = (rng.uniform(size=(150, 60)) < expit(slope * (theta - rng.normal(size=60)))).astype(np.int8)
     fits = []
     for few, worth in ((10_000, 0.5), (50, 10.0)):
-        monkeypatch.setattr(fixed_nodes, "FEW_NODES", few)
-        monkeypatch.setattr(fixed_nodes, "WORTH", worth)  # posteriors of so few items are wide
+        monkeypatch.setattr(node_rules, "FEW_NODES", few)
+        monkeypatch.setattr(node_rules, "WORTH", worth)  # posteriors of so few items are wide
         fits.append(irtjax.fit(matrix(values), "2pl", num_nodes=241))
     whole, fit = fits
     assert whole.details["nodes_per_subject"] == 241 != fit.details["nodes_per_subject"]
