@@ -16,26 +16,25 @@ def define_guard() -> Any:
     return flags.DEFINE_bool(
         "guard_formulas",
         False,
-        "put an apostrophe before ids that a spreadsheet would run as formulas; files then have other ids than the input",
+        "put an apostrophe before ids that a spreadsheet would run as formulas; they are then not those of the input",
     )
 
 
 def guard(folder: Path) -> None:
-    """Puts an apostrophe before each cell of the CSV files below a folder that a spreadsheet would run, numbers aside."""
+    """Puts an apostrophe before each cell of the CSV files below a folder that a spreadsheet would run."""
     for path in folder.rglob("*.csv"):
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
-        safe = [
-            [f"'{cell}" if cell.startswith(FIRST) and not _is_number(cell) else cell for cell in row] for row in rows
-        ]
+        safe = [[f"'{cell}" if _is_formula(cell) else cell for cell in row] for row in rows]
         if safe != rows:
             with path.open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerows(safe)
+                csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(safe)
 
 
-def _is_number(cell: str) -> bool:
+def _is_formula(cell: str) -> bool:
+    """Whether a cell begins as one, and is no number."""
     try:
         float(cell)
     except ValueError:
-        return False
-    return True
+        return cell.startswith(FIRST)
+    return False
