@@ -171,6 +171,18 @@ def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
     return types
 
 
+def check_dims(dims: int, num_items: int) -> None:
+    """Refuses a number of dimensions that cannot be fitted.
+
+    Raises:
+        InputError: it is out of range, or there are fewer items.
+    """
+    if not 1 <= dims <= MOST_DIMS:
+        raise InputError(f"`dims` {dims}, expected 1 to {MOST_DIMS}")
+    if dims > num_items:
+        raise InputError(f"`dims` {dims} for {num_items} items: expected no more dimensions than items")
+
+
 def specify(
     types: Sequence[str] | np.ndarray,
     *,
@@ -203,12 +215,9 @@ def specify(
         InputError: dimensions or anchors that do not go with the types.
     """
     num_items = len(types)
-    if not 1 <= dims <= MOST_DIMS:
-        raise InputError(f"`dims` {dims}, expected 1 to {MOST_DIMS}")
+    check_dims(dims, num_items)
     if dims > 1 and set(types) & {"rasch", "1pl"}:
         raise InputError(f"dims {dims} needs the 2PL, 3PL or 4PL: items of the 1PL have no slopes of their own")
-    if dims > num_items:
-        raise InputError(f"`dims` {dims} for {num_items} items: expected no more dimensions than items")
     flags = np.array([_FREE[kind] for kind in types])
     free = np.concatenate([np.repeat(flags[:, :1], dims, axis=1), flags[:, 1:]], axis=1)
     for item in range(dims - 1):

@@ -1,7 +1,6 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -25,7 +24,7 @@ from irtjax.estimation.mml.special_items import (
     place_anchors,
     place_extremes,
 )
-from irtjax.estimation.parameterization import item_types, num_parameters, specify, start_items
+from irtjax.estimation.parameterization import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
@@ -97,13 +96,14 @@ def fit_mml(
     """
     require_estimable(responses)
     types = item_types(model, responses.num_items)
+    check_dims(dims, responses.num_items)
     right, observed = counts(responses.values, axis=0)
     anchored = anchored_items(responses, anchors)
     extreme = ((right == 0) | (right == observed)) & ~anchored
     check_extremes(responses, extreme, extremes)
-    if num_nodes is not None and (num_nodes < 3 or num_nodes ** max(dims, 1) > MOST_GIVEN):
-        most = math.floor(MOST_GIVEN ** (1 / max(dims, 1)))
-        raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most:,} in each of {dims} dimensions")
+    most_nodes = round(MOST_GIVEN ** (1 / dims))
+    if num_nodes is not None and not 3 <= num_nodes <= most_nodes:
+        raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most_nodes:,} with `dims` {dims}")
 
     own = None
     if dims > MOST_SHARED and num_nodes is None:

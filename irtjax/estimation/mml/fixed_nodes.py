@@ -7,7 +7,6 @@ the objective.
 
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -19,8 +18,9 @@ from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
 from irtjax.estimation.mml.node_estimate import estimate_at
 from irtjax.estimation.mml.node_rules import NodeRule
-from irtjax.estimation.mml.nodes import Answers, to_answers
-from irtjax.estimation.mml.windows import SPILLED, Windows
+from irtjax.estimation.mml.node_state import State
+from irtjax.estimation.mml.nodes import to_answers
+from irtjax.estimation.mml.windows import SPILLED
 from irtjax.estimation.parameterization import (
     Specification,
     has_asymptotes,
@@ -38,34 +38,6 @@ SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
 SEARCH_ROUNDS = 5
 DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
-
-
-class State(NamedTuple):
-    """Where the climb is.
-
-    Attributes:
-        point: the present one.
-        memory: of the last steps.
-        specification: what is free in this phase; priors.
-        rule: which nodes.
-        answers: of all subjects.
-        windows: where they may be.
-        waiting: starting values and specification with asymptotes, in the phase that is without; else None.
-        tolerance: of this phase.
-        prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
-        searches: for better modes so far; -1 when over.
-    """
-
-    point: Point
-    memory: quasi_newton.Memory
-    specification: Specification
-    rule: NodeRule
-    answers: Answers
-    windows: Windows
-    waiting: tuple[ItemParameters, Specification] | None
-    tolerance: float
-    prior_rounds: int
-    searches: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,17 +1,12 @@
 """Whether nodes are fine enough for a fit, and what finer ones would change."""
 
-from typing import Protocol
-
 import jax
 import numpy as np
 
 from irtjax.estimation.mml import slope_bounds
-from irtjax.estimation.mml.climb import Point
 from irtjax.estimation.mml.node_posteriors import node_posteriors
-from irtjax.estimation.mml.node_rules import Finer, NodeRule
-from irtjax.estimation.mml.nodes import Answers
-from irtjax.estimation.mml.windows import Windows
-from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.mml.node_rules import Finer
+from irtjax.estimation.mml.node_state import State
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
 
@@ -22,17 +17,7 @@ STEEP = 20.0  # a slope, in standard deviations of the population, that few real
 NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
-class OnNodes(Protocol):
-    """A state of the engine."""
-
-    point: Point
-    specification: Specification
-    rule: NodeRule
-    answers: Answers
-    windows: Windows
-
-
-def compare(state: OnNodes, items: ItemParameters, at_most: int) -> Finer:
+def compare(state: State, items: ItemParameters, at_most: int) -> Finer:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
     num_subjects = len(state.answers.right)
     of_finer = state.rule.weights_of_finer * state.windows.num_weights(num_subjects) / num_subjects
@@ -42,7 +27,7 @@ def compare(state: OnNodes, items: ItemParameters, at_most: int) -> Finer:
     return state.rule.compare(items, state.point.population, answers, num_subjects)
 
 
-def too_coarse(state: OnNodes, slack: float) -> bool:
+def too_coarse(state: State, slack: float) -> bool:
     """Whether finer nodes change the log-likelihoods too much, and can be afforded.
 
     With several dimensions, items that finer nodes would only make steeper have no say: they ask for ever more.
@@ -59,7 +44,7 @@ def too_coarse(state: OnNodes, slack: float) -> bool:
     return bool(too_much and found.affordable)
 
 
-def endless(state: OnNodes, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
     """Steep items of one dimension whose likelihood hardly falls, if at all, on the way to a step.
 
     Slopes that are shared go there together, and so do those of 1 where the unit of the scale is free.

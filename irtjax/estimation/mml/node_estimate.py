@@ -8,6 +8,7 @@ import numpy as np
 from irtjax.estimation.mml import node_checks, observed_information, slope_bounds
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.node_posteriors import NodePosteriors, condensed, moments, node_posteriors
+from irtjax.estimation.mml.node_state import State
 from irtjax.estimation.mml.nodes import Answers
 from irtjax.estimation.mml.own_nodes import part
 from irtjax.estimation.mml.windows import Windows
@@ -18,7 +19,7 @@ MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matr
 SCORES = 2**24  # of answers at own nodes, in all parameters, that are held at a time
 
 
-def estimate_at(state: node_checks.OnNodes, standard_errors: bool) -> Estimate:
+def estimate_at(state: State, standard_errors: bool) -> Estimate:
     """The estimate that a state of the engine stands for."""
     point, specification, answers = state.point, state.specification, state.answers
     items, population = point.items, point.population
@@ -69,9 +70,7 @@ class _Errors(NamedTuple):
     identified: bool = True
 
 
-def _errors(
-    state: node_checks.OnNodes, found: NodePosteriors, placed: Windows, unbounded: Bool[np.ndarray, " I"]
-) -> _Errors:
+def _errors(state: State, found: NodePosteriors, placed: Windows, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
     """Errors of the items that have a finite estimate, the others being as they are."""
     (items, population, _, gradient, *_), specification = state.point, state.specification
     places, none = layout(specification), np.full((len(unbounded), *2 * (specification.dims + 3,)), np.nan)
@@ -92,7 +91,7 @@ def _errors(
 
 
 def _information(
-    state: node_checks.OnNodes, found: NodePosteriors, placed: Windows, specification: Specification
+    state: State, found: NodePosteriors, placed: Windows, specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information of all parameters; on nodes of their own, some subjects at a time."""
     (items, population, *_), answers = state.point, state.answers

@@ -6,7 +6,7 @@ Two rules: a grid that all subjects share (`SharedNodes`), in up to three dimens
 
 import dataclasses
 import functools
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,41 +55,6 @@ class Finer(NamedTuple):
     change: Float[np.ndarray, " J"]
     affordable: bool
     log_likelihoods: Float[np.ndarray, " J"]
-
-
-class NodeRule(Protocol):
-    """How many nodes there are, and where.
-
-    Attributes:
-        tolerance: of their errors.
-        steepest: slope, in standard deviations of the population, that they can tell from a step.
-        follow: whether they are laid around the posteriors, anew for the last phase. The likelihood that they give
-            depends on it a little, and to lay them again and again would lead nowhere.
-        weights_of_finer: of a subject's posterior on finer nodes, over those on these.
-    """
-
-    tolerance: Tolerance
-    follow: bool
-
-    @property
-    def steepest(self) -> float:
-        """See above."""
-
-    @property
-    def weights_of_finer(self) -> int:
-        """See above."""
-
-    def finer(self) -> "NodeRule":
-        """The next rule."""
-
-    def windows(self, items: ItemParameters, population: Population, answers: Answers) -> Windows:
-        """Where the subjects may be."""
-
-    def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Finer:
-        """These nodes with finer ones, on a sample of so many subjects."""
-
-    def summary(self, population: Population) -> dict[str, object]:
-        """Entries of `fit.json`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +125,7 @@ class OwnNodes:
 
     number: int
     tolerance = Tolerance(2e-3, 2e-2)
-    follow = True
+    follow = True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
     steepest = OWN_STEEPEST
     weights_of_finer = 2
 
@@ -184,6 +149,9 @@ class OwnNodes:
     def summary(self, population: Population) -> dict[str, object]:
         """Entries of `fit.json`."""
         return {"posteriors": "own nodes", "nodes": self.number}
+
+
+NodeRule = SharedNodes | OwnNodes
 
 
 def own_nodes_to_start_with(num_subjects: int, num_items: int) -> OwnNodes | None:

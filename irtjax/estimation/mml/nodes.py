@@ -44,11 +44,9 @@ def curves(
 
     At least `LEAST`: an item on its way to infinity must not turn the sums over all others into NaN.
     """
-    if len(nodes) * len(items.intercept) > COMPILED:
-        p, q = map(np.asarray, _compiled(items, nodes))
-    else:
-        p, q = probabilities(items, nodes)
-    return np.maximum(p, LEAST), np.maximum(q, LEAST)
+    many = len(nodes) * len(items.intercept) > COMPILED
+    p, q = _compiled(items, nodes) if many else probabilities(items, nodes)
+    return np.maximum(np.asarray(p), LEAST), np.maximum(np.asarray(q), LEAST)
 
 
 _compiled = jax.jit(probabilities)

@@ -72,5 +72,5 @@ def _normal_approximations(
     modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, responses, batch_size=64)
     parts = curve(items, modes)
     weight = observed * parts.by_logit() ** 2 / jnp.maximum(parts.right() * parts.wrong(), LEAST)
-    information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])
+    information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
     return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))

@@ -56,13 +56,13 @@ def at_bounds(
     """The items with a slope at its bound: if the objective is at rest, it has no maximum in it."""
     places = layout(specification)
     at = np.abs(as_vector(items, places)) >= bounds(specification, places, sd, most_slope)
-    return np.where(places.items >= 0, at[places.items], False).any(axis=1)
+    return ((places.items >= 0) & at[places.items]).any(axis=1)
 
 
 def without(specification: Specification, places: Layout, held: Bool[np.ndarray, " P"]) -> Specification:
     """The specification in which the parameters that are held are not free."""
     if not held.any():
         return specification
-    free = np.asarray(specification.free) & ~np.where(places.items >= 0, held[places.items], False)
+    free = np.asarray(specification.free) & ~((places.items >= 0) & held[places.items])
     shared = np.asarray(specification.shared) & free[:, 0]
     return dataclasses.replace(specification, free=free, shared=shared, has_shared=bool(shared.any()))

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import warnings
 
 import jax
@@ -23,6 +24,7 @@ from irtjax.estimation.mml.nodes import to_answers
 from irtjax.estimation.mml.windows import everywhere
 from irtjax.estimation.parameterization import as_array, as_items
 from irtjax.estimation.population import Population
+from irtjax.estimation.priors import NormalPrior
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 
@@ -452,14 +454,19 @@ def test_bad_requests_are_named():
         ({"model": "5pl"}, "unknown model '5pl', expected one of rasch, 1pl, 2pl, 3pl, 4pl"),
         ({"model": ["2pl"] * 4}, "4 item types for 5 items"),
         ({"model": ["rasch"] + ["2pl"] * 4}, "rasch items cannot be mixed"),
-        ({"model": "2pl", "num_nodes": 1}, "num_nodes 1"),
+        ({"model": "2pl", "num_nodes": 1}, "`num_nodes` 1, expected 3 to 1,000,000"),
+        ({"model": "2pl", "num_nodes": 41, "dims": 4}, "`num_nodes` 41, expected 3 to 32 with `dims` 4"),
         ({"model": "1pl", "dims": 2}, "dims 2 needs the 2PL"),
-        ({"model": "2pl", "dims": 6}, "dims 6 for 5 items"),
+        ({"model": "2pl", "dims": 6}, "`dims` 6 for 5 items: expected no more dimensions than items"),
+        ({"model": "2pl", "dims": 10**6}, "`dims` 1000000, expected 1 to 6"),
+        ({"slope_prior": NormalPrior(float("nan"), 1.0)}, "`slope_prior` N(nan, 1²), expected a finite mean"),
+        ({"slope_prior": NormalPrior(0.0, -1.0)}, "`slope_prior` N(0, -1²), expected a finite mean and a positive sd"),
+        ({"model": "3pl", "guessing_prior": NormalPrior(0.0, float("inf"))}, "`guessing_prior` N(0, inf²)"),
         ({"model": "2pl", "extremes": "drop"}, "unknown choice 'drop'"),
         ({"model": "2pl", "anchors": pd.DataFrame({"item_id": ["x"], "difficulty": [0.0]})}, "no anchor item is among"),
         ({"model": "2pl", "anchors": pd.DataFrame({"item_id": ["i0"]})}, "no column difficulty"),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=re.escape(message)):
             irtjax.fit(responses, **options)
 
 

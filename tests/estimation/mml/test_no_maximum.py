@@ -1,0 +1,115 @@
+"""Likelihoods without a finite maximum, or with more than one: the fit ends soon, and says so."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import matrix
+from scipy.special import expit
+
+import irtjax
+from irtjax import FitWarning
+from irtjax.estimation.driver import Status
+from irtjax.estimation.priors import NormalPrior
+from irtjax.kernels.quadrature import rectangular
+
+
+def noise(num_subjects=60, num_items=12):
+    return matrix((np.random.default_rng(0).random((num_subjects, num_items)) < 0.6).astype(np.int8))
+
+
+def steps(num_items=10):
+    """Everyone who has an item right has all easier ones right."""
+    return matrix((np.arange(num_items + 2)[:, None] > np.arange(1, num_items + 1)).astype(np.int8))
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.mark.parametrize(("dims", "most_iterations"), [(2, 100), (3, 150), (4, 150)])
+def test_slopes_that_run_off_are_held_and_named(tmp_path, dims, most_iterations):
+    with pytest.warns(FitWarning, match=r"of 12 items, such as 'i0', have no finite estimate.*`slope_prior`"):
+        fit = irtjax.fit(noise(), "2pl", dims=dims)
+    assert fit.status is Status.NO_MAXIMUM
+    assert not fit.converged
+    assert fit.iterations < most_iterations  # 3,000 were not enough
+    off = np.isin(fit.responses.item_ids, fit.details["without_maximum"])
+    assert 0 < off.sum() < 6
+    errors = np.stack([values for name, values in fit.item_columns.items() if name.endswith("_se")])
+    assert np.isnan(errors[:, off]).all()
+    assert np.isfinite(errors[:, ~off]).all()
+    assert np.abs(fit.parameters.slope[~off]).max() < 8 < np.abs(fit.parameters.slope[off]).max(axis=1).min()
+    fit.save(tmp_path)
+    assert json.loads((tmp_path / "fit.json").read_text(), parse_constant=refuse)["status"] == "no finite maximum"
+    assert "inf" not in (tmp_path / "items.csv").read_text()
+
+
+def test_a_prior_gives_them_a_maximum():
+    fit = irtjax.fit(noise(), "2pl", dims=2, slope_prior=NormalPrior(0.0, 2.0))
+    assert fit.converged
+    assert fit.details["without_maximum"] == []
+
+
+@pytest.mark.parametrize("model", ["2pl", "1pl", "rasch"])
+def test_steps_have_no_finite_slope(model):
+    with pytest.warns(FitWarning, match="10 of 10 items, such as 'i0', have no finite estimate"):
+        fit = irtjax.fit(steps(), model)
+    assert fit.status is Status.NO_MAXIMUM
+    assert np.isnan(fit.difficulty_se).all()
+    assert (np.diff(fit.difficulty) > 0).all()
+
+
+def test_what_responses_do_not_determine_has_no_errors(tmp_path):
+    """One item gives one number, the share of right answers, for two parameters."""
+    with pytest.warns(FitWarning, match="do not determine the estimates"):
+        fit = irtjax.fit(matrix(noise().values[:, :1]), "2pl")
+    assert fit.status is Status.NOT_IDENTIFIED
+    assert np.isnan(fit.difficulty_se).all()
+    fit.save(tmp_path)
+    assert json.loads((tmp_path / "fit.json").read_text(), parse_constant=refuse)["status"] == "not identified"
+
+
+def test_flat_items_have_no_difficulty():
+    """Two subjects with opposite answers: slopes end at 0."""
+    with pytest.warns(FitWarning):
+        fit = irtjax.fit([[1, 0, 1, 0], [0, 1, 0, 1]], "2pl")
+    assert np.isnan(fit.difficulty).all() or np.isfinite(fit.difficulty).all()
+    assert not np.isinf(fit.items().select_dtypes("number")).to_numpy().any()
+
+
+def test_steep_slopes_that_are_determined_stand():
+    """Items of slope 30 at one place tell each other's."""
+    rng = np.random.default_rng(2)
+    theta, a, b = rng.normal(size=4000), np.full(12, 30.0), rng.normal(0, 0.02, 12)
+    a[:6], b[:6] = 1.5, rng.normal(size=6)
+    fit = irtjax.fit(matrix((rng.random((4000, 12)) < expit(a * (theta[:, None] - b))).astype(np.int8)), "2pl")
+    assert fit.converged
+    slope = fit.item_columns["discrimination"]
+    assert (np.abs(slope[6:] - 30) < 4 * fit.item_columns["discrimination_se"][6:]).all()
+    assert 20 < slope[6:].max() < 60
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:1 items.*separate the subjects so sharply")
+def test_nodes_become_finer_where_a_steep_slope_has_a_maximum():
+    """The first nodes of two dimensions tell slopes up to 16 from steps."""
+    rng = np.random.default_rng(1)
+    slope = np.concatenate([rng.uniform(0.5, 1.5, (6, 2)), np.tile([18.0, 12.0], (4, 1))])
+    slope[0, 1] = 0.0
+    intercept = np.concatenate([rng.normal(size=6), rng.normal(0, 0.3, 4)])
+    theta = rng.normal(size=(600, 2))
+    values = (rng.random((600, 10)) < expit(theta @ slope.T + intercept)).astype(np.int8)
+    fit = irtjax.fit(matrix(values), "2pl", dims=2)
+    assert fit.converged
+    assert fit.details["nodes"] > 31**2
+    assert np.abs(fit.parameters.slope).max() > 16
+
+
+def test_extreme_items_add_their_likelihood_in_several_dimensions():
+    values = np.concatenate([noise(80, 10).values, np.ones((80, 1), np.int8)], axis=1)
+    fit = irtjax.fit(matrix(values), "2pl", dims=2, slope_prior=NormalPrior(0.0, 1.0))
+    nodes = rectangular(61, dims=2)
+    p = expit(nodes.nodes @ fit.parameters.slope.T + fit.parameters.intercept)
+    joint = (values == 1) @ np.log(p).T + (values == 0) @ np.log1p(-p).T + nodes.log_weights
+    assert fit.log_likelihood == pytest.approx(np.logaddexp.reduce(joint, axis=1).sum(), abs=1e-6)
