@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit import ESTIMATORS, MODELS, fit
 from irtjax.estimation.held_out import WAYS
+from irtjax.estimation.parameterization import MOST_DIMS
 from irtjax.estimation.prediction import log_likelihood_of_subjects
 from irtjax.estimation.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.estimation.result import Fit
@@ -131,6 +133,7 @@ def compare(
     chosen = candidates(models, dims, estimators)
     _check_ways(by)
     require_folds(responses, folds)
+    whole_number("seed", seed, 0, LARGEST_SEED)
     total, done = len(chosen) * (1 + len(by) * folds), itertools.count()
 
     def report(what: str) -> None:
@@ -169,14 +172,15 @@ def candidates(models: Sequence[str], dims: Sequence[int], estimators: Sequence[
     """All combinations that can be fitted, each once.
 
     Raises:
-        InputError: an unknown model or estimator, a number of dimensions below 1, or no combination that can be fitted.
+        InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
+            fitted.
     """
     for what, names, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
         for name in names:
             if name not in known:
                 raise InputError(f"unknown {what} {name!r}, expected one of {', '.join(known)}")
-    if any(number < 1 for number in dims):
-        raise InputError(f"dims {min(dims)}, expected at least 1")
+    for number in dims:
+        whole_number("dims", number, 1, MOST_DIMS)
     every = dict.fromkeys(
         Candidate(model, number, estimator)
         for estimator, number, model in itertools.product(estimators, dims, models)
@@ -202,7 +206,7 @@ def require_folds(responses: ResponseMatrix, folds: int) -> None:
         InputError: fewer than two folds, or more than there are subjects or items.
     """
     most = min(responses.num_subjects, responses.num_items)
-    if not 2 <= folds <= most:
+    if not 2 <= whole_number("folds", folds) <= most:
         raise InputError(f"`folds`={folds}, expected 2 to {most}: no more than there are subjects, and items")
 
 

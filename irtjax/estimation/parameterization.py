@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.priors import GUESSING_PRIOR, LOG_SLOPE_PRIOR, UPPER_PRIOR, NormalPrior, check_prior
 from irtjax.kernels.models import ItemParameters
@@ -175,10 +176,9 @@ def check_dims(dims: int, num_items: int) -> None:
     """Refuses a number of dimensions that cannot be fitted.
 
     Raises:
-        InputError: it is out of range, or there are fewer items.
+        InputError: it is no whole number, out of range, or there are fewer items.
     """
-    if not 1 <= dims <= MOST_DIMS:
-        raise InputError(f"`dims` {dims}, expected 1 to {MOST_DIMS}")
+    whole_number("dims", dims, 1, MOST_DIMS)
     if dims > num_items:
         raise InputError(f"`dims` {dims} for {num_items} items: expected no more dimensions than items")
 

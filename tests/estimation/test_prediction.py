@@ -244,7 +244,7 @@ def test_candidates_and_bad_arguments(two_pl):
         ({"models": ("5pl",)}, "unknown model '5pl'"),
         ({"estimators": ("em",)}, "unknown estimator 'em'"),
         ({"models": ("3pl",), "estimators": ("svi",)}, "no candidates"),
-        ({"dims": (0,)}, "`dims` 0, expected 1 to 6"),
+        ({"dims": (0,)}, "`dims` 0, expected a whole number, 1 to 6"),
         ({"by": ("rows",)}, "unknown way of holding out 'rows'"),
         ({"by": ()}, "nothing to hold out"),
         ({"folds": 25}, "`folds`=25, expected 2 to 24"),

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import above_zero, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Info, Problem, Status, run
@@ -102,9 +103,11 @@ def fit_mml(
     extreme = ((right == 0) | (right == observed)) & ~anchored
     check_extremes(responses, extreme, extremes)
     most_nodes = round(MOST_GIVEN ** (1 / dims))
-    if num_nodes is not None and not 3 <= num_nodes <= most_nodes:
+    if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
         raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most_nodes:,} with `dims` {dims}")
-
+    whole_number("max_iterations", max_iterations, 1)
+    if tolerance is not None:
+        above_zero("tolerance", tolerance)
     own = None
     if dims > MOST_SHARED and num_nodes is None:
         own = own_nodes_to_start_with(responses.num_subjects, responses.num_items)

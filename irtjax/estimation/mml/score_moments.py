@@ -62,9 +62,10 @@ def _squares(
 ) -> jax.Array:
     """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
     (num_tiles, size, num_items, num_common), num_own = common.shape, own.shape[2]
-    columns = jnp.concatenate([items, num_items + jnp.arange(num_common)])
+    of_residuals = num_items if num_own else 0  # not needed where only parameters in common are free
+    columns = jnp.concatenate([items, of_residuals + jnp.arange(num_common)])
     factors = jnp.concatenate([own, jnp.ones((num_tiles, size, num_common))], axis=2)
-    both = num_items * bool(num_own) + num_common
+    both = of_residuals + num_common
 
     def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         tile, products = carry

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Outcome, run
@@ -77,14 +78,14 @@ def fit_svi(
         raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}")
     if start not in STARTS:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
-    if max_steps < 1:
-        raise InputError(f"max_steps {max_steps}, expected at least one step")
+    whole_number("seed", seed, 0, LARGEST_SEED)
+    whole_number("max_steps", max_steps, 1)
     for name, batch, size in (
         ("batch_subjects", batch_subjects, responses.num_subjects),
         ("batch_items", batch_items, responses.num_items),
     ):
-        if batch is not None and not 1 <= batch <= size:
-            raise InputError(f"{name} {batch}, expected 1 to {size}")
+        if batch is not None:
+            whole_number(name, batch, 1, size)
     if mesh is not None and (
         batch_subjects
         or batch_items

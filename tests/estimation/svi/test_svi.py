@@ -219,13 +219,13 @@ def test_bad_requests_are_named():
         fit(responses, model="3pl")
     with pytest.raises(InputError, match="unknown start 'zero', expected one of mml, proportions"):
         fit(responses, start="zero")
-    with pytest.raises(InputError, match="batch_items 11, expected 1 to 10"):
+    with pytest.raises(InputError, match="`batch_items` 11, expected a whole number, 1 to 10"):
         fit(responses, batch_items=11)
     with pytest.raises(InputError, match="needs multiples of subjects and items"):
         fit(responses, mesh=mesh_of(4, 1))
     with pytest.raises(InputError, match="unknown estimator 'guess'"):
         fit(responses, estimator="guess")
-    with pytest.raises(InputError, match="at least one step"):
+    with pytest.raises(InputError, match="`max_steps` 0, expected a whole number, at least 1"):
         fit(responses, max_steps=0)
     with pytest.raises(InputError, match="subject 's0' has no responses"):
         fit(matrix(np.array([[-1, -1], [0, 1]])))

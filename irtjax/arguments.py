@@ -1,0 +1,40 @@
+"""Checks of numbers that are passed as arguments."""
+
+import math
+import numbers
+import operator
+
+from irtjax.errors import InputError
+
+LARGEST_SEED = 2**31 - 1
+
+
+def whole_number(name: str, value: object, least: int = 0, most: int | None = None) -> int:
+    """An argument as an int.
+
+    Raises:
+        InputError: it is no whole number, or out of range.
+    """
+    expected = f"{least:,} to {most:,}" if most is not None else f"at least {least:,}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least or (most is not None and number > most):
+        raise InputError(f"`{name}` {_shown(value)}, expected a whole number, {expected}")
+    return number
+
+
+def above_zero(name: str, value: object) -> float:
+    """An argument as a float.
+
+    Raises:
+        InputError: it is no finite number above 0.
+    """
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+        raise InputError(f"`{name}` {_shown(value)}, expected a number above 0")
+    return float(value)
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if type(value) is int else f"{value!r:.100}"
