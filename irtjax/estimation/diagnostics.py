@@ -15,6 +15,7 @@ MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that few real items have
+LEAST_SPREAD = 0.01  # of abilities, in logits
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, likewise
 
@@ -63,7 +64,8 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
-    for message in (_of_status(fit), _of_integration(fit), _of_asymptotes(fit), _of_steep_items(fit), _of_signs(fit)):
+    for find in (_of_status, _of_integration, _of_asymptotes, _of_steep_items, _of_spread, _of_signs):
+        message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
 
@@ -75,7 +77,7 @@ def _of_status(fit: Fit) -> str | None:
         return (
             f"{len(names)} of {fit.responses.num_items} items, such as '{names[0]}', have no finite estimate: they "
             "separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
-            "give a `slope_prior`, such as NormalPrior(0, 2), or take more subjects, fewer dimensions or the 1pl"
+            "give a `slope_prior`, of mean 0 and sd 2 for example, or take more subjects, fewer dimensions or the 1pl"
         )
     return {
         Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
@@ -118,14 +120,25 @@ def _of_asymptotes(fit: Fit) -> str | None:
 def _of_steep_items(fit: Fit) -> str | None:
     if fit.status is Status.NO_MAXIMUM:
         return None
-    slope = np.abs(np.asarray(fit.parameters.slope))
-    error = fit.item_columns.get("discrimination_se", np.full(len(slope), np.nan))
-    steep = (slope.max(axis=1) > STEEP) & ~(error < slope.max(axis=1) / 2)
+    slope, columns, none = np.abs(np.asarray(fit.parameters.slope)), fit.item_columns, np.full(len(fit.extreme), np.nan)
+    endings = [""] if slope.shape[1] == 1 else [f"_{k + 1}" for k in range(slope.shape[1])]
+    error = np.stack([columns.get(f"discrimination{ending}_se", none) for ending in endings], axis=1)
+    steep = ((slope > STEEP) & ~(error < slope / 2)).any(axis=1)
     if not steep.any():
         return None
     return (
-        f"{steep.sum()} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects so sharply that "
-        f"their slope (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`"
+        f"{steep.sum():,} of {len(steep):,} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects "
+        f"so sharply that their slopes (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`"
+    )
+
+
+def _of_spread(fit: Fit) -> str | None:
+    spread = np.abs(fit.parameters.slope).max() * fit.population.sd.max()
+    if not spread < LEAST_SPREAD:
+        return None
+    return (
+        "abilities have no variance, by the estimate: right answers to one item do not go with right answers to "
+        "others, so abilities and difficulties on their scale mean nothing"
     )
 
 

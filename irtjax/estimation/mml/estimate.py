@@ -43,3 +43,22 @@ class Estimate(NamedTuple):
     identified: bool
     specification: Specification
     details: dict[str, Any]
+
+
+def oriented(estimate: Estimate) -> Estimate:
+    """Turns around the dimensions whose slopes have a negative sum, where nothing says which way is up.
+
+    The likelihood is the same for abilities and slopes of the other sign, unless a slope is held or has a prior.
+    """
+    slope, specification = np.asarray(estimate.items.slope), estimate.specification
+    dims = specification.dims
+    free = np.asarray(specification.free)[:, :dims] & (np.asarray(specification.prior_precision)[:, :dims] == 0)
+    sign = np.where((free | (slope == 0)).all(axis=0) & (slope.sum(axis=0) < 0), -1.0, 1.0)
+    if not specification.fold_mean or (sign > 0).all():
+        return estimate
+    of_parameters = np.concatenate([sign, np.ones(estimate.covariances.shape[1] - dims)])
+    return estimate._replace(
+        items=estimate.items._replace(slope=slope * sign),
+        ability=estimate.ability * sign,
+        covariances=estimate.covariances * of_parameters[:, None] * of_parameters[None, :],
+    )

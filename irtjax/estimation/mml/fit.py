@@ -14,7 +14,7 @@ from irtjax.estimation import driver
 from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.mml import empirical_priors, fixed_nodes
 from irtjax.estimation.mml.check import sampled_error
-from irtjax.estimation.mml.estimate import Estimate
+from irtjax.estimation.mml.estimate import Estimate, oriented
 from irtjax.estimation.mml.fixed_nodes import TOLERANCE, FixedNodes
 from irtjax.estimation.mml.node_rules import SharedNodes, own_nodes_to_start_with
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
@@ -156,6 +156,7 @@ def fit_mml(
     if long and dims == 1:
         error = sampled_error(estimate, responses.values)
         estimate = estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+    estimate = oriented(estimate)
     if apart:
         estimate = place_extremes(estimate, items, responses.values, extreme)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)

@@ -23,6 +23,7 @@ from irtjax.kernels.models import Curve, ItemParameters, curve
 from irtjax.types import Float
 
 SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
+LOOSE = 1e6  # times the variance if all others were known, beyond which an estimate is not determined
 
 
 def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"]:
@@ -36,7 +37,8 @@ def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"
         inverse = np.linalg.inv(correlations)
     except np.linalg.LinAlgError:
         return none
-    if not (np.diag(inverse) > 0).all() or np.linalg.norm(correlations, 1) * np.linalg.norm(inverse, 1) > SINGULAR:
+    inflation, condition = np.diag(inverse), np.linalg.norm(correlations, 1) * np.linalg.norm(inverse, 1)
+    if not ((inflation > 0) & (inflation < LOOSE)).all() or condition > SINGULAR:
         return none
     return inverse / (unit[:, None] * unit[None, :])
 

@@ -60,12 +60,14 @@ def test_steps_have_no_finite_slope(model):
     assert (np.diff(fit.difficulty) > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:of 2 items 2 correlate negatively")
 def test_what_responses_do_not_determine_has_no_errors(tmp_path):
-    """One item gives one number, the share of right answers, for two parameters."""
-    with pytest.warns(FitWarning, match="do not determine the estimates"):
-        fit = irtjax.fit(matrix(noise().values[:, :1]), "2pl")
-    assert fit.status is Status.NOT_IDENTIFIED
-    assert np.isnan(fit.difficulty_se).all()
+    """One item gives one number, the share of right answers, for two parameters; two items give three for four."""
+    for model, num_items in (("rasch", 1), ("1pl", 1), ("2pl", 1), ("2pl", 2)):
+        with pytest.warns(FitWarning, match="do not determine the estimates"):
+            fit = irtjax.fit(matrix(noise().values[:, :num_items]), model)
+        assert fit.status is Status.NOT_IDENTIFIED
+        assert np.isnan(fit.difficulty_se).all()
     fit.save(tmp_path)
     assert json.loads((tmp_path / "fit.json").read_text(), parse_constant=refuse)["status"] == "not identified"
 
@@ -76,6 +78,27 @@ def test_flat_items_have_no_difficulty():
         fit = irtjax.fit([[1, 0, 1, 0], [0, 1, 0, 1]], "2pl")
     assert np.isnan(fit.difficulty).all() or np.isfinite(fit.difficulty).all()
     assert not np.isinf(fit.items().select_dtypes("number")).to_numpy().any()
+
+
+def test_abilities_without_variance_are_reported():
+    rng = np.random.default_rng(1)
+    values = (rng.random((300, 20)) < 0.6).astype(np.int8)  # coin tosses that agree less than by chance
+    for model in ("rasch", "1pl"):
+        with pytest.warns(FitWarning, match="abilities have no variance"):
+            irtjax.fit(matrix(values), model)
+
+
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+@pytest.mark.parametrize("dims", [1, 2])
+def test_most_slopes_are_positive(dims):
+    """The likelihood does not know right from left."""
+    rng = np.random.default_rng(0)
+    values = (rng.random((300, 20)) < 0.6).astype(np.int8)
+    model = "1pl" if dims == 1 else "2pl"
+    fit = irtjax.fit(matrix(values), model, dims=dims)
+    assert (fit.parameters.slope.sum(axis=0) > 0).all()
+    expected = np.asarray(fit.ability).reshape(300, dims) @ fit.parameters.slope.sum(axis=0)
+    assert np.corrcoef(expected, values.sum(axis=1))[0, 1] > 0.2
 
 
 def test_steep_slopes_that_are_determined_stand():
@@ -91,10 +114,10 @@ def test_steep_slopes_that_are_determined_stand():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:1 items.*separate the subjects so sharply")
+@pytest.mark.filterwarnings("ignore:1 of 10 items.*separate the subjects so sharply")
 def test_nodes_become_finer_where_a_steep_slope_has_a_maximum():
-    """The first nodes of two dimensions tell slopes up to 16 from steps."""
-    rng = np.random.default_rng(1)
+    """The first nodes of two dimensions tell slopes up to 16 from steps; some samples like this have no maximum."""
+    rng = np.random.default_rng(2)
     slope = np.concatenate([rng.uniform(0.5, 1.5, (6, 2)), np.tile([18.0, 12.0], (4, 1))])
     slope[0, 1] = 0.0
     intercept = np.concatenate([rng.normal(size=6), rng.normal(0, 0.3, 4)])
