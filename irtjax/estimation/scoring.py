@@ -16,7 +16,7 @@ from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.kernels import scoring
 from irtjax.kernels.models import ItemParameters, from_table
-from irtjax.kernels.scoring import Ability, ability_eap, ability_mode
+from irtjax.kernels.scoring import Ability, ability_eap, ability_mode, nodes_for
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import counts, percent_correct
 from irtjax.types import Int
@@ -94,15 +94,18 @@ def abilities(
     with jax.enable_x64(True):
         normal = scoring.Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         rows, parameters = jnp.asarray(values), jax.tree.map(jnp.asarray, items)
-        return jax.tree.map(np.asarray, _all_rows(method, rows, parameters, normal))
+        number = nodes_for(float((np.abs(items.slope) * np.asarray(population.sd)).max()))
+        return jax.tree.map(np.asarray, _all_rows(method, number, rows, parameters, normal))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _all_rows(method: str, rows: jax.Array, items: ItemParameters, population: scoring.Population) -> Ability:
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _all_rows(
+    method: str, num_nodes: int, rows: jax.Array, items: ItemParameters, population: scoring.Population
+) -> Ability:
     one = {
         "ml": lambda row: ability_mode(row, items),
         "map": lambda row: ability_mode(row, items, population),
-        "eap": lambda row: ability_eap(row, items, population),
+        "eap": lambda row: ability_eap(row, items, population, num_nodes),
     }
     return jax.lax.map(one[method], rows, batch_size=BATCH)
 

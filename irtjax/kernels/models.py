@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -140,6 +141,22 @@ def probabilities(
     """
     of_items = curve(items, theta)
     return of_items.right(), of_items.wrong()
+
+
+def log_probabilities(
+    items: ItemParameters, theta: Float[AnyArray, "Q D"]
+) -> tuple[Float[jax.Array, "Q I"], Float[jax.Array, "Q I"], Float[jax.Array, "Q I"]]:
+    """Logarithms of P, of 1 - P and of ∂P by the logit, finite wherever the parameters of curves are.
+
+    Twice the work of `probabilities`, which are 0 or 1 from some hundreds of logits on.
+    """
+    logit = theta @ items.slope.T + items.intercept[None, :]
+    s, not_s = jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)
+    c, not_c, d, not_d = (
+        jax.nn.log_sigmoid(x)[None, :] for x in (items.lower, -items.lower, items.upper, -items.upper)
+    )
+    by_logit = s + not_s + d + jnp.log1p(-jnp.exp(c - d))
+    return jnp.logaddexp(c + not_s, d + s), jnp.logaddexp(not_c + not_s, not_d + s), by_logit
 
 
 def derivatives(items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I K"]:

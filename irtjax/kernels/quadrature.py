@@ -69,8 +69,8 @@ def of_moments(dims: int) -> Quadrature:
 
 
 def of_posterior_mean(dims: int) -> Quadrature:
-    """Nodes for the mean and the standard deviation of one subject's posterior."""
-    return rectangular({1: STANDARD_NODES, 2: 31, 3: 15}.get(dims, 9), dims=dims)
+    """Nodes around one subject's posterior in D > 1 dimensions, in its standard deviations."""
+    return rectangular({2: 21, 3: 11}[dims], dims=dims) if dims < 4 else rectangular(7, 0.75 * BOUND, dims)
 
 
 def of_mode_search(dims: int) -> Quadrature:

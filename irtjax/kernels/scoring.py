@@ -7,14 +7,18 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr
 
-from irtjax.kernels.models import ItemParameters, derivatives, information_1pl, probabilities, probability_1pl
-from irtjax.kernels.quadrature import STANDARD_NODES, of_mode_search, of_posterior_mean, spacing
+from irtjax.kernels.models import ItemParameters, information_1pl, log_probabilities, probability_1pl
+from irtjax.kernels.quadrature import STANDARD_NODES, of_mode_search, of_posterior_mean
 from irtjax.types import AnyArray, Float, Int, Scalar
-
-Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # point, objective, last change, number of steps
 
 MAX_STEPS = 100
 BOUND = 25.0  # logits; beyond it no answer holds an ML ability back
+LONGEST_STEP = 2.0  # of a search, in standard deviations of the population or logits
+WIDE = 8.0  # standard deviations of the population in which a posterior is looked for at first
+NOTHING = 30.0  # nats below the highest at which a density does not count
+EDGE = 2.0  # slope times the distance of nodes
+PASSES = 3  # of nodes around a posterior
+LEAST_VARIANCE = 1e-12  # of a posterior, in variances of the population
 
 
 class Population(NamedTuple):
@@ -120,15 +124,25 @@ def _tolerance(dtype: jnp.dtype) -> float:
     return 1e-5 if dtype == jnp.float32 else 1e-9
 
 
+class _ModeSearch(NamedTuple):
+    """A point (D,), the longest step to try next, the size of the last one, and the number of steps."""
+
+    z: jax.Array
+    radius: jax.Array
+    change: jax.Array
+    steps: jax.Array
+
+
 def ability_mode(
     responses: Int[AnyArray, " I"], items: ItemParameters, population: Population | None = None
 ) -> Ability:
     """ML or MAP ability of one subject in any model of one or more dimensions; `jax.vmap` it over many.
 
     Maximises log L(θ) = Σ_i [y_i log P_i(θ) + (1 - y_i) log(1 - P_i(θ))] over the observed items, plus the log-density
-    of independent normal populations for MAP, by Fisher scoring: steps information⁻¹ slope, halved until the objective
-    rises. With lower asymptotes it can have several maxima (Samejima 1973): in one dimension the search starts from the
-    best of 61 points (in more, of 7 in each).
+    of independent normal populations for MAP, by Fisher scoring: steps information⁻¹ slope, shortened until the
+    objective rises. With lower asymptotes it can have several maxima (Samejima 1973): in one dimension the search
+    starts from the best of 61 points (in more, of 7 in each). The result does not depend on origin and unit of the
+    scale.
 
     Args:
         responses: (I,) integers; 1 right, 0 wrong, negative missing.
@@ -137,102 +151,178 @@ def ability_mode(
 
     Returns:
         Ability (D,) and standard errors (D,), from the expected information at the ability [plus 1/σ²]; scalars where
-        D = 1. An ML ability that no answer holds back runs to beyond ±`BOUND` logits and is returned as ±inf, with the
-        standard error inf.
+        D = 1. An ML ability that no answer holds back runs to beyond `BOUND` logits (of an item of median slope) and is
+        returned as ±inf, with the standard error inf. It is NaN where no item that was answered depends on it.
     """
     dims, dtype = items.slope.shape[1], items.slope.dtype
-    tolerance = _tolerance(dtype)
-    right = (responses == 1).astype(dtype)[None, :]
-    wrong = (responses == 0).astype(dtype)[None, :]
+    centre, unit = _scale(items, population)
+    objective, slope_and_information = _posterior(responses, _rescaled(items, centre, unit), population is not None)
 
-    def objective(theta: jax.Array) -> jax.Array:
-        p, q = probabilities(items, theta[None, :])
-        value = (_times_log(right, p) + _times_log(wrong, q)).sum()
-        if population is not None:
-            value -= 0.5 * (((theta - population.mean) / population.sd) ** 2).sum()
-        return value
-
-    def slope_and_information(theta: jax.Array) -> tuple[jax.Array, jax.Array]:
-        p, q = probabilities(items, theta[None, :])
-        by_intercept = derivatives(items, theta[None, :])[..., dims]  # ∂P/∂θ_k is slope_k times this
-        by_theta = by_intercept[0, :, None] * items.slope
-        residual = ((right / p - wrong / q)[0, :, None] * by_theta).sum(axis=0)
-        weight = ((right + wrong) / (p * q))[0]
-        information = jnp.einsum("i,ik,il->kl", weight, by_theta, by_theta)
-        if population is not None:
-            residual = residual - (theta - population.mean) * population.sd**-2.0
-            information = information + jnp.eye(dims, dtype=dtype) * population.sd**-2.0
-        return residual, information
-
-    def step(carry: Search) -> Search:
-        theta, _, _, count = carry
-        slope, information = slope_and_information(theta)
+    def step(search: _ModeSearch) -> _ModeSearch:
+        z, radius, _, count = search
+        slope, information = slope_and_information(z)
         ridge = 10 * jnp.finfo(dtype).eps * jnp.trace(information) + jnp.finfo(dtype).tiny
         change = jnp.linalg.solve(information + ridge * jnp.eye(dims, dtype=dtype), slope)
-        change = jnp.clip(change, -2, 2)
-        candidates = theta[None, :] + jnp.asarray([1.0, 0.5, 0.25, 0.0625, 0.0], dtype)[:, None] * change[None, :]
-        values = jax.vmap(objective)(candidates)
-        best = jnp.argmax(values)
-        return candidates[best], values[best], jnp.abs(candidates[best] - theta).max(), count + 1
+        change = jnp.clip(change, -radius, radius)
+        candidates = z[None, :] + jnp.asarray([1.0, 0.5, 0.25, 0.0625, 0.0], dtype)[:, None] * change[None, :]
+        best = jnp.argmax(objective(candidates))
+        moved = jnp.abs(candidates[best] - z).max()
+        # where curves are steps, the information says nothing of how far to go
+        shorter = jnp.minimum(radius, jnp.abs(change).max()) / 16
+        radius = jnp.where(moved > 0, jnp.minimum(LONGEST_STEP, 4 * radius), shorter)
+        return _ModeSearch(candidates[best], radius, jnp.where(moved > 0, moved, shorter), count + 1)
 
-    def moving(carry: Search) -> jax.Array:
-        theta, _, change, count = carry
-        inside = jnp.abs(theta).max() < BOUND
+    def moving(search: _ModeSearch) -> jax.Array:
+        z, _, change, count = search
+        inside = True if population is not None else jnp.abs(z).max() < BOUND
         return (change > tolerance) & (count < MAX_STEPS) & inside
 
+    tolerance = _tolerance(dtype)
     grid = jnp.asarray(of_mode_search(dims).nodes, dtype)
-    values = jax.vmap(objective)(grid)
-    first = grid[jnp.argmax(values)]
-    theta, _, _, _ = jax.lax.while_loop(
-        moving, step, (first, values.max(), jnp.asarray(jnp.inf, dtype), jnp.zeros((), jnp.int32))
-    )
-    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(slope_and_information(theta)[1])))
-    outside = jnp.abs(theta) >= BOUND
+    first = grid[jnp.argmax(objective(grid))]
+    start = _ModeSearch(first, jnp.asarray(LONGEST_STEP, dtype), jnp.asarray(jnp.inf, dtype), jnp.zeros((), jnp.int32))
+    z = jax.lax.while_loop(moving, step, start).z
+    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(slope_and_information(z)[1])))
     if population is None:
-        theta = jnp.where(outside, jnp.sign(theta) * jnp.inf, theta)
-        error = jnp.where(outside, jnp.inf, error)
-        theta = jnp.where((responses >= 0).any(), theta, jnp.nan)
-        error = jnp.where((responses >= 0).any(), error, jnp.nan)
-    return Ability(theta[0], error[0]) if dims == 1 else Ability(theta, error)
+        outside = jnp.abs(z) >= BOUND
+        z, error = jnp.where(outside, jnp.sign(z) * jnp.inf, z), jnp.where(outside, jnp.inf, error)
+        known = ((responses >= 0)[:, None] & (items.slope != 0)).any(axis=0)
+        z, error = jnp.where(known, z, jnp.nan), jnp.where(known, error, jnp.nan)
+    return _on_scale(z, error, centre, unit)
 
 
-def ability_eap(responses: Int[AnyArray, " I"], items: ItemParameters, population: Population = STANDARD) -> Ability:
+def ability_eap(
+    responses: Int[AnyArray, " I"],
+    items: ItemParameters,
+    population: Population = STANDARD,
+    num_nodes: int = STANDARD_NODES,
+) -> Ability:
     """Expected a posteriori ability of one subject (Bock and Mislevy 1982), and its posterior standard deviation.
 
-    Integrates over 61 equally spaced nodes within six standard deviations of the population (31 and 15 per dimension in
-    two and three). Where the posterior is narrower than their spacing, as on tests of thousands of
-    items, the nodes are laid around the posterior mode instead, within six of its standard errors (D = 1 only).
+    In one dimension the posterior is integrated over equally spaced nodes, laid anew until they hold all of it and at
+    least a third of them fall within it. In more, over nodes around its mode, which are laid anew by the mean and
+    the covariance that they find (Naylor and Smith 1982).
 
     Args:
         responses: (I,) integers; 1 right, 0 wrong, negative missing.
         items: parameters of the I items.
         population: the same for each dimension.
+        num_nodes: for D = 1; `nodes_for` says how many steep curves need.
     """
     dims, dtype = items.slope.shape[1], items.slope.dtype
-    nodes = jnp.asarray(of_posterior_mean(dims).nodes, dtype)
-    centre, width = jnp.asarray(population.mean, dtype), jnp.asarray(population.sd, dtype)
+    centre, unit = _scale(items, population)
+    objective, slope_and_information = _posterior(responses, _rescaled(items, centre, unit), True)
     if dims == 1:
-        mode = ability_mode(responses, items, population)
-        narrow = mode.standard_error < spacing(STANDARD_NODES) * population.sd
-        centre = jnp.where(narrow, mode.ability, centre)
-        width = jnp.where(narrow, mode.standard_error, width)
-    theta = centre + width * nodes
-    p, q = probabilities(items, theta)
-    right = (responses == 1).astype(dtype)[None, :]
-    wrong = (responses == 0).astype(dtype)[None, :]
-    joint = (_times_log(right, p) + _times_log(wrong, q)).sum(axis=1)
-    joint = joint - 0.5 * (((theta - population.mean) / population.sd) ** 2).sum(axis=1)
-    weights = jax.nn.softmax(joint)
-    mean = weights @ theta
-    error = jnp.sqrt(weights @ (theta - mean[None, :]) ** 2)
-    return Ability(mean[0], error[0]) if dims == 1 else Ability(mean, error)
+        z, error = _mean_on_a_line(lambda nodes: objective(nodes[:, None]), num_nodes, dtype)
+        return _on_scale(z[None], error[None], centre, unit)
+    nodes = jnp.asarray(of_posterior_mean(dims).nodes, dtype)
+    z = (ability_mode(responses, items, population).ability - centre) / unit
+    covariance = jnp.linalg.inv(slope_and_information(z)[1])
+    for _ in range(PASSES):
+        around = z[None, :] + nodes @ jnp.linalg.cholesky(covariance + LEAST_VARIANCE * jnp.eye(dims, dtype=dtype)).T
+        weights = jax.nn.softmax(objective(around))
+        z = weights @ around
+        away = around - z[None, :]
+        covariance = (weights[:, None] * away).T @ away
+    return _on_scale(z, jnp.sqrt(jnp.diagonal(covariance)), centre, unit)
+
+
+class _LineSearch(NamedTuple):
+    """An interval, the moments of the density by nodes in it, whether it will do, and the number of steps."""
+
+    centre: jax.Array
+    half: jax.Array
+    mean: jax.Array
+    sd: jax.Array
+    done: jax.Array
+    steps: jax.Array
+
+
+def nodes_for(steepest: float) -> int:
+    """Nodes for `ability_eap` where curves have slopes up to `steepest`, in standard deviations of the population.
+
+    Where the answers leave the ability open between steep curves, the posterior has edges as steep as they are. The
+    trapezoidal rule integrates a logistic curve of slope a with a relative error of about exp(-2π²/(a h)) (Trefethen
+    and Weideman 2014): here 1e-4, up to slopes of 120.
+    """
+    needed = 2 * WIDE * steepest / EDGE
+    return next((n for n in (STANDARD_NODES, 241) if needed < n), 961)
+
+
+def _mean_on_a_line(
+    objective: Callable[[jax.Array], jax.Array], num_nodes: int, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """Mean and standard deviation of a density exp(objective) that falls at least as fast as a normal one of sd 1."""
+    line, places = jnp.linspace(-1, 1, num_nodes, dtype=dtype), jnp.arange(num_nodes)
+
+    def step(search: _LineSearch) -> _LineSearch:
+        centre, half, *_, count = search
+        nodes = centre + half * line
+        value = objective(nodes)
+        inside = value > value.max() - NOTHING
+        weights = jax.nn.softmax(value)
+        mean = weights @ nodes
+        sd = jnp.sqrt(weights @ (nodes - mean) ** 2)
+        first, last = jnp.where(inside, places, num_nodes).min(), jnp.where(inside, places, -1).max()
+        cut = (first == 0) | (last == num_nodes - 1)
+        low, high = nodes[jnp.maximum(first - 1, 0)], nodes[jnp.minimum(last + 1, num_nodes - 1)]
+        centre = jnp.where(cut, nodes[jnp.argmax(value)], (low + high) / 2)
+        half = jnp.where(cut, 2 * half, (high - low) / 2)
+        done = ~cut & (last - first >= num_nodes // 3)
+        return _LineSearch(centre, half, mean, sd, done, count + 1)
+
+    zero = jnp.zeros((), dtype)
+    start = _LineSearch(zero, jnp.asarray(WIDE, dtype), zero, zero, jnp.asarray(False), jnp.zeros((), jnp.int32))
+    end = jax.lax.while_loop(lambda search: ~search.done & (search.steps < MAX_STEPS), step, start)
+    return end.mean, end.sd
+
+
+def _posterior(
+    responses: AnyArray, items: ItemParameters, standard_normal: bool
+) -> tuple[Callable[[jax.Array], jax.Array], Callable[[jax.Array], tuple[jax.Array, jax.Array]]]:
+    """The log-likelihood at points (Q, D), and its gradient and expected information at one; or the log-posterior."""
+    dims, dtype = items.slope.shape[1], items.slope.dtype
+    right, wrong = responses == 1, responses == 0
+
+    def objective(points: jax.Array) -> jax.Array:
+        p, q, _ = log_probabilities(items, points)
+        value = jnp.where(right, p, jnp.where(wrong, q, 0)).sum(axis=1)
+        return value - 0.5 * (points**2).sum(axis=1) if standard_normal else value
+
+    def slope_and_information(point: jax.Array) -> tuple[jax.Array, jax.Array]:
+        p, q, by_logit = (x[0] for x in log_probabilities(items, point[None, :]))
+        residual = jnp.where(right, jnp.exp(by_logit - p), jnp.where(wrong, -jnp.exp(by_logit - q), 0))
+        weight = jnp.where(right | wrong, jnp.exp(2 * by_logit - p - q), 0)
+        slope = residual @ items.slope
+        information = jnp.einsum("i,ik,il->kl", weight, items.slope, items.slope)
+        if standard_normal:
+            slope, information = slope - point, information + jnp.eye(dims, dtype=dtype)
+        return slope, information
+
+    return objective, slope_and_information
+
+
+def _scale(items: ItemParameters, population: Population | None) -> tuple[jax.Array, jax.Array]:
+    """Origin and unit (D,) in which to look for an ability: those of the population, or of the median item."""
+    dims, dtype = items.slope.shape[1], items.slope.dtype
+    if population is not None:
+        return tuple(jnp.broadcast_to(jnp.asarray(x, dtype), (dims,)) for x in population)  # type: ignore[return-value]
+    slope = jnp.where(items.slope == 0, jnp.nan, items.slope)
+    unit = 1 / jnp.nanmedian(jnp.abs(slope), axis=0)
+    centre = jnp.nanmedian(-items.intercept[:, None] / slope, axis=0) if dims == 1 else jnp.zeros(dims, dtype)
+    return jnp.nan_to_num(centre), jnp.nan_to_num(unit, nan=1.0)
+
+
+def _rescaled(items: ItemParameters, centre: jax.Array, unit: jax.Array) -> ItemParameters:
+    """The parameters for abilities in units from an origin."""
+    return items._replace(slope=items.slope * unit[None, :], intercept=items.intercept + items.slope @ centre)
+
+
+def _on_scale(z: jax.Array, error: jax.Array, centre: jax.Array, unit: jax.Array) -> Ability:
+    theta, error = centre + unit * z, unit * error
+    return Ability(theta[0], error[0]) if z.size == 1 else Ability(theta, error)
 
 
 def percentile(ability: Float[AnyArray, "..."], population: Population = STANDARD) -> Float[AnyArray, "..."]:
     """Percentage of the population below an ability: 100 Φ((θ - μ)/σ)."""
     return 100 * ndtr((ability - population.mean) / population.sd)
-
-
-def _times_log(indicator: AnyArray, probability: AnyArray) -> jax.Array:
-    """The product indicator · log(probability), 0 where the indicator is 0 even if the probability is."""
-    return jnp.where(indicator > 0, jnp.log(jnp.where(indicator > 0, probability, 1.0)), 0.0)

@@ -6,17 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode, percentile
+from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode, nodes_for, percentile
 
 # one program per shape and kind of population, whichever test calls it
 one_ability = jax.jit(ability_1pl)
 one_mode, one_mean = jax.jit(ability_mode), jax.jit(ability_eap)
 abilities = jax.jit(jax.vmap(ability_1pl, (0, None, None)))
 modes = jax.jit(jax.vmap(ability_mode, (0, None, None)))
-means = jax.jit(jax.vmap(ability_eap, (0, None, None)))
+means = jax.jit(jax.vmap(ability_eap, (0, None, None, None)), static_argnums=3)
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(0, 1.5, 60)
@@ -130,7 +130,7 @@ def test_2pl_scores_equal_mirt(shared, name, method):
     with jax.enable_x64(True):
         known = parameters(items.a.to_numpy(), items.b.to_numpy())
         if method == "eap":
-            got = means(values, known, Population())
+            got = means(values, known, Population(), 61)
         else:
             got = modes(values, known, None if method == "ml" else Population())
     expected, error = scores[method].to_numpy(float), scores[f"{method}_se"].to_numpy(float)
@@ -202,6 +202,75 @@ def test_3pl_modes_are_the_highest_of_a_grid():
     for row, ability in zip(responses, got.ability, strict=True):
         value = np.log(np.where(row == 1, p, q)).sum(1) - theta**2 / 8
         np.testing.assert_allclose(ability, theta[value.argmax()], atol=1e-3)
+
+
+def by_quadrature(row, a, b, c, mean=0.0, sd=1.0):
+    """Mode, mean and sd of a posterior on two million points: all, and then those around the highest."""
+    lines = [np.linspace(mean - 60 * sd, mean + 60 * sd, 1_000_001)]
+    for _ in range(2):
+        theta = lines[-1]
+        x = a * (theta[:, None] - b)
+        with np.errstate(divide="ignore"):
+            right, wrong = np.logaddexp(np.log(c) + log_expit(-x), log_expit(x)), log_expit(-x)
+        value = np.where(row == 1, right, wrong)
+        value = value.sum(axis=1, where=row >= 0) - 0.5 * ((theta - mean) / sd) ** 2
+        inside = np.flatnonzero(value > value.max() - 40)
+        lines.append(np.linspace(theta[max(inside[0] - 1, 0)], theta[min(inside[-1] + 1, theta.size - 1)], 1_000_001))
+    weights = np.exp(value - value.max())
+    weights /= weights.sum()
+    eap = weights @ theta
+    return theta[value.argmax()], eap, np.sqrt(weights @ (theta - eap) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("slope", "location", "guessing"),
+    [(1.0, 0.0, 0.0), (1.0, 20.0, 0.0), (1.0, 1000.0, 0.0), (30.0, 0.0, 0.2), (500.0, 0.0, 0.0), (1e5, 3.0, 0.0)],
+)
+def test_posteriors_far_off_and_narrow_equal_brute_force(slope, location, guessing):
+    rng = np.random.default_rng(3)
+    b = rng.normal(size=5) + location
+    a, c = slope * rng.uniform(0.5, 1.5, 5), np.full(5, guessing)
+    rows = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [0, 1, -1, -1, 1], [-1, -1, -1, -1, -1]])
+    with jax.enable_x64(True):
+        known = parameters(a, b, c if guessing else None)
+        responses = jnp.asarray(rows.astype(np.int8))
+        mode, mean = modes(responses, known, Population()), means(responses, known, Population(), nodes_for(a.max()))
+    for at, row in enumerate(rows):
+        of_mode, of_mean, sd = by_quadrature(row, a, b, c)
+        step = 1e-4 + 2e-4 * abs(of_mode)
+        np.testing.assert_allclose(mode.ability[at], of_mode, atol=step)
+        accuracy = 1e-3 if slope < 100 else 1e-2
+        np.testing.assert_allclose(mean.ability[at], of_mean, atol=1e-6 + accuracy * sd)
+        np.testing.assert_allclose(mean.standard_error[at], sd, rtol=accuracy)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_origin_and_unit_of_the_scale_do_not_matter(dims):
+    rng = np.random.default_rng(4)
+    slope, intercept = rng.uniform(0.3, 2.0, (30, dims)), rng.normal(size=30)
+    responses = jnp.asarray(rng.integers(-1, 2, (8, 30)).astype(np.int8)).at[0].set(1)
+    asymptotes = np.full(30, -np.inf), np.full(30, np.inf)
+    mean, sd = 500.0, 100.0
+    moved = slope / sd, intercept - slope.sum(axis=1) * mean / sd
+    with jax.enable_x64(True):
+        here, there = (ItemParameters(*map(jnp.asarray, (*two, *asymptotes))) for two in ((slope, intercept), moved))
+        for function, ours, theirs in (
+            (modes, None, None),
+            (modes, Population(), Population(mean, sd)),
+            (lambda *arguments: means(*arguments, 61), Population(), Population(mean, sd)),
+        ):
+            if theirs is None and dims > 1:
+                continue  # the origin of several dimensions is that of the scale
+            one, other = function(responses, here, ours), function(responses, there, theirs)
+            np.testing.assert_allclose(mean + sd * one.ability, other.ability, atol=1e-4)
+            np.testing.assert_allclose(sd * one.standard_error, other.standard_error, rtol=1e-5)
+
+
+def test_no_ability_where_no_answer_depends_on_it():
+    with jax.enable_x64(True):
+        known = parameters(np.array([0.0, 0.0, 1.0]), np.zeros(3))
+        of_flat, of_all = modes(jnp.asarray([[1, 0, -1], [1, 0, 1]], dtype=jnp.int8), known, None).ability
+        np.testing.assert_array_equal([of_flat, of_all], [np.nan, np.inf])
 
 
 def test_percentile_by_hand():
