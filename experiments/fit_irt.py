@@ -7,8 +7,8 @@ its content: CSV matrix (a header of item ids, the subject id first in each row,
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
 
-On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. One to 1,000
-networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
+On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. A fit to
+1,000 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
 """
 
 import math
@@ -27,6 +27,7 @@ from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import PRIORS, STARTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.storage.files import whole_results
@@ -93,6 +94,8 @@ def main() -> None:
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
         app.without_effect(["slope_prior"], "--model=rasch")
+    if _ESTIMATOR.value == "svi" and _MODEL.value not in BY_SVI:
+        raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
     responses = irtjax.read_responses(_RESPONSES.value)

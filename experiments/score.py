@@ -22,7 +22,8 @@ from absl import flags
 import irtjax
 from experiments.common import app, formulas
 from experiments.common.path_flags import define_output_dir, define_path
-from irtjax import InputError
+from irtjax import Fit, InputError
+from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS
 from irtjax.kernels.scoring import Population
 from irtjax.storage.files import whole_results, write_csv
@@ -30,11 +31,15 @@ from irtjax.storage.tables import read_table
 
 SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
 
-_ITEMS = define_path("items", "items.csv with known parameters", required=True)
+_ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
 _RESPONSES = define_path("responses", "file of graded responses", required=True)
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = define_output_dir("folder for subjects.csv")
-_MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population that map, eap and the percentile refer to")
+_MEAN = flags.DEFINE_float(
+    "population_mean",
+    0.0,
+    "mean of the population that map, eap and the percentile refer to; that of the fit, if --items is its folder",
+)
 _PEOPLE = define_path(
     "population",
     "subjects.csv of the sample that percentiles refer to; without it, they refer to the normal population",
@@ -51,16 +56,24 @@ def main() -> None:
         app.without_effect(["population_mean", "population_sd"], "--method=ml and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     responses = irtjax.read_responses(_RESPONSES.value)
-    table = irtjax.read_items(_ITEMS.value)
+    if holds_fit(_OUTPUT_DIR.value):
+        raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
+    items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
     with whole_results(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_ITEMS.value}, for {_RESPONSES.value}"):
-            scores = irtjax.score(table, responses, _METHOD.value, Population(_MEAN.value, _SD.value))
+            scores = irtjax.score(items, responses, _METHOD.value, _population(items))
         if people is not None:
             scores = among(people, scores)
         write_csv(scores, directory / "subjects.csv")
         if _GUARD.value:
             formulas.guard(directory)
     print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def _population(items: Fit | pd.DataFrame) -> Population | None:
+    """The population that flags describe, or None for that of a fit where they do not."""
+    given = any(flags.FLAGS[name].present for name in ("population_mean", "population_sd"))
+    return None if isinstance(items, Fit) and not given else Population(_MEAN.value, _SD.value)
 
 
 def among(people: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

@@ -1,8 +1,10 @@
-"""Checks of numbers that are passed as arguments."""
+"""Checks of numbers and names that are passed as arguments."""
 
 import math
 import numbers
 import operator
+from collections.abc import Iterable
+from typing import Any
 
 from irtjax.errors import InputError
 
@@ -34,6 +36,18 @@ def above_zero(name: str, value: object) -> float:
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
         raise InputError(f"`{name}` {_shown(value)}, expected a number above 0")
     return float(value)
+
+
+def names(argument: str, value: object) -> list[str]:
+    """An argument that takes one name or several, as a list.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    found: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
+    if not all(isinstance(name, str) for name in found):
+        raise InputError(f"`{argument}` {_shown(value)}, expected names")
+    return found
 
 
 def _shown(value: object) -> str:

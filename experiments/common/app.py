@@ -16,8 +16,10 @@ from tqdm import tqdm
 
 from experiments.common import help
 from experiments.common.interrupt import end_on_ctrl_c
+from experiments.common.streams import sound_streams
 from irtjax import FitWarning, InputError
 from irtjax.errors import printable
+from irtjax.storage.files import discard_partial
 
 
 def run(main: Callable[[], None], *, resumes: bool = False) -> None:
@@ -51,12 +53,13 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
             f"warning: {as_flags(printable(str(message)))}", file=sys.stderr
         )  # on a line of its own beside a bar
 
-    end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "")
+    end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "", discard_partial)
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", FitWarning)
     warnings.showwarning = show
     logging.set_verbosity(logging.FATAL)  # the default of --verbosity, which can be given to see more
-    app.run(guarded, flags_parser=parse)
+    with sound_streams():
+        app.run(guarded, flags_parser=parse)
 
 
 def as_flags(message: str) -> str:
@@ -70,7 +73,21 @@ def _about_flags(error: flags.Error) -> str:
     """An error of absl in one line; of a flag that is missing, with what the flag is for."""
     message = " ".join(str(error).split())
     missing = re.fullmatch(r"flag --(\w+)=None: .*", message)
-    return message if missing is None else f"--{missing[1]} is missing: {flags.FLAGS[missing[1]].help}"
+    if missing is not None:
+        return f"--{missing[1]} is missing: {flags.FLAGS[missing[1]].help}"
+    wrong = re.match(r"flag --(\w+)=(.*?): (.*)", message)
+    expected = wrong and _expected(flags.FLAGS[wrong[1]])
+    return f"--{wrong[1]}={wrong[2]}: expected {expected}" if wrong and expected else message
+
+
+def _expected(flag: flags.Flag) -> str:
+    """What a flag takes that is a number, a choice or on or off; empty for others, whose parsers say it themselves."""
+    if isinstance(flag, flags.EnumFlag):
+        return f"one of {', '.join(flag.parser.enum_values)}"
+    kind = {"int": "a whole number", "float": "a number", "bool": "true or false"}.get(flag.flag_type(), "")
+    low, high = (getattr(flag.parser, f"{end}_bound", None) for end in ("lower", "upper"))
+    limits = [f"{what} {limit:,}" for what, limit in (("at least", low), ("at most", high)) if limit is not None]
+    return ", ".join([kind, *limits])
 
 
 def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]:
@@ -97,7 +114,7 @@ def without_effect(names: Sequence[str], beside: str) -> None:
 
 
 def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -> None:
-    """Refuses to write results over files that are read.
+    """Refuses to write results over files that are read, or where there are folders.
 
     Args:
         names: of the flags that name files.
@@ -105,9 +122,12 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
         results: their names there; patterns such as `*/items.csv` are allowed.
 
     Raises:
-        InputError: a file that a flag names is also one of the results, by whatever path.
+        InputError: a file that a flag names is also one of the results, by whatever path; or a folder is.
     """
     places = [place for pattern in results for place in Path(output_dir).glob(pattern)]
+    for place in places:
+        if place.is_dir():
+            raise InputError(f"{place}: is a folder where a file of the results belongs; remove it")
     for name in names:
         given = flags.FLAGS[name].value
         for file in given if isinstance(given, list) else [given]:
@@ -141,11 +161,11 @@ def one_device_per_core() -> None:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Puts the file that is being read or fitted in front of errors about it."""
+    """Puts the file that is being read or fitted in front of errors about it, but not of those about an argument."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(str(error) if str(error).startswith("`") else f"{path}: {error}") from error
 
 
 def _stop(message: str) -> NoReturn:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from experiments.common.interrupt import end_on_ctrl_c
+from experiments.common.streams import sound_streams
 
 COMMANDS = {
     "fit": "fit_irt",
@@ -24,9 +25,17 @@ COMMANDS = {
 def main() -> None:
     """Runs the command that the first argument names, with the other arguments as its flags."""
     end_on_ctrl_c()
+    with sound_streams():
+        _run()
+
+
+def _run() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else "--help"
-    if command in ("--help", "-h", "help"):
+    if command in ("--help", "-h", "help") and len(sys.argv) < 3:
         print(overview())
+    elif command in ("--help", "-h", "help"):
+        sys.argv = [sys.argv[0], sys.argv[2], "--help"]
+        _run()
     elif command == "--version":
         print(f"irtjax {version('irtjax')}")
     elif command not in COMMANDS:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from irtjax.errors import printable
+from irtjax.errors import InputError, printable
 from irtjax.training.pool import Progress
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
@@ -45,7 +45,7 @@ class _Lines(tqdm):
 
     def close(self) -> None:
         """Prints the last line."""
-        if not self.disable:
+        if not self.disable and self.leave:
             self._print()
         self.disable = True
 
@@ -57,7 +57,11 @@ class _Lines(tqdm):
 @contextlib.contextmanager
 def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
     with progress_bar(total=total, desc=description, unit=unit, mininterval=0.2) as bar:
-        yield bar
+        try:
+            yield bar
+        except InputError:
+            bar.leave = False  # the error is all there is to say
+            raise
         # early stopping is an end too: leave a full bar behind
         bar.total = bar.n
         bar.refresh()

@@ -3,13 +3,13 @@
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import LARGEST_SEED, whole_number
+from irtjax.arguments import LARGEST_SEED, names, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit import ESTIMATORS, MODELS, fit
@@ -84,11 +84,11 @@ class Comparison(NamedTuple):
 
 def compare(
     responses: Any,
-    models: Sequence[str] = ("1pl", "2pl", "3pl", "4pl"),
+    models: str | Sequence[str] = ("1pl", "2pl", "3pl", "4pl"),
     *,
-    dims: Sequence[int] = (1,),
-    estimators: Sequence[str] = ("mml",),
-    by: Sequence[str] = ("cells",),
+    dims: int | Sequence[int] = (1,),
+    estimators: str | Sequence[str] = ("mml",),
+    by: str | Sequence[str] = ("cells",),
     folds: int = 5,
     seed: int = 0,
     on_progress: Callable[[int, int, str], None] | None = None,
@@ -113,7 +113,7 @@ def compare(
 
     Args:
         responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
-        models: of `irtjax.fit`.
+        models: of `irtjax.fit`, one or several; likewise the next three.
         dims: numbers of dimensions.
         estimators: "mml" or "svi". Candidates are all combinations of models, dimensions and estimators that exist: a
             Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
@@ -130,6 +130,7 @@ def compare(
     """
     responses = as_responses(responses)
     require_estimable(responses)
+    by = names("by", by)
     chosen = candidates(models, dims, estimators)
     _check_ways(by)
     require_folds(responses, folds)
@@ -168,17 +169,21 @@ def compare(
     )
 
 
-def candidates(models: Sequence[str], dims: Sequence[int], estimators: Sequence[str]) -> tuple[Candidate, ...]:
+def candidates(
+    models: str | Sequence[str], dims: int | Sequence[int], estimators: str | Sequence[str]
+) -> tuple[Candidate, ...]:
     """All combinations that can be fitted, each once.
 
     Raises:
         InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
             fitted.
     """
-    for what, names, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
-        for name in names:
+    models, estimators = names("models", models), names("estimators", estimators)
+    for what, given, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
+        for name in given:
             if name not in known:
                 raise InputError(f"unknown {what} {name!r}, expected one of {', '.join(known)}")
+    dims = list(dims) if isinstance(dims, Iterable) else [dims]
     for number in dims:
         whole_number("dims", number, 1, MOST_DIMS)
     every = dict.fromkeys(

@@ -6,6 +6,7 @@ import numpy as np
 
 from irtjax.errors import printable
 from irtjax.estimation.driver import Status
+from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
 from irtjax.types import Float, Int
@@ -71,7 +72,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
 
 
 def _of_status(fit: Fit) -> str | None:
-    begin = f"not converged after {fit.iterations} iterations"
+    begin = f"not converged after {counted(fit.iterations, 'iteration')}"
     if fit.status is Status.NO_MAXIMUM:
         names = fit.details["without_maximum"]
         return (

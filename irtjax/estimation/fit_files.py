@@ -59,7 +59,7 @@ def read(directory: str | os.PathLike) -> dict[str, Any]:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    path = Path(directory).expanduser() / ARCHIVE
+    path = _archive(directory)
     if not path.is_file():
         raise InputError(f"{path}: no such file: expected the folder that a fit was saved to")
     try:
@@ -71,8 +71,14 @@ def read(directory: str | os.PathLike) -> dict[str, Any]:
 
 
 def holds_fit(path: Any) -> bool:
-    """Whether `path` is the folder of a saved fit."""
-    return isinstance(path, str | os.PathLike) and (Path(path).expanduser() / ARCHIVE).is_file()
+    """Whether `path` is the folder of a saved fit, or the archive in it."""
+    return isinstance(path, str | os.PathLike) and _archive(path).is_file()
+
+
+def _archive(path: str | os.PathLike) -> Path:
+    """The archive in a folder, or the path itself if it names one."""
+    given = Path(path).expanduser()
+    return given if given.name == ARCHIVE else given / ARCHIVE
 
 
 def read_items(path: str | Path) -> pd.DataFrame:

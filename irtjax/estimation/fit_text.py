@@ -17,6 +17,11 @@ class Text(str):
         return str(self)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def row(name: str, text: str) -> str:
     """A line of a table."""
     return f"  {name:<{WIDTH}}{text}"

@@ -24,9 +24,13 @@ def check_prior(prior: NormalPrior | None, argument: str) -> None:
     """Refuses what is no normal distribution.
 
     Raises:
-        InputError: an infinite mean, or a standard deviation that is not positive and finite.
+        InputError: it is of another type, or has an infinite mean or a standard deviation that is not positive.
     """
-    if prior is not None and not (math.isfinite(prior.mean) and 0 < prior.sd < math.inf):
+    if prior is None:
+        return
+    if not isinstance(prior, NormalPrior):
+        raise InputError(f"`{argument}` {prior!r:.100}, expected a NormalPrior of mean and sd, None or 'auto'")
+    if not (math.isfinite(prior.mean) and 0 < prior.sd < math.inf):
         raise InputError(f"`{argument}` N({prior.mean:g}, {prior.sd:g}²), expected a finite mean and a positive sd")
 
 

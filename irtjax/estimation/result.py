@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import fit_files, fit_text
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
@@ -95,7 +96,7 @@ class Fit:
         end = "converged" if self.converged else f"not converged ({self.status.value})"
         return [
             f"{self.model} by {self.estimator}{several}: {self.responses.num_subjects:,} subjects × "
-            f"{self.responses.num_items:,} items, {end} after {self.iterations:,} iterations",
+            f"{self.responses.num_items:,} items, {end} after {fit_text.counted(self.iterations, 'iteration')}",
             fit_text.row(
                 "log-likelihood",
                 f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters, "
@@ -122,8 +123,10 @@ class Fit:
         they know nothing of correlations between subjects and items.
 
         Raises:
-            InputError: the fit is not by SVI.
+            InputError: the fit is not by SVI, or the numbers are out of range.
         """
+        whole_number("num_draws", num_draws, 1)
+        whole_number("seed", seed, 0, LARGEST_SEED)
         if self.estimator != "svi":
             raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
         rng = np.random.default_rng(seed)

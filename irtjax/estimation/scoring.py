@@ -25,7 +25,7 @@ METHODS = ("eap", "map", "ml")
 BATCH = 64  # subjects at a time
 
 
-def score(items: Any, responses: Any, method: str = "eap", population: tuple[Any, Any] | None = None) -> pd.DataFrame:
+def score(items: Any, responses: Any, method: str = "eap", population: Any = None) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
 
     Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
@@ -52,14 +52,10 @@ def score(items: Any, responses: Any, method: str = "eap", population: tuple[Any
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
-    fit = load_fit(str(items)) if holds_fit(items) else items
+    fit = load_fit(items) if holds_fit(items) else items
     if population is None:
         population = fit.population if isinstance(fit, Fit) else scoring.STANDARD
-    if not (isinstance(population, tuple) and len(population) == 2):
-        raise InputError(f"population {population!r}: expected its mean and standard deviation")
-    population = scoring.Population(*population)
-    if not (np.isfinite(population.mean).all() and np.isfinite(population.sd).all() and np.all(population.sd > 0)):
-        raise InputError(f"population of mean {population.mean} and sd {population.sd}: expected finite, sd above 0")
+    normal = _normal(population)
     table = item_table(fit)
     matrix = as_responses(responses, item_ids=table.index.tolist())
     unknown = [item for item in matrix.item_ids if item not in table.index]
@@ -68,10 +64,10 @@ def score(items: Any, responses: Any, method: str = "eap", population: tuple[Any
             f"item '{unknown[0]}' (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
             "`items` that have it"
         )
-    scores = abilities(matrix.values, from_table(table.loc[matrix.item_ids]), method, population)
+    scores = abilities(matrix.values, from_table(table.loc[matrix.item_ids]), method, normal)
     several = scores.ability.ndim > 1
     pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
-    mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in population)
+    mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in normal)
     columns: dict[str, np.ndarray] = {}
     for k, (ability, error) in enumerate(pairs):
         ending = f"_{k + 1}" if several else ""
@@ -82,6 +78,19 @@ def score(items: Any, responses: Any, method: str = "eap", population: tuple[Any
         "percent_correct": percent_correct(matrix.values, axis=1),
     }
     return pd.DataFrame({"subject_id": matrix.subject_ids, **columns, **totals})
+
+
+def _normal(population: Any) -> Population:
+    """A population out of its mean and standard deviation."""
+    several = isinstance(population, tuple | list)
+    try:
+        mean, sd = np.asarray(population if several else (), float)
+    except (ValueError, TypeError) as error:
+        what = f"{population!r:.100}" if several else f"of type {type(population).__name__}"
+        raise InputError(f"`population` {what}, expected its mean and standard deviation, such as (0, 1)") from error
+    if not (np.isfinite(mean).all() and np.isfinite(sd).all() and np.all(sd > 0)):
+        raise InputError(f"population of mean {mean} and sd {sd}: expected finite, sd above 0")
+    return Population(mean, sd)
 
 
 def abilities(
@@ -111,19 +120,20 @@ def _all_rows(
 
 
 def item_table(items: Any) -> pd.DataFrame:
-    """Item parameters by id, of a fit, a table like `items.csv`, or the path of one.
+    """Item parameters by id, of a fit, the folder of a saved one, a table like `items.csv`, or the path of one.
 
     Raises:
         InputError: there are no ids, or one of them twice.
     """
-    if isinstance(items, Fit):
-        return items.items().set_index("item_id")
+    if isinstance(items, Fit) or holds_fit(items):
+        fit = items if isinstance(items, Fit) else load_fit(items)
+        return fit.items().set_index("item_id")
     if isinstance(items, str | os.PathLike):
         return read_items(Path(items).expanduser()).set_index("item_id")
     if not isinstance(items, pd.DataFrame):
         raise InputError(f"items of type {type(items).__name__}: expected a fit, a table or a path")
     table = items.set_index("item_id") if "item_id" in items else items
-    if table.index.name != "item_id":
+    if isinstance(table, pd.Series) or table.index.name != "item_id":
         raise InputError("the table of items has no column item_id")
     table = table.set_axis(table.index.astype(str)).rename_axis("item_id")
     if table.index.has_duplicates:

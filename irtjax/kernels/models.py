@@ -3,6 +3,7 @@
 Notation: ability θ (theta), difficulty b, all in logits; `p` is the probability of a right answer.
 """
 
+import difflib
 import re
 from typing import NamedTuple
 
@@ -13,6 +14,15 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float
+
+MOST = 1e9  # logits: a slope or an intercept that is no mistake
+ALIKE = 0.85  # of two names, from which on one may be the other misspelt
+OTHER_NAMES = {  # of parameters that a table may leave out, in other programs
+    "discrimination": ("a", "slope", "alpha", "disc", "discr"),
+    "guessing": ("c", "g", "guess", "lower", "lowerasymptote", "pseudoguessing", "chance"),
+    "upper": ("upperasymptote", "slip", "slipping", "inattention", "feasibility"),
+}
+OURS = re.compile(r"(discrimination(_\d+)?|guessing|upper)(_se)?|discriminates")
 
 
 class ItemParameters(NamedTuple):
@@ -44,9 +54,11 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
     D > 1: discrimination_1 … discrimination_D and intercept.
 
     Raises:
-        InputError: neither set of columns is there, or a parameter is missing, infinite or out of range.
+        InputError: neither set of columns is there, one is there twice or under another name, or a parameter is
+            missing, infinite or out of range.
     """
     num_items = len(table)
+    _require_names(table)
 
     def column(name: str, default: float | None = None) -> np.ndarray:
         if name not in table:
@@ -71,11 +83,31 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
         difficulty, discrimination = column("difficulty"), column("discrimination", 1.0)
         slope, intercept = discrimination[:, None], -discrimination * difficulty
     guessing, upper = column("guessing", 0.0), column("upper", 1.0)
-    if (guessing < 0).any() or (upper > 1).any() or (guessing >= upper).any():
-        raise InputError("asymptotes are expected to satisfy 0 <= guessing < upper <= 1")
+    crossed, steep = (guessing < 0) | (upper > 1) | (guessing >= upper), ~(np.abs(slope).max(axis=1) < MOST)
+    for bad, what in (
+        (crossed, "asymptotes are expected to satisfy 0 <= guessing < upper <= 1"),
+        (steep | ~(np.abs(intercept) < MOST), f"a slope and an intercept below {MOST:,.0f} logits are expected"),
+    ):
+        if bad.any():
+            raise InputError(f"item '{table.index[bad][0]}': {what}")
     with np.errstate(divide="ignore"):  # an asymptote of 0 or 1 is infinite on the logit scale
         lower, upper = (np.log(x) - np.log1p(-x) for x in (guessing, upper))
     return ItemParameters(slope, intercept, lower, upper)
+
+
+def _require_names(table: pd.DataFrame) -> None:
+    """Refuses columns that are there twice, and parameters that would be overlooked."""
+    names = [str(name) for name in table.columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"column '{name}' is there twice")
+    absent = {parameter: others for parameter, others in OTHER_NAMES.items() if parameter not in names}
+    for name in names:
+        letters = re.sub("[^a-z]", "", name.lower())
+        for parameter, others in absent.items():
+            alike = difflib.SequenceMatcher(None, letters, parameter).ratio() > ALIKE
+            if not OURS.fullmatch(name) and (alike or letters in others):
+                raise InputError(f"column '{name}' is not read: call it {parameter}, or take it out")
 
 
 class Curve(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from irtjax.arguments import names
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import information as item_information
@@ -17,12 +18,12 @@ BEYOND = 3.0  # logits past the abilities, where items of a Wright map are drawn
 REACH = 4.0  # standard deviations of the population that information is shown over
 
 
-def curves(fit: Fit, items: Sequence[str] | None = None) -> Figure:
+def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     """Curves of items: the model's, and the share of right answers at each ability with its 95% band.
 
     Args:
         fit: of one dimension.
-        items: ids; by default all, or 24 of them from the easiest to the hardest.
+        items: one id or several; by default all, or 24 of them from the easiest to the hardest.
 
     Raises:
         InputError: an item is not in the fit, there are more than 60, or the fit has several dimensions.
@@ -33,6 +34,7 @@ def curves(fit: Fit, items: Sequence[str] | None = None) -> Figure:
         order = np.argsort(fit.difficulty, kind="stable")
         chosen = order[np.unique(np.linspace(0, len(order) - 1, min(FEW, len(order))).round().astype(int))]
     else:
+        items = names("items", items)
         unknown = [item for item in items if item not in ids]
         if unknown:
             raise InputError(f"item '{unknown[0]}' is not in the fit")
@@ -40,8 +42,8 @@ def curves(fit: Fit, items: Sequence[str] | None = None) -> Figure:
             raise InputError(f"{len(items)} items, expected 1 to {MOST_CURVES} that fit into a picture")
         chosen = np.array([int(np.flatnonzero(ids == item)[0]) for item in items])
     empirical = empirical_curves(fit, fit.responses.choose_items(chosen))
-    names = ids[chosen].tolist()
-    return item_curves(names, empirical.model, empirical, [""] * len(names), _title(fit))
+    shown = ids[chosen].tolist()
+    return item_curves(shown, empirical.model, empirical, [""] * len(shown), _title(fit))
 
 
 def wright(fit: Fit) -> Figure:
@@ -91,6 +93,8 @@ def information(fit: Fit) -> Figure:
 
 
 def _require_one_dimension(fit: Fit) -> None:
+    if not isinstance(fit, Fit):
+        raise InputError(f"a picture of a {type(fit).__name__}, expected a fit: irtjax.load_fit restores a saved one")
     if fit.parameters.slope.shape[1] > 1:
         raise InputError(f"a fit in {fit.parameters.slope.shape[1]} dimensions: pictures are of one")
 

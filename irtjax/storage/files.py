@@ -16,6 +16,7 @@ import pandas as pd
 from irtjax.errors import InputError
 
 PARTIAL = ".partial-"
+_OPEN: dict[Path, list[Path]] = {}  # partial files and folders of this process, and folders that were made for them
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a write may end with, however good the path
 
 
@@ -78,15 +79,22 @@ def whole_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Pa
     writable_directory(path)
     try:
         with _partial_directory(path, "results") as partial, _naming_full_disks(partial, path):
+            _OPEN[partial] = made
             yield partial
             with _uninterrupted():
+                _require_places(partial, path)
                 for name in former:
                     (path / name).unlink(missing_ok=True)
                 _move_files(partial, path)
     finally:
-        for folder in made:
-            with contextlib.suppress(OSError):  # it has results, or another process writes there
-                folder.rmdir()
+        _remove_empty(made)
+
+
+def discard_partial() -> None:
+    """Removes what this process is about to write, as it is about to end."""
+    for partial, made in list(_OPEN.items()):
+        _remove(partial)
+        _remove_empty(made)
 
 
 def writable_directory(path: str | Path) -> Path:
@@ -141,10 +149,12 @@ def _claimed(make: Callable[[], Path], folder: Path) -> Iterator[Path]:
             os.close(handle)
     except OSError as error:
         raise InputError(f"{folder}: cannot write there ({_reason(error)})") from error
+    _OPEN[partial] = []
     try:
         yield partial
     finally:
         _remove(partial)
+        del _OPEN[partial]
         os.close(handle)
 
 
@@ -165,6 +175,20 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _require_places(source: Path, target: Path) -> None:
+    """Refuses folders where files are to be."""
+    for file in source.rglob("*"):
+        place = target / file.relative_to(source)
+        if file.is_file() and place.is_dir():
+            raise InputError(f"{place}: is a folder where a file of the results belongs; remove it")
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # it has results, or another process writes there
+            folder.rmdir()
 
 
 def _move_files(source: Path, target: Path) -> None:

@@ -120,13 +120,47 @@ def test_what_cannot_be_scored_is_one_error(fit):
         ((pd.concat([items, items.head(1)]), TABLE), "item 'i0' is there twice"),
         ((items.assign(difficulty=np.inf), TABLE), "column difficulty: an infinite number for item 'i0'"),
         ((items.assign(discrimination=np.nan), TABLE), "column discrimination: no number for item 'i0'"),
+        ((items.rename(columns={"discrimination": "Discrimination"}), TABLE), "column 'Discrimination' is not read"),
+        ((items.rename(columns={"discrimination": "discriminaton"}), TABLE), "call it discrimination"),
+        ((items.assign(lower_asymptote=0.2), TABLE), "column 'lower_asymptote' is not read: call it guessing"),
+        ((items.assign(guessing=1.2), TABLE), "item 'i0': asymptotes are expected to satisfy"),
+        ((items.assign(difficulty=1e300), TABLE), "item 'i0': a slope and an intercept below"),
+        ((pd.concat([items, items[["difficulty"]]], axis=1), TABLE), "column 'difficulty' is there twice"),
         (("absent.csv", TABLE), "absent.csv: cannot be read"),
         ((3, TABLE), "items of type int"),
         ((fit, TABLE, "eap", Population(np.nan, 1.0)), "population of mean nan"),
         ((fit, TABLE, "eap", (0.0, 0.0)), "sd above 0"),
+        ((fit, TABLE, "eap", ("a", 1)), "`population` .'a', 1., expected its mean and standard deviation"),
+        ((fit, TABLE, "eap", fit.subjects()), "`population` of type DataFrame, expected its mean"),
+        ((fit, TABLE, "eap", fit), "`population` of type Fit"),
     ):
         with pytest.raises(InputError, match=message):
             irtjax.score(*arguments)
+
+
+def test_other_columns_are_left_alone(fit):
+    noted = fit.items().assign(topic="x", discriminations_note=1, discrimination_note=2)
+    pd.testing.assert_frame_equal(irtjax.score(noted, TABLE), irtjax.score(fit.items(), TABLE))
+
+
+def test_scores_do_not_depend_on_the_scale(fit):
+    """Items of a scale of mean 50 and sd 10, by all methods; many subjects have all items right."""
+    moved = fit.items().assign(
+        difficulty=50 + 10 * fit.difficulty, discrimination=fit.item_columns["discrimination"] / 10
+    )
+    for method in ("eap", "map", "ml"):
+        one = irtjax.score(fit.items(), TABLE, method)
+        other = irtjax.score(moved, TABLE, method, (50, 10))
+        np.testing.assert_allclose(50 + 10 * one.ability, other.ability, atol=1e-4)
+        np.testing.assert_allclose(one.percentile, other.percentile, atol=1e-3)
+
+
+def test_saved_fits_are_found_by_folder_and_by_archive(fit, tmp_path):
+    fit.save(tmp_path)
+    expected = irtjax.score(fit, TABLE)
+    for path in (tmp_path, tmp_path / "fit.npz", str(tmp_path / "fit.npz")):
+        pd.testing.assert_frame_equal(irtjax.score(path, TABLE), expected)
+    assert irtjax.load_fit(tmp_path / "fit.npz") == fit
 
 
 def test_anchors_are_a_path_a_table_or_a_fit(fit, tmp_path):

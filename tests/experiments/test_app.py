@@ -123,6 +123,66 @@ def test_ctrl_c_while_a_command_is_being_imported_is_one_line(answers, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+def test_an_interrupted_fit_leaves_nothing(answers, tmp_path):
+    output = tmp_path / "new" / "fit"
+    process = start(
+        f"--responses={answers}", "--model=3pl", f"--output_dir={output}", module="experiments.fit_irt",
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not list(tmp_path.glob("new/fit/.partial-*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error.strip()) == (130, "interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_nothing_is_written(answers, tmp_path):
+    (tmp_path / "items.csv").mkdir()
+    result = run(f"--responses={answers}", "--model=1pl", f"--output_dir={tmp_path}", module="experiments.fit_irt")
+    assert_one_line(result, f"{tmp_path / 'items.csv'}: is a folder where a file of the results belongs")
+    assert [path.name for path in tmp_path.rglob("*")] == ["items.csv"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--max_iterations=1e3", "--max_iterations=1e3: expected a whole number, at least 1"),
+        ("--misfit=maybe", "--misfit=maybe: expected true or false"),
+        ("--model=5pl", "--model=5pl: expected one of rasch, 1pl, 2pl, 3pl, 4pl"),
+        ("--seed=-1", "--seed=-1: expected a whole number, at least 0, at most 2,147,483,647"),
+        ("--dims=99", "error: --dims 99, expected a whole number, 1 to 6"),
+    ],
+)
+def test_flags_say_what_they_take(answers, tmp_path, flag, message):
+    result = run(f"--responses={answers}", f"--output_dir={tmp_path / 'o'}", flag, module="experiments.fit_irt")
+    assert_one_line(result, message)
+
+
+def test_output_may_go_anywhere():
+    """A pipe that is closed, a full disk, an encoding without our signs."""
+    script = "from experiments.common.cli import main; main()"
+
+    def shell(more, **environment):
+        command = [sys.executable, "-c", script, "--help"]
+        quoted = " ".join(f"'{word}'" for word in command)
+        options = {"capture_output": True, "cwd": REPOSITORY, "env": os.environ | environment, "text": True}
+        return subprocess.run(["bash", "-c", f"{quoted} {more}"], **options)
+
+    for more, error, status in (
+        ("| true; exit ${PIPESTATUS[0]}", "", (0, 141)),  # true may end later than we do
+        (">/dev/full", "error: output cannot be written (No space left on device)\n", (2,)),
+        ("2>&-", "", (0,)),
+        (">&-", "", (0,)),
+    ):
+        result = shell(more)
+        assert result.stderr == error, more
+        assert result.returncode in status, more
+    plain = shell("", LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (plain.returncode, plain.stderr) == (0, "")
+
+
 def test_off_a_terminal_progress_is_lines(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

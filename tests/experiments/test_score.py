@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from binaries import assert_bad_flags, run
+from binaries import assert_bad_flags, assert_one_line, run
 from conftest import simulate
 
 import irtjax
@@ -36,6 +36,18 @@ def test_eap_of_the_file_equals_that_of_the_fit(fitted, tmp_path):
     np.testing.assert_allclose(table.ability_se, fit.ability_se, atol=1e-3)
     assert table.percentile.between(0, 100).all()
     assert np.corrcoef(table.percentile.rank(), table.ability.rank())[0, 1] > 0.9999
+
+
+def test_items_may_be_the_folder_of_a_fit_which_keeps_its_files(fitted, tmp_path):
+    folder, fit = fitted
+    arguments = f"--items={folder}", f"--responses={folder / 'responses.csv'}"
+    result = run(*arguments, f"--output_dir={tmp_path}", module="experiments.score")
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "subjects.csv").ability, fit.ability, atol=1e-4)
+    before = (folder / "subjects.csv").read_bytes()
+    result = run(*arguments, f"--output_dir={folder}", module="experiments.score")
+    assert_one_line(result, "holds a fit and its subjects.csv: choose another folder")
+    assert (folder / "subjects.csv").read_bytes() == before
 
 
 def test_ml_of_a_perfect_score_is_infinite(fitted, tmp_path):

@@ -74,8 +74,8 @@ def fit_svi(
     """
     if model not in MODELS:
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
-    if isinstance(priors, str) and priors not in PRIORS:
-        raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}")
+    if not callable(priors) and priors not in PRIORS:
+        raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}, or a function")
     if start not in STARTS:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
     whole_number("seed", seed, 0, LARGEST_SEED)
