@@ -27,14 +27,14 @@ def whole_number(name: str, value: object, least: int = 0, most: int | None = No
     return number
 
 
-def above_zero(name: str, value: object) -> float:
+def not_negative(name: str, value: object) -> float:
     """An argument as a float.
 
     Raises:
-        InputError: it is no finite number above 0.
+        InputError: it is no finite number, or negative.
     """
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
-        raise InputError(f"`{name}` {_shown(value)}, expected a number above 0")
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
+        raise InputError(f"`{name}` {_shown(value)}, expected a number that is not negative")
     return float(value)
 
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.arguments import above_zero, whole_number
+from irtjax.arguments import not_negative, whole_number
 
 
 def test_numbers_of_any_kind_are_taken():
     for value in (2, np.int8(2), np.array(2)):
         number = whole_number("dims", value, 1, 6)
         assert (number, type(number)) == (2, int)
-    for value in (2, 2.0, np.float32(2.0)):
-        number = above_zero("tolerance", value)
+    for value in (2, 2.0, np.float32(2.0)):  # and 0
+        number = not_negative("tolerance", value)
         assert (number, type(number)) == (2.0, float)
 
 
@@ -30,7 +30,7 @@ def test_a_range_may_have_no_end():
         whole_number("max_iterations", 0, 1)
 
 
-@pytest.mark.parametrize("value", [False, 0, -1.0, np.nan, np.inf, "0.1", None, 1j], ids=repr)
-def test_what_is_no_number_above_zero_is_named(value):
-    with pytest.raises(InputError, match=re.escape(f"`tolerance` {value!r}, expected a number above 0")):
-        above_zero("tolerance", value)
+@pytest.mark.parametrize("value", [False, -1e-9, -1.0, np.nan, np.inf, "0.1", None, 1j], ids=repr)
+def test_what_is_negative_or_no_number_is_named(value):
+    with pytest.raises(InputError, match=re.escape(f"`tolerance` {value!r}, expected a number that is not negative")):
+        not_negative("tolerance", value)

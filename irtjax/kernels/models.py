@@ -17,6 +17,7 @@ from irtjax.types import AnyArray, Float
 
 MOST = 1e9  # logits: a slope or an intercept that is no mistake
 ALIKE = 0.85  # of two names, from which on one may be the other misspelt
+WITHOUT_EFFECT = {"discrimination": 1.0, "guessing": 0.0, "upper": 1.0}
 OTHER_NAMES = {  # of parameters that a table may leave out, in other programs
     "discrimination": ("a", "slope", "alpha", "disc", "discr"),
     "guessing": ("c", "g", "guess", "lower", "lowerasymptote", "pseudoguessing", "chance"),
@@ -80,9 +81,9 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
         slope = np.stack([column(name) for name in expected], axis=1)
         intercept = column("intercept")
     else:
-        difficulty, discrimination = column("difficulty"), column("discrimination", 1.0)
+        difficulty, discrimination = column("difficulty"), column("discrimination", WITHOUT_EFFECT["discrimination"])
         slope, intercept = discrimination[:, None], -discrimination * difficulty
-    guessing, upper = column("guessing", 0.0), column("upper", 1.0)
+    guessing, upper = (column(name, WITHOUT_EFFECT[name]) for name in ("guessing", "upper"))
     crossed, steep = (guessing < 0) | (upper > 1) | (guessing >= upper), ~(np.abs(slope).max(axis=1) < MOST)
     for bad, what in (
         (crossed, "asymptotes are expected to satisfy 0 <= guessing < upper <= 1"),
@@ -106,7 +107,8 @@ def _require_names(table: pd.DataFrame) -> None:
         letters = re.sub("[^a-z]", "", name.lower())
         for parameter, others in absent.items():
             alike = difflib.SequenceMatcher(None, letters, parameter).ratio() > ALIKE
-            if not OURS.fullmatch(name) and (alike or letters in others):
+            suspect = (alike or letters in others) and not OURS.fullmatch(name)
+            if suspect and (pd.to_numeric(table[name], errors="coerce") != WITHOUT_EFFECT[parameter]).any():
                 raise InputError(f"column '{name}' is not read: call it {parameter}, or take it out")
 
 

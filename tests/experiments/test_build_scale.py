@@ -176,7 +176,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     cases = [
         ([], "--responses is missing: file of graded responses"),
         ([f"--responses={tmp_path}/missing.csv"], "subject 's3' did not answer item 'i04'"),
-        ([f"--responses={tmp_path}/missing.csv", "--missing=no"], "flag --missing=no: value should be one of"),
+        ([f"--responses={tmp_path}/missing.csv", "--missing=no"], "--missing=no: expected one of refuse, wrong, drop"),
         ([responses, f"--items={tmp_path}/small.csv"], "items of group 'b': 3 items to be tested"),
         ([responses, "--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
         ([responses, f"--items={tmp_path}/few.csv"], "few.csv: no row for item 'i20' of"),
@@ -185,7 +185,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([responses, "--expert_drop=i99"], "--expert_drop: item 'i99' is not in"),
         ([responses, "--ability_range=2,-2"], "--ability_range=2,-2: expected two numbers, the lower first"),
         ([responses, f"--answers={files}/answers.csv"], "--answers needs --items with a column of gold labels"),
-        ([responses, "--short_form=0"], "flag --short_form=0"),
+        ([responses, "--short_form=0"], "error: --short_form=0"),
         ([responses, "--level=nan"], "--level=nan: expected a number"),
         ([responses, "--ability_range=-inf,2"], "--ability_range=-inf,2: expected two numbers"),
         ([f"--responses={tmp_path}/theta.csv"], "item 'theta' is named like a column of information.csv"),

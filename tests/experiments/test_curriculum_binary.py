@@ -200,6 +200,6 @@ def test_bad_flags_get_one_line_and_leave_nothing(crowd_run, tmp_path):
         ([items, "--probe=some"], "--probe=some: expected one of sample, all"),
         ([items, "--probe_error=0"], "--probe_error=0.0: expected a positive number"),
         ([items, "--window=-1"], "--window=-1.0: expected a positive number"),
-        ([items, "--seeds=0"], "flag --seeds=0"),
+        ([items, "--seeds=0"], "error: --seeds=0"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

@@ -255,7 +255,7 @@ BAD_FLAGS = [
     (["--max_corruption=2"], "--max_corruption=2.0: expected 0 to 1"),
     (["--learning_rate=0"], "--learning_rate=0.0: expected a positive number"),
     (["--priors=flat"], "--priors=flat: expected one of vague, hierarchical"),
-    (["--epochs=many"], "flag --epochs=many"),
+    (["--epochs=many"], "error: --epochs=many"),
     (["--min_subset=5000"], "--min_subset=5000: digits has 1197 training examples"),
     (["--mislabelled=0.0001"], "--mislabelled=0.0001: not one of 1197 training labels"),
     (["--initial_share=nan"], "--initial_share=nan: expected 0 to 1"),

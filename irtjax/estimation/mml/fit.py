@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import above_zero, whole_number
+from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Info, Problem, Status, run
@@ -37,6 +37,7 @@ MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
 MOST_SHARED = 3  # dimensions in which subjects share nodes
 NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
+FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
 
 
 def fit_mml(
@@ -107,7 +108,7 @@ def fit_mml(
         raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most_nodes:,} with `dims` {dims}")
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
-        above_zero("tolerance", tolerance)
+        not_negative("tolerance", tolerance)
     own = None
     if dims > MOST_SHARED and num_nodes is None:
         own = own_nodes_to_start_with(responses.num_subjects, responses.num_items)
@@ -204,7 +205,8 @@ def _status(status: Status, estimate: Estimate) -> Status:
         return Status.NO_MAXIMUM
     if not estimate.identified:
         return Status.NOT_IDENTIFIED
-    return Status.SHORT if estimate.distance > FAR else status
+    far = FAR_ON_OWN if estimate.details["posteriors"] == "own nodes" else FAR
+    return Status.SHORT if estimate.distance > far else status
 
 
 def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:

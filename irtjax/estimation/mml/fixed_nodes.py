@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.mml import empirical_priors, node_checks, node_score, quasi_newton
+from irtjax.estimation.mml import empirical_priors, node_checks, node_score, quasi_newton, slope_bounds
 from irtjax.estimation.mml.climb import Point, climb, evaluate
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
@@ -37,6 +37,11 @@ LEFT_OUT = 1e-4  # nats that windows may have left out
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
 SEARCH_ROUNDS = 5
+ROUGH = 0.05  # likewise to TOLERANCE where nodes are each subject's own: their errors leave no more to be found
+LEG = 25  # steps after which nodes of each subject's own are laid anew: far from there, errors of theirs would lead on
+APART = 1e-3  # nats per subject that nodes of their own may be off by, since posteriors have moved
+MOST_RELAID = 20  # times
+MOST_WITH_STEPS = 4  # where slopes have run off: no nodes tell steps well, and it need not come to rest
 DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
 
 
@@ -99,7 +104,8 @@ class FixedNodes:
                 state.rule.steepest,
             )
             state = state._replace(point=point, memory=memory)
-            if point.spilled > SPILLED * len(state.answers.right):
+            state = state._replace(steps=state.steps + 1)
+            if point.spilled > SPILLED * len(state.answers.right) or (state.rule.follow and state.steps >= LEG):
                 state = _restart(state)
         return state, Info(state.point.objective, change, state.tolerance)
 
@@ -118,10 +124,11 @@ class FixedNodes:
                 return self._with_asymptotes(state)
             if state.searches >= 0:
                 return self._with_better_modes(state)
+            if state.rule.follow:
+                return self._with_nodes_that_follow(state)
             if state.tolerance > self.tolerance:
-                state = state._replace(tolerance=self.tolerance)
-                return _restart(state) if state.rule.follow else state
-            if state.rule.follow or state.windows.rows is None:
+                return state._replace(tolerance=self.tolerance)
+            if state.windows.rows is None:
                 return None
             # a posterior may have moved to where no window is
             fresh = _restart(state)
@@ -131,6 +138,18 @@ class FixedNodes:
         """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
         with jax.enable_x64(True):
             return estimate_at(state, self.standard_errors)
+
+    def _with_nodes_that_follow(self, state: State) -> State | None:
+        """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
+        fresh = _restart(state)
+        apart = abs(fresh.point.objective - state.point.objective) / len(state.answers.right)
+        run_off = slope_bounds.at_bounds(
+            state.point.items, state.specification, state.point.population.sd, state.rule.steepest
+        )
+        if apart > APART and state.relaid < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
+            return fresh._replace(relaid=state.relaid + 1)
+        tolerance = max(self.tolerance, ROUGH)
+        return fresh._replace(tolerance=tolerance) if state.tolerance > tolerance else None
 
     def _with_priors(self, state: State) -> State:
         """Priors estimated anew; settled where they hardly move."""
@@ -193,7 +212,7 @@ def _evaluate(items: ItemParameters, population: Population, state: State) -> Po
 def _restart(state: State) -> State:
     """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
     items, population = state.point.items, state.point.population
-    state = state._replace(windows=state.rule.windows(items, population, state.answers))
+    state = state._replace(windows=state.rule.windows(items, population, state.answers), steps=0)
     return state._replace(point=_evaluate(items, population, state))
 
 

@@ -24,8 +24,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     point, specification, answers = state.point, state.specification, state.answers
     items, population = point.items, point.population
     dims, (num_subjects, num_items) = specification.dims, answers.right.shape
-    # windows of its own, of which the last steps have not led anyone out
-    placed = state.windows if state.rule.follow else state.rule.windows(items, population, answers)
+    placed = state.rule.windows(items, population, answers)
     found = node_posteriors(items, population, answers, placed)
     log_likelihoods = np.asarray(found.log_likelihoods)
     ability, ability_se = moments(found, population, placed)
@@ -40,6 +39,9 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     change = float(difference.mean()) * num_subjects
     # errors of opposite sign cancel in the sum, but not in the estimates
     error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
+    if state.rule.follow:  # what the nodes of the fit were off by, as posteriors had moved since
+        of_fit = node_posteriors(items, population, answers, state.windows).log_likelihoods
+        error = max(error, abs(float(np.asarray(of_fit).sum() - log_likelihoods.sum())))
     return Estimate(
         items=items,
         population=population,

@@ -25,6 +25,8 @@ class State(NamedTuple):
         tolerance: of this phase.
         prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
         searches: for better modes so far; -1 when over.
+        steps: since nodes were laid.
+        relaid: times that nodes of each subject's own have been laid anew at the end.
     """
 
     point: Point
@@ -37,3 +39,5 @@ class State(NamedTuple):
     tolerance: float
     prior_rounds: int
     searches: int
+    steps: int = 0
+    relaid: int = 0

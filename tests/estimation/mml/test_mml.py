@@ -456,7 +456,7 @@ def test_bad_requests_are_named():
         ({"model": ["2pl"] * 4}, "4 item types for 5 items"),
         ({"model": ["rasch"] + ["2pl"] * 4}, "rasch items cannot be mixed"),
         ({"model": "2pl", "num_nodes": 1}, "`num_nodes` 1, expected 3 to 1,000,000"),
-        ({"tolerance": float("nan")}, "`tolerance` nan, expected a number above 0"),
+        ({"tolerance": float("nan")}, "`tolerance` nan, expected a number that is not negative"),
         ({"max_iterations": 0}, "`max_iterations` 0, expected a whole number, at least 1"),
         ({"estimator": "svi", "max_steps": 0}, "`max_steps` 0, expected a whole number, at least 1"),
         ({"estimator": "svi", "batch_items": 6}, "`batch_items` 6, expected a whole number, 1 to 5"),

@@ -93,15 +93,21 @@ def test_large_tests_have_normal_posteriors_in_their_place():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dims", [4, 5])
-def test_slopes_of_many_dimensions_are_recovered(dims):
+def test_the_truth_is_as_likely_as_it_should_be(dims):
+    """Twice the difference of log-likelihoods is chi-square; by four times the nodes, with errors of their own."""
     slope, intercept, values = simulate(1000, 40, dims)
     fit = irtjax.fit(matrix(values), "2pl", dims=dims)
     assert fit.converged
-    columns = [fit.item_columns[f"discrimination_{k + 1}"] for k in range(dims)]
-    errors = np.stack([fit.item_columns[f"discrimination_{k + 1}_se"] for k in range(dims)], axis=1)
-    sign = np.sign(np.diag(fit.parameters.slope[:dims])) * np.sign(np.diag(slope[:dims]))
-    free = errors > 0
-    z = ((np.stack(columns, axis=1) * sign - slope)[free]) / errors[free]
-    assert 0.8 < np.sqrt(np.mean(z**2)) < 1.25
-    assert 0.9 < np.mean(np.abs(z) < 1.96) < 0.99
-    assert np.sqrt(np.mean(((fit.parameters.intercept - intercept) / fit.item_columns["intercept_se"]) ** 2)) < 1.25
+    truth = ItemParameters(slope, intercept, np.full(40, -np.inf), np.full(40, np.inf))
+    normal, answers = Population(np.zeros(dims), np.ones(dims)), to_answers(values)
+    ours, true = (
+        np.asarray(node_posteriors(items, normal, answers, own_nodes(items, answers, 1024)).log_likelihoods).sum()
+        for items in (fit.parameters, truth)
+    )
+    assert ours == pytest.approx(fit.log_likelihood, abs=5.0)
+    freedom = fit.num_parameters
+    assert abs(2 * (ours - true) - freedom) < 3 * np.sqrt(2 * freedom)
+    error = (fit.parameters.intercept - intercept) / fit.item_columns["intercept_se"]
+    assert 0.7 < np.sqrt(np.mean(error**2)) < 1.3
+    left, _, right = np.linalg.svd(fit.parameters.slope.T @ slope)  # the first items fix the rotation badly
+    assert np.sqrt(np.mean((fit.parameters.slope @ left @ right - slope) ** 2)) < 0.16
