@@ -11,8 +11,10 @@ from irtjax.estimation.fit import fit
 from irtjax.estimation.fit_files import read_items
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import score
-from irtjax.responses.formats import read_responses, write_responses
+from irtjax.responses.formats import open_responses, read_responses, write_responses
+from irtjax.responses.formats.shards import write_shards
 from irtjax.responses.matrix import ResponseMatrix, grade
+from irtjax.responses.stored import StoredResponses
 from irtjax.versions import versions
 
 _ROOMS = ("crowd", "networks", "plots", "scale", "selection", "tasks", "training")
@@ -22,16 +24,19 @@ __all__ = [
     "FitWarning",
     "InputError",
     "ResponseMatrix",
+    "StoredResponses",
     "compare",
     "fit",
     "grade",
     "likelihood_ratio_test",
     "load_fit",
+    "open_responses",
     "read_items",
     "read_responses",
     "score",
     "versions",
     "write_responses",
+    "write_shards",
 ]
 __version__ = versions()["irtjax"]
 

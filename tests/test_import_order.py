@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
     ("errors", "versions", "types"),
-    ("arguments", "storage", "kernels"),
+    ("arguments", "storage", "kernels", "processes"),
     ("responses", "tasks"),
     ("networks", "estimation"),
     ("training", "scale"),

@@ -7,6 +7,7 @@ from scipy.stats import chi2
 
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
+from irtjax.responses.stored import StoredResponses
 
 
 class LikelihoodRatio(NamedTuple):
@@ -28,7 +29,9 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     """
     if restricted.estimator != "mml" or full.estimator != "mml":
         raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
-    if not np.array_equal(restricted.responses.values, full.responses.values):
+    one, other = restricted.responses, full.responses
+    in_files = isinstance(one, StoredResponses) or isinstance(other, StoredResponses)
+    if (one != other) if in_files else not np.array_equal(np.asarray(one.values), np.asarray(other.values)):
         raise InputError("a likelihood-ratio test needs two fits of the same responses")
     degrees = full.num_parameters - restricted.num_parameters
     if degrees <= 0:

@@ -235,7 +235,7 @@ def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit:
 def _of_all(found: Fit) -> dict[str, Any]:
     """Likelihood and information criteria of the fit to all responses."""
     responses, number = found.responses, found.num_parameters
-    each = log_likelihood_of_subjects(found.parameters, responses.values, *found.population)
+    each = log_likelihood_of_subjects(found.parameters, responses.read().values, *found.population)
     log_likelihood, is_maximum = float(each.sum()), found.estimator == "mml"
     return {
         "log_likelihood": log_likelihood,

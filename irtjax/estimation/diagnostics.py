@@ -4,12 +4,14 @@ import warnings
 
 import numpy as np
 
+from irtjax import processes
 from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
 from irtjax.responses.matrix import counts
-from irtjax.types import Float, Int
+from irtjax.responses.stored import Values, mine
+from irtjax.types import Float
 
 RESPONSES = 2**21  # worked on at a time, in float32
 MANY = 0.1  # share of items that speak against one dimension
@@ -25,11 +27,11 @@ class FitWarning(UserWarning):
     """A fit that has not converged, or whose scale is doubtful; the message says what to do."""
 
 
-def item_rest_correlations(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, " I"]:
+def item_rest_correlations(values: Values) -> Float[np.ndarray, " I"]:
     """Correlation (I,) of each item with the share right of all other items, over the subjects who answered it.
 
     Args:
-        values: (J, I) int8; -1 missing.
+        values: (J, I) int8; -1 missing. Of several processes each reads a part.
 
     Returns:
         NaN where an item or the rest does not vary.
@@ -40,13 +42,16 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, 
     share = right_total * unit  # share right of the rest, plus the item's own part y · unit
     share = several * (share - share[several].mean()) if several.any() else share  # small numbers, for float32
     rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(np.float32)
-    correlations, step = [], max(1, RESPONSES // values.shape[0])
-    for at in range(0, values.shape[1], step):
-        block = values[:, at : at + step]
-        complete = block.min() >= 0
+    subjects, part = mine(values)
+    rows, dealt = rows[:, subjects], len(rows[0, subjects]) < len(several)
+    correlations, step = [np.zeros(0)], max(1, RESPONSES // values.shape[0])
+    items = range(*part.indices(values.shape[1]))
+    for at in items[::step]:
+        block = values[subjects, at : min(at + step, items.stop)]
+        complete = not dealt and block.min() >= 0
         observed = np.ones((len(block), 1), np.float32) if complete else (block >= 0).astype(np.float32)
-        number, rest, rest_square = (rows[:3] @ observed).astype(float)
-        products = (rows @ (block == 1).astype(np.float32)).astype(float)
+        sums = [(rows[:3] @ observed).astype(float), (rows @ (block == 1).astype(np.float32)).astype(float)]
+        (number, rest, rest_square), products = processes.total(sums) if dealt else sums
         right, right_share, _, right_unit, right_both, right_square = products
         together = right_share - right_unit
         rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
@@ -54,7 +59,8 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, 
             covariance = together - right * rest / number
             spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
             correlations.append(np.where(spread > 1e-9 * number, covariance / spread, np.nan))
-    return np.concatenate(correlations)
+    found = np.concatenate(correlations)
+    return found if dealt else processes.gather(found, items.start)
 
 
 def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: Float[np.ndarray, " I"]) -> float:

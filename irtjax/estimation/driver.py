@@ -14,7 +14,7 @@ import numpy as np
 
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
-from irtjax.types import Int
+from irtjax.responses.stored import Values
 
 PATIENCE = 40  # steps without a smaller change, after which a phase has stalled
 
@@ -24,12 +24,13 @@ class Problem:
     """What is to be estimated from what.
 
     Attributes:
-        values: (J, I) int8; 1 right, 0 wrong, -1 missing.
+        values: (J, I) int8; 1 right, 0 wrong, -1 missing. Read in parts by the engine for long tests; the one for short
+            tests has those of this process's subjects in memory.
         items: parameters to start from; those that are not free are held there.
         specification: what is free or shared, priors, and how the scale is identified.
     """
 
-    values: Int[np.ndarray, "J I"]
+    values: Values
     items: ItemParameters
     specification: Specification
 

@@ -4,29 +4,33 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.parameterization import TYPES
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
-from irtjax.responses.convert import as_responses
+from irtjax.responses.convert import as_responses_or_stored
 
 MODELS = TYPES
 ESTIMATORS = ("mml", "svi")
 
 
+@processes.collective
 def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options: Any) -> Fit:
     """Fits an item response model to a response matrix.
 
     Args:
         responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
-            with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`).
+            with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`). A folder of
+            `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). Anchors are a
-            table like `items.csv`, the path of one, or another fit.
+            table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of several
+            processes all of them call this function, and all get the fit; each reads a part of the responses.
 
     Returns:
         A `Fit`; its method `save` writes it to files.
@@ -41,7 +45,7 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     if not isinstance(model, str | Sequence):
         raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}, or a sequence of them")
-    responses = as_responses(responses)
+    responses = as_responses_or_stored(responses, options.get("mesh"))
     if options.get("anchors") is not None:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     if estimator == "svi":

@@ -16,6 +16,7 @@ from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.stored import Gone, Responses, StoredResponses, Totals
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
@@ -100,11 +101,14 @@ def _finite(value: Any) -> Any:
 
 
 def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
-    responses: ResponseMatrix = fields["responses"]
+    responses: Responses = fields["responses"]
     arrays = {name: fields[name] for name in ("ability", "ability_se")}
-    arrays["right"] = np.packbits(responses.values == 1)
-    if responses.values.min() == MISSING:
-        arrays["observed"] = np.packbits(responses.values != MISSING)
+    if isinstance(responses, StoredResponses):  # too large a copy
+        arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
+    else:
+        arrays["right"] = np.packbits(responses.values == 1)
+        if responses.values.min() == MISSING:
+            arrays["observed"] = np.packbits(responses.values != MISSING)
     for name in TUPLES:
         if fields[name] is not None:
             arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
@@ -124,13 +128,8 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(arrays["record"].tobytes())
     if record["format"] != FORMAT:
         raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
-    shape = len(record["subject_ids"]), len(record["item_ids"])
-    size = shape[0] * shape[1]
-    values = np.unpackbits(arrays["right"], count=size).astype(np.int8)
-    if "observed" in arrays:
-        values[np.unpackbits(arrays["observed"], count=size) == 0] = MISSING
     return {
-        "responses": ResponseMatrix(values.reshape(shape), record["subject_ids"], record["item_ids"]),
+        "responses": _responses(arrays, record["subject_ids"], record["item_ids"]),
         "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
         "ability": arrays["ability"],
         "ability_se": arrays["ability_se"],
@@ -143,3 +142,15 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
             if f"{name}.{kind._fields[0]}" in arrays
         },
     }
+
+
+def _responses(arrays: Arrays, subject_ids: list[str], item_ids: list[str]) -> Responses:
+    """The responses of a fit; of those that it read from files, the totals."""
+    shape = len(subject_ids), len(item_ids)
+    if "right" not in arrays:
+        totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))
+        return StoredResponses(Gone(shape), np.array(subject_ids), np.array(item_ids), totals)
+    values = np.unpackbits(arrays["right"], count=shape[0] * shape[1]).astype(np.int8)
+    if "observed" in arrays:
+        values[np.unpackbits(arrays["observed"], count=values.size) == 0] = MISSING
+    return ResponseMatrix(values.reshape(shape), subject_ids, item_ids)

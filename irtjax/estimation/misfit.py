@@ -34,7 +34,7 @@ class Misfit(NamedTuple):
 
 def misfit(fit: Fit) -> Misfit:
     """Infit and outfit of items and subjects, and lz of subjects (`mean_squares`, `lz`)."""
-    values, population = fit.responses.values, fit.population
+    values, population = fit.responses.read().values, fit.population
     of_items, of_subjects = mean_squares(fit.parameters, values, *population)
     if fit.parameters.slope.shape[1] == 1:
         of_subjects = of_subjects.assign(lz=lz(fit.parameters, values, *population))

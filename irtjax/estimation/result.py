@@ -16,7 +16,8 @@ from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_dra
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.matrix import ResponseMatrix, counts, percent_correct
+from irtjax.responses.matrix import counts, percent_correct
+from irtjax.responses.stored import Responses, Values
 from irtjax.types import Float
 from irtjax.versions import versions
 
@@ -53,7 +54,7 @@ class Fit:
         item_posterior: of the 2PL by SVI.
     """
 
-    responses: ResponseMatrix
+    responses: Responses
     model: str
     estimator: str
     parameters: ItemParameters
@@ -312,5 +313,5 @@ def item_columns(
     return columns
 
 
-def _totals(values: np.ndarray, axis: int) -> dict[str, np.ndarray]:
+def _totals(values: Values, axis: int) -> dict[str, np.ndarray]:
     return {"num_responses": counts(values, axis)[1], "percent_correct": percent_correct(values, axis)}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -22,8 +23,21 @@ def mesh_of(subjects: int, items: int) -> jax.sharding.Mesh:
 
 
 def place(tree: Any, mesh: jax.sharding.Mesh | None, axis: P) -> Any:
-    """Puts arrays on the devices of a mesh, split along their first axis as `axis` says."""
-    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, axis))
+    """Puts arrays on the devices of a mesh, split along their first axis as `axis` says.
+
+    Where the mesh spans several processes, each of them has the whole arrays, and puts its own devices' parts there.
+    """
+    if mesh is None:
+        return tree
+    sharding = NamedSharding(mesh, axis)
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+
+    def parts(leaf: Any) -> jax.Array:
+        array = np.asarray(leaf)
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    return jax.tree.map(parts, tree)
 
 
 def on_mesh(function: Callable, mesh: jax.sharding.Mesh | None, in_specs: Any, out_specs: Any) -> Callable:

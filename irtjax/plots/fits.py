@@ -41,7 +41,7 @@ def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
         if not 1 <= len(items) <= MOST_CURVES:
             raise InputError(f"{len(items)} items, expected 1 to {MOST_CURVES} that fit into a picture")
         chosen = np.array([int(np.flatnonzero(ids == item)[0]) for item in items])
-    empirical = empirical_curves(fit, fit.responses.choose_items(chosen))
+    empirical = empirical_curves(fit, fit.responses.read().choose_items(chosen))
     shown = ids[chosen].tolist()
     return item_curves(shown, empirical.model, empirical, [""] * len(shown), _title(fit))
 

@@ -4,14 +4,18 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 
+from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.responses.formats import read_responses
+from irtjax.responses.formats import open_responses, read_responses
 from irtjax.responses.formats.answers import LONG_COLUMNS
 from irtjax.responses.formats.data_frames import of_long_table, of_table
+from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.stored import Responses, StoredResponses
 
 SUBJECT_ID = LONG_COLUMNS[0]
 
@@ -19,7 +23,7 @@ SUBJECT_ID = LONG_COLUMNS[0]
 def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMatrix:
     """The response matrix of whatever holds graded responses.
 
-    * A `ResponseMatrix`, which is returned as it is.
+    * A `ResponseMatrix`, which is returned as it is; `StoredResponses`, all of which are read.
     * A path: a file in any format of `read_responses`.
     * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
       `subject_id`, `item_id` and `response`; or wide, with one column per item. Subjects of a wide table are named by
@@ -36,8 +40,8 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     Raises:
         InputError: `data` is nothing of that kind, or a cell, named by row and column, is no response.
     """
-    if isinstance(data, ResponseMatrix):
-        return data
+    if isinstance(data, ResponseMatrix | StoredResponses):
+        return data.read()
     if isinstance(data, str | os.PathLike):
         return read_responses(os.path.expanduser(data))
     if hasattr(data, "to_pandas"):
@@ -45,6 +49,19 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     if isinstance(data, pd.DataFrame):
         return _of_frame(data)
     return _of_array(data, item_ids)
+
+
+def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None) -> Responses:
+    """As `as_responses`, but what should stay in its files does.
+
+    These are `StoredResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
+    which none is to read the whole.
+    """
+    if isinstance(data, StoredResponses):
+        return data
+    if isinstance(data, str | os.PathLike) and (holds_shards(os.path.expanduser(data)) or processes.spans(mesh)):
+        return open_responses(os.path.expanduser(data))
+    return as_responses(data)
 
 
 def _of_frame(table: pd.DataFrame) -> ResponseMatrix:

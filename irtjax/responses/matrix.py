@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,7 +15,7 @@ CHUNK = 2**24  # responses that are counted at a time
 BYTE = 255  # the most that one can count
 
 
-def _as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N"]:
+def as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N"]:
     """Ids as an array of text.
 
     Raises:
@@ -76,28 +77,9 @@ class ResponseMatrix:
         values = np.asarray(values)
         if values.dtype.kind not in "biuf":
             raise InputError(f"responses of type {values.dtype}, expected integers")
-        subjects, items = _as_ids(subject_ids, "subject"), _as_ids(item_ids, "item")
-        if subjects.ndim != 1 or items.ndim != 1:
-            raise InputError(f"ids have shapes {subjects.shape} and {items.shape}, expected one dimension each")
-        if values.shape != (subjects.size, items.size):
-            raise InputError(
-                f"responses have shape {values.shape}, expected ({subjects.size}, {items.size}) from the ids"
-            )
-        for what, ids in (("items", items), ("subjects", subjects)):
-            if not ids.size:
-                raise InputError(f"responses have no {what}")
-            unique, counts = np.unique(ids, return_counts=True)
-            if unique.size < ids.size:
-                raise InputError(f"{what[:-1]} id {str(unique[counts > 1][0])!r} occurs more than once")
-        # a matrix of integers, perhaps of gigabytes, needs no mask to be found in range
-        whole = values.dtype.kind != "f" and values.min() >= MISSING and values.max() <= 1
-        if not whole and (wrong := (values != 0) & (values != 1) & (values != MISSING)).any():
-            j, i = np.argwhere(wrong)[0]
-            raise InputError(
-                f"subject {str(subjects[j])!r}, item {str(items[i])!r}: response {values[j, i]}, "
-                "expected 0, 1 or -1 (missing)"
-            )
-        object.__setattr__(self, "values", _own(values, np.int8))
+        subjects, items = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")
+        require_unique(subjects, items, values.shape)
+        object.__setattr__(self, "values", _own(sound(values, subjects, items), np.int8))
         object.__setattr__(self, "subject_ids", _own(subjects, subjects.dtype))
         object.__setattr__(self, "item_ids", _own(items, items.dtype))
 
@@ -113,12 +95,7 @@ class ResponseMatrix:
         return hash((self.values.shape, str(self.item_ids[0]), str(self.subject_ids[0]), self.values[0].tobytes()))
 
     def __repr__(self) -> str:
-        right, observed = (int(total.sum()) for total in counts(self.values, axis=0))
-        answered = f"{100 * right / observed:.1f}% right" if observed else "none right"
-        return (
-            f"ResponseMatrix: {self.num_subjects:,} subjects × {self.num_items:,} items, {answered}, "
-            f"{100 * (1 - observed / self.values.size):.1f}% missing"
-        )
+        return described("ResponseMatrix", self.num_subjects, self.num_items, *self.counts(axis=0))
 
     @property
     def num_subjects(self) -> int:
@@ -130,16 +107,71 @@ class ResponseMatrix:
         """I."""
         return self.values.shape[1]
 
+    def counts(self, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """Numbers of right answers and of observed answers, summed over subjects (axis 0) or items (axis 1)."""
+        return counts(self.values, axis)
+
+    def read(self) -> "ResponseMatrix":
+        """Itself: all responses are in memory already."""
+        return self
+
     def choose_items(self, chosen: Shaped[np.ndarray, " chosen"]) -> "ResponseMatrix":
         """The responses to some of the items, by a mask (I,) or by positions."""
         return ResponseMatrix(self.values[:, chosen], self.subject_ids, self.item_ids[chosen])
 
 
-def counts(values: Int[np.ndarray, "J I"], axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+def require_unique(subject_ids: np.ndarray, item_ids: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuses ids that do not name the rows and columns of a matrix.
+
+    Raises:
+        InputError: they have other shapes, are none, or one occurs twice.
+    """
+    if subject_ids.ndim != 1 or item_ids.ndim != 1:
+        raise InputError(f"ids have shapes {subject_ids.shape} and {item_ids.shape}, expected one dimension each")
+    if shape != (subject_ids.size, item_ids.size):
+        raise InputError(f"responses have shape {shape}, expected ({subject_ids.size}, {item_ids.size}) from the ids")
+    for what, ids in (("items", item_ids), ("subjects", subject_ids)):
+        if not ids.size:
+            raise InputError(f"responses have no {what}")
+        in_order = np.sort(ids)
+        if (twice := in_order[1:] == in_order[:-1]).any():
+            raise InputError(f"{what[:-1]} id {str(in_order[1:][twice][0])!r} occurs more than once")
+
+
+def sound(values: np.ndarray, subject_ids: np.ndarray, item_ids: np.ndarray) -> np.ndarray:
+    """The same values, once they are known to be responses.
+
+    Raises:
+        InputError: names the first that is none.
+    """
+    # a matrix of integers, perhaps of gigabytes, needs no mask to be found in range
+    whole = values.dtype.kind != "f" and values.min() >= MISSING and values.max() <= 1
+    if not whole and (wrong := (values != 0) & (values != 1) & (values != MISSING)).any():
+        j, i = np.argwhere(wrong)[0]
+        raise InputError(
+            f"subject {str(subject_ids[j])!r}, item {str(item_ids[i])!r}: response {values[j, i]}, "
+            "expected 0, 1 or -1 (missing)"
+        )
+    return values
+
+
+def described(what: str, num_subjects: int, num_items: int, right: np.ndarray, observed: np.ndarray) -> str:
+    """One line: sizes, and the shares of right and of missing answers."""
+    seen = int(observed.sum())
+    answered = f"{100 * int(right.sum()) / seen:.1f}% right" if seen else "none right"
+    missing = 100 * (1 - seen / (num_subjects * num_items))
+    return f"{what}: {num_subjects:,} subjects × {num_items:,} items, {answered}, {missing:.1f}% missing"
+
+
+def counts(values: Any, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
     """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix.
+
+    Responses that are stored in files know theirs from one pass.
 
     A few rows at a time: a mask of a matrix that fills half of the memory would fill the other half.
     """
+    if not isinstance(values, np.ndarray):
+        return values.counts(axis)
     step = max(1, CHUNK // values.shape[1])
     right, observed = (np.zeros(values.shape[1 - axis], int) for _ in range(2))
     for at in range(0, values.shape[0], step):
@@ -159,20 +191,24 @@ def _number(mask: Bool[np.ndarray, "J I"], axis: int) -> Int[np.ndarray, " N"]:
     return number
 
 
-def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
+def percent_correct(values: Any, axis: int) -> Float[np.ndarray, " N"]:
     """Share of observed answers that are right, 0 to 1, over `axis`; NaN where nothing was observed."""
-    right, observed = counts(values, axis)
+    return share_right(*counts(values, axis))
+
+
+def share_right(right: Int[np.ndarray, " N"], observed: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """Share of observed answers that are right, 0 to 1; NaN where nothing was observed."""
     return np.divide(right, observed, out=np.full(right.shape, np.nan), where=observed > 0)
 
 
-def require_estimable(responses: ResponseMatrix) -> None:
-    """Refuses a matrix in which a subject or an item has no responses.
+def require_estimable(responses: Any) -> None:
+    """Refuses a `ResponseMatrix` or `StoredResponses` in which a subject or an item has no responses.
 
     Raises:
         InputError: names the first such subject or item.
     """
     for axis, what, ids in ((1, "subject", responses.subject_ids), (0, "item", responses.item_ids)):
-        _, observed = counts(responses.values, axis)
+        _, observed = responses.counts(axis)
         if (observed == 0).any():
             empty = ids[observed == 0]
             raise InputError(

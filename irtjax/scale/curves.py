@@ -54,7 +54,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
     quadrature = rectangular()
     theta = place_nodes(fit.population, quadrature)[:, 0]
     with jax.enable_x64(True):
-        answers = to_answers(fit.responses.values)
+        answers = to_answers(fit.responses.read().values)
         found = node_posteriors(fit.parameters, fit.population, answers, everywhere(quadrature))
         posterior = np.asarray(found.weights[0])
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}

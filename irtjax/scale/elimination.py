@@ -157,18 +157,18 @@ def eliminate(
 
 
 def _pairs(fit: Fit) -> pd.DataFrame:
-    table = pair_dependence(fit.responses.values, fit.parameters, of_test(fit.responses.num_items))
+    table = pair_dependence(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items))
     return table.assign(p_holm=holm(table["p_value"].to_numpy()))
 
 
 def _item_fit(fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
     num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
-    table = item_fit(fit.responses.values, fit.parameters, of_test(fit.responses.num_items), num_free)
+    table = item_fit(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items), num_free)
     return table.assign(p_holm=holm(table["p_value"].to_numpy()))
 
 
 def _triplets(fit: Fit) -> pd.DataFrame:
-    table = triplet_dependence(fit.responses.values, fit.parameters, of_test(fit.responses.num_items))
+    table = triplet_dependence(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items))
     table = table.assign(p_holm=holm(table["p_value"].to_numpy()))
     return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
 

@@ -83,7 +83,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
     Raises:
         InputError: missing answers, fewer margins than parameters, or no convergence.
     """
-    values = fit.responses.values
+    values = fit.responses.read().values
     if (values == MISSING).any():
         raise InputError("M2 needs complete responses: leave out subjects or items with missing answers")
     right = (values == 1).astype(float)

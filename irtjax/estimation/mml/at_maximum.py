@@ -13,6 +13,7 @@ from irtjax.estimation.mml.item_step import priors_of
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification, as_array
 from irtjax.kernels.models import ItemParameters
+from irtjax.processes import fetch
 from irtjax.types import Float
 
 jitted_subject_sums = jax.jit(subject_sums, static_argnames=("asymptotes", "mesh"))
@@ -43,21 +44,21 @@ def at_maximum(
         functools.partial(_observed_information, asymptotes=asymptotes, mesh=mesh), items, posterior
     )
     size = observed.shape[1]
-    information = np.array(observed, np.float64)
-    information[:, : unknown.shape[1], : unknown.shape[1]] -= np.asarray(unknown)
+    information = np.array(fetch(observed), np.float64)
+    information[:, : unknown.shape[1], : unknown.shape[1]] -= fetch(unknown)
     prior = priors_of(as_array(items)[:, :size], specification)
-    information[:, np.arange(size), np.arange(size)] += np.asarray(prior.information)
+    information[:, np.arange(size), np.arange(size)] += fetch(prior.information)
     link = None
     if not specification.fold_mean:
         sums = functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh)
         of_anchors = chunks.by_subject(sums, anchors_only(items, specification), posterior)
-        link = np.asarray(by_scale(posterior, of_anchors)[1], np.float64)
+        link = np.asarray(fetch(by_scale(posterior, of_anchors)[1]), np.float64)
     values, third = np.zeros(()), np.zeros(())
     for by_block, part in chunks.walk(
         functools.partial(_expansion, asymptotes=asymptotes, mesh=mesh), items, posterior
     ):
-        values = values + np.asarray(by_block, np.float64).sum(axis=0)
-        third = third + np.asarray(part, np.float64)
+        values = values + fetch(by_block).astype(np.float64).sum(axis=0)
+        third = third + fetch(part).astype(np.float64)
     return AtMaximum(information, link, values, third)
 
 

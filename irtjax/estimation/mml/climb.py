@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml import node_score, quasi_newton, slope_bounds
 from irtjax.estimation.mml.item_step import log_prior, natural_step, priors_of
 from irtjax.estimation.mml.node_posteriors import NodePosteriors, node_posteriors
@@ -85,7 +86,7 @@ def _point(
     if (at >= 0).any():
         by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
         vector[at[at >= 0]] = by[at >= 0]
-    objective = float(np.asarray(found.log_likelihoods).sum()) + float(prior.log_density.sum())
+    objective = float(processes.total(np.asarray(found.log_likelihoods).sum())) + float(prior.log_density.sum())
     return Point(items, population, objective, vector, information, of_population, counts, found.spilled)
 
 

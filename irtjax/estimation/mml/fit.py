@@ -1,5 +1,6 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -8,12 +9,12 @@ import jax
 import numpy as np
 import pandas as pd
 
+from irtjax import processes
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.mml import empirical_priors, fixed_nodes
-from irtjax.estimation.mml.check import sampled_error
 from irtjax.estimation.mml.estimate import Estimate, oriented
 from irtjax.estimation.mml.fixed_nodes import TOLERANCE, FixedNodes
 from irtjax.estimation.mml.node_rules import SharedNodes, own_nodes_to_start_with
@@ -29,7 +30,9 @@ from irtjax.estimation.parameterization import check_dims, item_types, num_param
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
-from irtjax.responses.matrix import ResponseMatrix, counts, require_estimable
+from irtjax.kernels.sharding import SUBJECTS
+from irtjax.responses.matrix import require_estimable
+from irtjax.responses.stored import Responses, Values, keep
 from irtjax.types import Bool
 
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
@@ -40,8 +43,9 @@ FAR = 0.05  # standard errors from the maximum, by the observed information, bey
 FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
 
 
+@processes.collective
 def fit_mml(
-    responses: ResponseMatrix,
+    responses: Responses,
     model: str | Sequence[str] = "2pl",
     *,
     dims: int = 1,
@@ -91,6 +95,8 @@ def fit_mml(
         standard_errors: False leaves them out (NaN) on short tests. There they come from the observed information of
             all parameters or, beyond 3,000 of them, of each item by itself (`mml.observed_information`).
         mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`).
+            If they are of several processes, these work on the fit together, on short tests each on subjects of its
+            own; all must call this function.
         on_iteration: called with the number of steps and the change that `tolerance` is compared with.
 
     Raises:
@@ -99,7 +105,7 @@ def fit_mml(
     require_estimable(responses)
     types = item_types(model, responses.num_items)
     check_dims(dims, responses.num_items)
-    right, observed = counts(responses.values, axis=0)
+    right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
     extreme = ((right == 0) | (right == observed)) & ~anchored
     check_extremes(responses, extreme, extremes)
@@ -134,8 +140,11 @@ def fit_mml(
     if anchors is not None:
         items = place_anchors(items, anchors, responses.item_ids, anchored)
     engine: FixedNodes | NormalPosteriors
+    values: Values = responses.values
     if long:
         engine = NormalPosteriors(tolerance, mesh)
+        if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
+            raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
     else:
         engine = FixedNodes(
             own or SharedNodes(num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims), dims),
@@ -143,23 +152,27 @@ def fit_mml(
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
         )
-    problem = Problem(responses.values, items, specification)
+        # each process has subjects of its own; where nodes are, too, few subjects are all on every process
+        if responses.num_subjects < processes.number():
+            raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
+        subjects = processes.share(responses.num_subjects) if own is None else slice(None)
+        keep(values, subjects)
+        values = np.asarray(values[subjects, :])
+    problem = Problem(values, items, specification)
     apart = extreme.any() and not long  # among thousands of items they do no harm
     if apart:
         problem = _of_items(problem, ~extreme)
-    estimate, outcome = run(
-        engine,
-        problem,
-        max_iterations=max_iterations,
-        patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
-        on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
-    )
-    if long and dims == 1:
-        error = sampled_error(estimate, responses.values)
-        estimate = estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+    with processes.alone() if own is not None else contextlib.nullcontext():
+        estimate, outcome = run(
+            engine,
+            problem,
+            max_iterations=max_iterations,
+            patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
+            on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
+        )
     estimate = oriented(estimate)
     if apart:
-        estimate = place_extremes(estimate, items, responses.values, extreme)
+        estimate = place_extremes(estimate, items, np.asarray(values), extreme)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -194,7 +207,7 @@ def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
     if not chosen.any():
         raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
-    return Problem(problem.values[:, chosen], items, specification)
+    return Problem(np.asarray(problem.values)[:, chosen], items, specification)
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

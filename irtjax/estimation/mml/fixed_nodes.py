@@ -73,7 +73,7 @@ class FixedNodes:
             items, specification = without_asymptotes(items, specification)
         dims = specification.dims
         with jax.enable_x64(True):
-            answers = to_answers(problem.values)
+            answers = to_answers(np.asarray(problem.values))
             population = Population(np.zeros(dims), np.ones(dims))
             placed = self.rule.windows(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)

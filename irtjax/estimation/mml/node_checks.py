@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml import slope_bounds
 from irtjax.estimation.mml.node_posteriors import node_posteriors
 from irtjax.estimation.mml.node_rules import Finer
@@ -19,12 +20,15 @@ NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 def compare(state: State, items: ItemParameters, at_most: int) -> Finer:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
+    at_most = -(-at_most // processes.number())
     num_subjects = len(state.answers.right)
     of_finer = state.rule.weights_of_finer * state.windows.num_weights(num_subjects) / num_subjects
     most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
     rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
     answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
-    return state.rule.compare(items, state.point.population, answers, num_subjects)
+    found = state.rule.compare(items, state.point.population, answers, num_subjects)
+    change, log_likelihoods = processes.gather(found.change), processes.gather(found.log_likelihoods)
+    return Finer(change, all(processes.everyone(found.affordable)), log_likelihoods)
 
 
 def too_coarse(state: State, slack: float) -> bool:
@@ -68,7 +72,8 @@ def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " 
     windows = state.rule.finer().windows(items, population, state.answers)
 
     def log_likelihood(items: ItemParameters) -> float:
-        return float(np.asarray(node_posteriors(items, population, state.answers, windows).log_likelihoods).sum())
+        found = node_posteriors(items, population, state.answers, windows)
+        return float(processes.total(np.asarray(found.log_likelihoods).sum()))
 
     here = log_likelihood(items)
     found = [group for group in groups if log_likelihood(_scaled(items, group, STEP)) > here - NEGLIGIBLE]

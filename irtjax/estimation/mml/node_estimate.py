@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml import node_checks, observed_information, slope_bounds
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.node_posteriors import NodePosteriors, condensed, moments, node_posteriors
@@ -23,11 +24,13 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     """The estimate that a state of the engine stands for."""
     point, specification, answers = state.point, state.specification, state.answers
     items, population = point.items, point.population
-    dims, (num_subjects, num_items) = specification.dims, answers.right.shape
+    dims, (num_here, num_items) = specification.dims, answers.right.shape
+    num_subjects = int(processes.total(num_here))
     placed = state.rule.windows(items, population, answers)
     found = node_posteriors(items, population, answers, placed)
-    log_likelihoods = np.asarray(found.log_likelihoods)
-    ability, ability_se = moments(found, population, placed)
+    log_likelihoods, ability, ability_se = map(
+        processes.gather, (np.asarray(found.log_likelihoods), *moments(found, population, placed))
+    )
     difference = node_checks.compare(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
     errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
@@ -57,7 +60,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
         specification=specification,
         details={
             **state.rule.summary(population),
-            "nodes_per_subject": round(found.weights.size / num_subjects),
+            "nodes_per_subject": round(int(processes.total(found.weights.size)) / num_subjects),
             **({} if errors.kind is None else {"standard_errors": errors.kind}),
         },
     )

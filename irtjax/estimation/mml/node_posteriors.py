@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml.nodes import Answers, curves, place_nodes
 from irtjax.estimation.mml.windows import LEAST, TILE, Windows, in_blocks
 from irtjax.estimation.population import Population
@@ -41,7 +42,7 @@ def node_posteriors(
 ) -> NodePosteriors:
     """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981).
 
-    What windows leave out of a likelihood only makes it smaller.
+    Sums over subjects are over those of all processes. What windows leave out of a likelihood only makes it smaller.
     """
     p, q = curves(items, place_nodes(population, windows.nodes))
     log_p, log_q = windows.in_tiles(np.log(p)), windows.in_tiles(np.log(q))
@@ -52,7 +53,7 @@ def node_posteriors(
         spilled = 0.0
     else:
         weights, *counts, log_likelihoods, spilled = _in_windows(*arguments, windows.rows, windows.tile, windows.rim)
-    right, observed = (windows.out_of_tiles(np.asarray(leaf)) for leaf in counts)
+    right, observed, spilled = processes.total([*(windows.out_of_tiles(np.asarray(leaf)) for leaf in counts), spilled])
     return NodePosteriors(weights, right, observed, log_likelihoods, float(spilled))
 
 

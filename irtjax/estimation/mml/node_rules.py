@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml.node_posteriors import node_posteriors
 from irtjax.estimation.mml.nodes import Answers
 from irtjax.estimation.mml.own_nodes import own_nodes
@@ -90,7 +91,8 @@ class SharedNodes:
             *_, level = levels(items, population, answers, self.number)
             found = windows(level)
             # a block costs what a full one does
-            if len(found.tile) * TOGETHER * found.shape[1] < WORTH * len(answers.right) * total:
+            cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], len(answers.right) * total])
+            if cost < WORTH * of_all:
                 return found
         return everywhere(_grid(self.number, self.dims))
 

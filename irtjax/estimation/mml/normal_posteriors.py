@@ -8,11 +8,12 @@ expectations from `irtjax.estimation.mml.expectations`. The error is of order 1/
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.mml import item_errors
@@ -22,6 +23,7 @@ from irtjax.estimation.mml.ability_start import starting_posterior
 from irtjax.estimation.mml.ability_step import settled
 from irtjax.estimation.mml.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
 from irtjax.estimation.mml.blocks import Chunks
+from irtjax.estimation.mml.check import sampled_error
 from irtjax.estimation.mml.damping import Damping, undamped
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.normal_iteration import iterate
@@ -32,7 +34,8 @@ from irtjax.estimation.parameterization import (
     without_asymptotes,
 )
 from irtjax.estimation.population import Population
-from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
+from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
+from irtjax.processes import fetch
 from irtjax.types import AnyArray
 
 TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
@@ -107,33 +110,33 @@ class NormalPosteriors:
     def init(self, problem: Problem) -> State:
         """Begins on few of very many items, and without asymptotes."""
         specification = problem.specification
-        dims, num_items = specification.dims, problem.values.shape[1]
+        dims = specification.dims
         if dims > 1:
             problem = dataclasses.replace(problem, specification=specification.without_rotation())
         whole = Chunks(problem.values, self.mesh)
         stages = self._stages(specification, whole)
         start = jax.tree.map(
-            lambda leaf: place(jnp.asarray(_pad(leaf, whole.num_subjects), jnp.float32), self.mesh, BY_SUBJECT),
-            starting_posterior(problem.values, dims),
+            lambda leaf: self._place(_pad(leaf, whole.num_subjects), BY_SUBJECT),
+            starting_posterior(problem.values, dims, whole.mine),
         )
-        ones = np.ones(len(problem.values), np.float32)
+        ones = np.ones(problem.values.shape[0], np.float32)
         state = State(
             problem=problem,
             whole=whole,
             stages=stages,
-            scaled=Scaled(problem.items, start, jnp.zeros(dims), jnp.ones(dims)),
+            scaled=Scaled(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
             damping=(undamped(as_array(problem.items)), undamped(start.mean)),
             specification=problem.specification,
             asymptotes=False,
             chunks=whole,
-            weight=place(_pad(ones, whole.num_subjects), self.mesh, BY_SUBJECT),
+            weight=self._place(_pad(ones, whole.num_subjects), BY_SUBJECT),
             steps=0,
         )
         if not stages[0].few:
             return self._with_items(state, problem, whole)
-        chosen = np.linspace(0, num_items - 1, whole.width).astype(int)
+        chosen, values = whole.thinned()
         few = Problem(
-            problem.values[:, chosen],
+            values,
             *jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification)),
         )
         return self._with_items(state, few, Chunks(few.values, self.mesh))
@@ -196,21 +199,21 @@ class NormalPosteriors:
         num_subjects, num_items = state.problem.values.shape
         items, subjects = slice(num_items), slice(num_subjects)
         scaled = Scaled(
-            jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[items], scaled.items),
-            jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[subjects], scaled.posterior),
-            np.asarray(scaled.mean, np.float64),
-            np.asarray(scaled.sd, np.float64),
+            jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[items], scaled.items),
+            jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[subjects], scaled.posterior),
+            fetch(scaled.mean).astype(np.float64),
+            fetch(scaled.sd).astype(np.float64),
         )
         log_likelihoods = marginal_log_likelihoods(scaled, found.values[subjects], found.third[subjects])
         information = found.information[items]
-        specification = jax.tree.map(lambda leaf: np.asarray(leaf)[items], specification)
+        specification = jax.tree.map(lambda leaf: fetch(leaf)[items], specification)
         if specification.dims > 1:
             scaled, information, specification = rotate(scaled, information, specification)
         population = Population(np.asarray(scaled.mean), np.asarray(scaled.sd))
         covariances = item_errors.item_covariances(
             np.asarray(scaled.items.slope), information, specification, population.sd, num_subjects, found.link
         )
-        return Estimate(
+        estimate = Estimate(
             items=scaled.items,
             population=population,
             covariances=covariances,
@@ -225,6 +228,10 @@ class NormalPosteriors:
             specification=specification,
             details={"posteriors": "normal"},
         )
+        if specification.dims > 1:
+            return estimate
+        error = sampled_error(estimate, state.problem.values, state.whole.mine)
+        return estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
 
     def _stages(self, specification: Specification, chunks: Chunks) -> tuple[Stage, ...]:
         """What the estimation goes through."""
@@ -253,8 +260,16 @@ class NormalPosteriors:
 
     def _by_item(self, leaf: AnyArray, chunks: Chunks) -> jax.Array:
         leaf = np.asarray(leaf)
-        leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
-        return place(jnp.asarray(_pad(leaf, chunks.num_items)), self.mesh, BY_ITEM)
+        return self._place(_pad(leaf, chunks.num_items), BY_ITEM)
+
+    def _place(self, tree: Any, axis: P) -> Any:
+        """Numbers in float32, on the devices."""
+
+        def one(leaf: np.ndarray) -> jax.Array:
+            leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
+            return jnp.asarray(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
+
+        return jax.tree.map(one, tree)
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:

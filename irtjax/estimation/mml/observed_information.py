@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.mml import item_errors, score_moments
 from irtjax.estimation.mml.item_step import priors_of
 from irtjax.estimation.mml.node_posteriors import NodePosteriors
@@ -90,7 +91,8 @@ def of_all_parameters(
     for at in range(num_own, size):
         common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
     own = complete.score[:, chosen, kinds]
-    return information - score_moments.covariances(expected.weights, windows, answers, complete.p, own, chosen, common)
+    covariances = score_moments.covariances(expected.weights, windows, answers, complete.p, own, chosen, common)
+    return information - processes.total(covariances)
 
 
 class _Complete(NamedTuple):
@@ -194,7 +196,9 @@ def each_item_covariances(
     size = dims + 3 if has_asymptotes(items) else dims + 1
     complete = _complete(items, population, expected, windows)
     # E s s' is in the information of complete data and, with the other sign, in what is missing of it
-    squares = score_moments.squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
+    squares = processes.total(
+        score_moments.squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
+    )
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
     link = None
@@ -206,6 +210,7 @@ def each_item_covariances(
             [[1.0, np.asarray(population.mean)[0]], [0.0, 1.0]]
         )  # a change of unit, in place of about the mean
         link = about_zero.T @ link @ about_zero
+    num_subjects = int(processes.total(answers.right.shape[0]))
     return item_errors.item_covariances(
-        np.asarray(items.slope), information, specification, np.asarray(population.sd), answers.right.shape[0], link
+        np.asarray(items.slope), information, specification, np.asarray(population.sd), num_subjects, link
     )

@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.posteriors import posteriors
 from irtjax.estimation.priors import NormalPrior
 from irtjax.kernels.models import ItemParameters, from_table, probabilities
-from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.matrix import MISSING
+from irtjax.responses.stored import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on intercepts of extreme items, in standard deviations of the population
@@ -17,7 +19,7 @@ NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 MOST_STEPS, LONGEST_STEP = 100, 2.0  # of Newton's method
 
 
-def anchored_items(responses: ResponseMatrix, anchors: pd.DataFrame | None) -> Bool[np.ndarray, " I"]:
+def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[np.ndarray, " I"]:
     """Which items are anchors.
 
     Raises:
@@ -34,7 +36,7 @@ def anchored_items(responses: ResponseMatrix, anchors: pd.DataFrame | None) -> B
     return anchored
 
 
-def check_extremes(responses: ResponseMatrix, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
+def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
     """Refuses extreme items where the choice is to refuse them.
 
     Raises:
@@ -85,14 +87,15 @@ def place_extremes(
     Args:
         estimate: of the items that are not extreme.
         items: all of them as they start: of extreme items all but the intercepts is kept.
-        values: of all items.
+        values: of all items, and of this process's subjects.
         extreme: (I,) which were answered right by everyone or by no one.
     """
     dims, (mean, *_), (sd, *_) = items.slope.shape[1], *estimate.population
     array = ItemParameters(*(np.array(leaf, float) for leaf in items))
     for leaf, fitted in zip(array, estimate.items, strict=True):
         leaf[~extreme] = fitted
-    patterns, which = np.unique(values[:, extreme], axis=1, return_inverse=True)
+    seen = processes.gather(np.asarray(values)[:, extreme])
+    patterns, which = np.unique(seen, axis=1, return_inverse=True)
     abilities = estimate.ability[:, 0, None] + estimate.ability_se[:, 0, None] * NODES
     slope = array.slope[extreme][0, 0]  # the same for all
     found = [_intercept(slope * (abilities - mean), answers, EXTREME_PRIOR.sd * sd) for answers in patterns.T]
@@ -105,13 +108,13 @@ def place_extremes(
     unbounded[~extreme] = estimate.unbounded
     if dims > 1:  # without slopes they add the same at all abilities
         p, q = probabilities(array, np.zeros((1, dims)))
-        observed = values[:, extreme]
-        added = (observed == 1) @ np.log(p[0, extreme]) + (observed == 0) @ np.log(q[0, extreme])
+        added = (seen == 1) @ np.log(p[0, extreme]) + (seen == 0) @ np.log(q[0, extreme])
         log_likelihoods, log_likelihood = estimate.log_likelihoods + added, estimate.log_likelihood + added.sum()
     else:
         log_likelihoods = np.empty(len(values))
         for part in posteriors(array, values, *estimate.population):
             log_likelihoods[part.rows] = part.log_likelihood
+        log_likelihoods = processes.gather(log_likelihoods)
         log_likelihood = log_likelihoods.sum()
     return estimate._replace(
         items=array,

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from irtjax import processes
 from irtjax.estimation.mml.nodes import Answers, curves, place_nodes
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
@@ -172,7 +173,8 @@ def windows(level: Level) -> Windows:
     at_rim = np.zeros(len(subject), bool)
     for exists, neighbour in _neighbours(all_tiles, grid.across):
         at_rim |= exists & ~member[subject, neighbour]
-    used, tile = np.unique(all_tiles, return_inverse=True)
+    used = np.unique(processes.gather(np.unique(all_tiles)))  # nodes are the same on all processes
+    tile = np.searchsorted(used, all_tiles)
     index, inside = grid.inside(used)
     tiles, shape, at = in_blocks(tile, TOGETHER)
     rows, rim = np.full(shape, num_subjects), np.zeros(shape, bool)

@@ -1,11 +1,12 @@
-"""Response files: CSV matrix, long CSV, py-irt JSON lines, Parquet and NPZ, told by ending and content."""
+"""Response files: CSV matrix, long CSV, py-irt JSON lines, Parquet, NPZ and shards, told by ending and content."""
 
 from pathlib import Path
 
 from irtjax.errors import InputError
-from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet
+from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
 from irtjax.responses.formats.answers import require_sound_ids
 from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.stored import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 
@@ -16,6 +17,7 @@ READERS = {
     ".parquet": parquet.read,
     ".npz": npz.read,
 }
+OPENERS = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
 WRITERS = {".csv": csv_matrix.write, ".npz": npz.write}
 
 
@@ -26,8 +28,10 @@ def read_responses(path: str | Path) -> ResponseMatrix:
     * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns are
       ignored.
     * `.jsonl`, `.jsonlines`: py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`.
-    * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids, or the long columns.
+    * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids; one with a row per
+      item, its first column called item_id and one column per subject; or the long columns.
     * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
+    * A folder of `write_shards`.
 
     Ids are text or whole numbers, which become text, and none is empty. Subjects and items come in the order in which
     they first appear.
@@ -35,12 +39,36 @@ def read_responses(path: str | Path) -> ResponseMatrix:
     Raises:
         InputError: names the file and, where one value is at fault, its row and column.
     """
+    if shards.holds_shards(path):
+        return open_responses(path).read()
+    with reading(_of_known_format(path)) as path:
+        return READERS[path.suffix](path)
+
+
+def open_responses(path: str | Path) -> Responses:
+    """Opens graded responses that stay in their files, so that a fit reads the part that it needs.
+
+    * A folder of `write_shards`, and Parquet with one row per item: blocks of items are read in each pass. They may be
+      larger than the memory.
+    * `.npz` and Parquet with one row per subject: each process reads its items, or its subjects, once, and holds only
+      those. One process holds them all.
+    * Whatever else `read_responses` knows is read as a whole.
+
+    Raises:
+        InputError: as `read_responses`; or a shard is missing.
+    """
+    if shards.holds_shards(path):
+        return shards.open_shards(Path(path))
+    with reading(_of_known_format(path)) as path:
+        return OPENERS.get(path.suffix, READERS[path.suffix])(path)
+
+
+def _of_known_format(path: str | Path) -> Path:
     refuse_address(path)
     ending = Path(path).suffix
     if ending not in READERS and ending.lower() not in COMPRESSED:
         raise InputError(f"{path}: unknown ending {ending!r}, expected one of {', '.join(READERS)}")
-    with reading(path) as path:
-        return READERS[ending](path)
+    return Path(path)
 
 
 def write_responses(responses: ResponseMatrix, path: str | Path) -> None:

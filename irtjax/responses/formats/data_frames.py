@@ -21,8 +21,8 @@ def of_long_table(table: pd.DataFrame) -> ResponseMatrix:
         InputError: names the row and column of what is no id or no response, or a response that is there twice.
     """
     _check_levels(table)
-    subjects, items = (_texts(table[name], name) for name in LONG_COLUMNS[:2])
-    coded = _codes(table[["response"]], subjects)[:, 0]
+    subjects, items = (texts(table[name], name) for name in LONG_COLUMNS[:2])
+    coded = codes_of(table[["response"]], subjects)[:, 0]
     rows = zip(subjects, items, coded.tolist(), strict=True)
     return gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
@@ -34,8 +34,8 @@ def of_table(table: pd.DataFrame) -> ResponseMatrix:
         InputError: names the row and column of what is no id or no response.
     """
     _check_levels(table)
-    subjects = _texts(table.index.to_series(), "subject ids")
-    return matrix_of(_codes(table, subjects), subjects, _texts(table.columns.to_series(), "item ids"))
+    subjects = texts(table.index.to_series(), "subject ids")
+    return matrix_of(codes_of(table, subjects), subjects, texts(table.columns.to_series(), "item ids"))
 
 
 def _check_levels(table: pd.DataFrame) -> None:
@@ -45,7 +45,7 @@ def _check_levels(table: pd.DataFrame) -> None:
         raise InputError(f"two columns are called {shown(str(table.columns[table.columns.duplicated()][0]))}")
 
 
-def _texts(ids: pd.Series, what: str) -> list[str]:
+def texts(ids: pd.Series, what: str) -> list[str]:
     """Ids as text, none of which is null."""
     if ids.isna().any():
         raise InputError(f"row {int(np.argmax(ids.isna().to_numpy())) + 1} has no id among the {what}")
@@ -55,7 +55,7 @@ def _texts(ids: pd.Series, what: str) -> list[str]:
     return [str(identity) for identity in ids]
 
 
-def _codes(table: pd.DataFrame, subject_ids: list[str]) -> np.ndarray:
+def codes_of(table: pd.DataFrame, subject_ids: list[str]) -> np.ndarray:
     """(J, I) int8 codes of a table, missing where it is null."""
     columns = [_column_codes(table[column]) for column in table]
     codes = np.stack(columns, axis=1) if columns else np.zeros(table.shape, np.int8)

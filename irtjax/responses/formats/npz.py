@@ -5,22 +5,53 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import matrix_of
+from irtjax.responses.formats.answers import matrix_of, require_sound_ids
 from irtjax.responses.matrix import ResponseMatrix
-from irtjax.storage.archives import read_arrays
-from irtjax.storage.sources import one_line
+from irtjax.responses.stored import StoredResponses
+from irtjax.storage.archives import ArrayInArchive, read_arrays
+from irtjax.storage.sources import naming, one_line
+from irtjax.types import Int
 
-ARRAYS = ("responses", "subject_ids", "item_ids")
+RESPONSES = "responses"
+IDS = ("subject_ids", "item_ids")
 
 
 def read(path: Path) -> ResponseMatrix:
     """The matrix of an NPZ file, see `read_responses`."""
-    values, *ids = read_arrays(path, ARRAYS).values()
-    for name, array in zip(ARRAYS[1:], ids, strict=True):
-        if array.ndim != 1 or array.dtype.kind not in "USiu":
-            raise InputError(f"{name} are of type {array.dtype} and shape {array.shape}, expected texts in a row")
-    subjects, items = (_texts(array, name) for name, array in zip(ARRAYS[1:], ids, strict=True))
-    return matrix_of(values, subjects, items)
+    values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
+    return matrix_of(values, *_texts(*ids))
+
+
+def open_npz(path: Path) -> StoredResponses:
+    """The responses of an NPZ file, of which only the ids are read."""
+    subjects, items = _texts(*read_arrays(path, IDS).values())
+    require_sound_ids(subjects, "subject")
+    require_sound_ids(items, "item")
+    return StoredResponses(Archive(path), np.array(subjects), np.array(items))
+
+
+class Archive:
+    """The responses in an NPZ file; a portion is read row by row, and held in memory.
+
+    Attributes:
+        name: the file.
+        shape: J and I.
+        by_item: False.
+    """
+
+    by_item = False
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._array = str(path), ArrayInArchive(path, RESPONSES)
+        shape = self._array.shape
+        if len(shape) != 2:
+            raise InputError(f"responses have shape {shape}, expected two dimensions")
+        self.shape = shape[0], shape[1]
+
+    def read(self, rows: range, columns: range) -> Int[np.ndarray, "_ _"]:
+        """A part of it."""
+        with naming(self.name):
+            return self._array.read(rows, columns, np.int8)
 
 
 def write(responses: ResponseMatrix, path: Path) -> None:
@@ -30,7 +61,14 @@ def write(responses: ResponseMatrix, path: Path) -> None:
     )
 
 
-def _texts(ids: np.ndarray, name: str) -> list[str]:
+def _texts(*ids: np.ndarray) -> list[list[str]]:
+    for name, array in zip(IDS, ids, strict=True):
+        if array.ndim != 1 or array.dtype.kind not in "USiu":
+            raise InputError(f"{name} are of type {array.dtype} and shape {array.shape}, expected texts in a row")
+    return [_text(array, name) for name, array in zip(IDS, ids, strict=True)]
+
+
+def _text(ids: np.ndarray, name: str) -> list[str]:
     try:
         return ids.astype(str).tolist()
     except (ValueError, SystemError) as error:  # bytes that are not ASCII; numbers that are no character

@@ -1,31 +1,173 @@
 """Parquet files of responses, from pandas or anything else."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
 import pandas as pd
+import pyarrow
 import pyarrow.parquet
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import LONG_COLUMNS
-from irtjax.responses.formats.data_frames import of_long_table, of_table
-from irtjax.responses.matrix import ResponseMatrix
-from irtjax.storage.sources import one_line
+from irtjax.responses.formats.answers import LONG_COLUMNS, require_sound_ids
+from irtjax.responses.formats.data_frames import codes_of, of_long_table, of_table, texts
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.storage.sources import naming, one_line, shown
+from irtjax.types import Int
+
+T = TypeVar("T")
+ITEM_ID = LONG_COLUMNS[1]
+COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
 def read(path: Path) -> ResponseMatrix:
     """The matrix of a Parquet file, see `read_responses`."""
-    table = _table(path)
+    if _names(path)[:1] == [ITEM_ID] and not _is_long(path):
+        return open_parquet(path).read()
+    table = _guarded(lambda: _whole(path))
     if set(LONG_COLUMNS) <= set(table.columns):
         return of_long_table(table)
     return of_table(_indexed_by_subject(table))
 
 
-def _table(path: Path) -> pd.DataFrame:
+def open_parquet(path: Path) -> Responses:
+    """The responses of a Parquet file, of which only the ids are read; a long table is read as a whole."""
+    if _is_long(path):
+        return read(path)
+    source = RowsOfItems(path) if _names(path)[:1] == [ITEM_ID] else RowsOfSubjects(path)
+    for ids, what in ((source.subject_ids, "subject"), (source.item_ids, "item")):
+        require_sound_ids(ids, what)
+    return StoredResponses(source, np.array(source.subject_ids), np.array(source.item_ids))
+
+
+class RowsOfSubjects:
+    """A file with one row per subject and one column per item; a portion is read column by column, into memory.
+
+    Attributes:
+        name: the file.
+        shape: J and I.
+        by_item: False.
+        subject_ids: J texts.
+        item_ids: I texts.
+    """
+
+    by_item = False
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        schema = _guarded(lambda: _open(path).schema_arrow)
+        kept = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in kept if isinstance(name, str)]
+        self._subject_columns = index or schema.names[:1]
+        self._items = [name for name in schema.names if name not in self._subject_columns]
+        if not self._items:
+            raise InputError("responses have no items")
+        self.item_ids = texts(pd.Series(self._items), "item ids")
+        self.subject_ids = self._table([]).index.to_series().pipe(texts, "subject ids")
+        self.shape = len(self.subject_ids), len(self.item_ids)
+
+    def read(self, rows: range, columns: range) -> Int[np.ndarray, "_ _"]:
+        """Some of it."""
+        chosen = self._items[columns.start : columns.stop]
+        result = np.empty((len(rows), len(chosen)), np.int8)
+        with naming(self.name):
+            for at in range(0, len(chosen), COLUMNS_AT_ONCE):
+                part = self._table(chosen[at : at + COLUMNS_AT_ONCE])
+                result[:, at : at + COLUMNS_AT_ONCE] = codes_of(part, self.subject_ids)[rows.start : rows.stop]
+        return result
+
+    def _table(self, items: list[str]) -> pd.DataFrame:
+        columns = [*self._subject_columns, *items]
+        table = _guarded(lambda: _checked(_open(self._path).read(columns=columns, use_pandas_metadata=True)))
+        return _indexed_by_subject(table)
+
+
+class RowsOfItems:
+    """A file with one row per item, whose first column `item_id` names it, and one column per subject.
+
+    Row groups are read one at a time, so that it may be larger than the memory.
+
+    Attributes:
+        name: the file.
+        shape: J and I.
+        by_item: True.
+        subject_ids: J texts.
+        item_ids: I texts.
+    """
+
+    by_item = True
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._file = file = _guarded(lambda: _open(path))
+        self.subject_ids = texts(pd.Series(file.schema_arrow.names[1:]), "subject ids")
+        ids = _guarded(lambda: _checked(file.read(columns=[ITEM_ID])))
+        self.item_ids = texts(ids[ITEM_ID], "item ids")
+        groups = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(groups)]).astype(int)
+        self.shape = len(self.subject_ids), len(self.item_ids)
+        self._last: tuple[int, np.ndarray] | None = None
+
+    def read(self, rows: range, columns: range) -> Int[np.ndarray, "_ _"]:
+        """A part of it."""
+        result = np.empty((len(rows), len(columns)), np.int8)
+        first = int(np.searchsorted(self._starts, columns.start, side="right")) - 1
+        for group in range(first, len(self._starts) - 1):
+            begin, end = max(columns.start, self._starts[group]), min(columns.stop, self._starts[group + 1])
+            if begin >= end:
+                break
+            part = self._group(group)[rows.start : rows.stop, begin - self._starts[group] : end - self._starts[group]]
+            result[:, begin - columns.start : end - columns.start] = part
+        return result
+
+    def _group(self, number: int) -> Int[np.ndarray, "J n"]:
+        if self._last is None or self._last[0] != number:
+            with naming(self.name):
+                self._last = number, _guarded(lambda: self._decoded(number))
+        return self._last[1]
+
+    def _decoded(self, number: int) -> np.ndarray:
+        table = self._file.read_row_group(number, columns=self.subject_ids)
+        table.validate(full=True)
+        result = np.empty((table.num_columns, table.num_rows), np.int8)
+        for row, column in enumerate(table.columns):
+            if not (pyarrow.types.is_integer(column.type) or pyarrow.types.is_boolean(column.type)):
+                raise InputError(
+                    f"column {shown(self.subject_ids[row])} of type {column.type}, expected integers 0, 1 or null"
+                )
+            result[row] = column.cast(pyarrow.int8()).fill_null(MISSING).to_numpy()
+        return result
+
+
+def _open(path: Path) -> pyarrow.parquet.ParquetFile:
+    with path.open("rb"):  # by its path alone, a folder or an address would be read too
+        return pyarrow.parquet.ParquetFile(path)
+
+
+def _names(path: Path) -> list[str]:
+    return _guarded(lambda: _open(path).schema_arrow.names)
+
+
+def _is_long(path: Path) -> bool:
+    return set(LONG_COLUMNS) <= set(_names(path))
+
+
+def _whole(path: Path) -> pd.DataFrame:
+    return _checked(_open(path).read())
+
+
+def _checked(table: pyarrow.Table) -> pd.DataFrame:
+    table.validate(full=True)  # damaged text is found here, not when it is used
+    return table.to_pandas()
+
+
+def _guarded(action: Callable[[], T]) -> T:
     try:
-        with path.open("rb") as file:  # by its path, a folder or an address would be read too
-            table = pyarrow.parquet.ParquetFile(file).read()
-        table.validate(full=True)  # damaged text is found here, not when it is used
-        return table.to_pandas()
+        return action()
+    except InputError:
+        raise
     except Exception as error:  # whatever pyarrow, its decoders and pandas raise on damaged files
         raise InputError(f"not a Parquet file ({one_line(error)})") from error
 

@@ -1,0 +1,179 @@
+"""What several processes of one job tell each other; alone, a process hears what it says.
+
+The processes run the same program on parts of one response matrix (`jax.distributed.initialize` has joined them).
+Arrays that are spread over the devices of a mesh need none of this: XLA adds them up. It is for what a process computes
+for itself, in NumPy: within `together` each function below is called by all processes, in the same order.
+"""
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from irtjax.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TOGETHER: ContextVar[bool] = ContextVar("together", default=False)
+LEAST_BYTES = 256  # of a message; sizes are powers of two, so that few programs are compiled
+
+
+def spans(mesh: jax.sharding.Mesh | None) -> bool:
+    """Whether a mesh has devices of several processes.
+
+    Raises:
+        InputError: it has some of several, but not of all.
+    """
+    if mesh is None:
+        return False
+    processes = {device.process_index for device in mesh.devices.flat}
+    if len(processes) > 1 and len(processes) < jax.process_count():
+        raise InputError(f"a mesh over {len(processes)} of {jax.process_count()} processes: expected one, or all")
+    return len(processes) > 1
+
+
+@contextlib.contextmanager
+def together(mesh: jax.sharding.Mesh | None) -> Iterator[None]:
+    """Within the block the processes that a mesh spans work on one problem; all of them must enter it."""
+    token = _TOGETHER.set(spans(mesh))
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(token)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Within the block each process works on what is the same problem for all."""
+    token = _TOGETHER.set(False)
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(token)
+
+
+def collective(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose argument `mesh` says which processes work `together` on it."""
+
+    @functools.wraps(function)
+    def joined(*args: P.args, **kwargs: P.kwargs) -> T:
+        with together(kwargs.get("mesh")):  # type: ignore[arg-type]
+            return function(*args, **kwargs)
+
+    return joined
+
+
+def number() -> int:
+    """Processes that work together."""
+    return jax.process_count() if _TOGETHER.get() else 1
+
+
+def index() -> int:
+    """Which of them this is."""
+    return jax.process_index() if _TOGETHER.get() else 0
+
+
+def share(size: int) -> slice:
+    """This process's part of `size` things in a row: as many as the others have, or one fewer."""
+    return slice(index() * size // number(), (index() + 1) * size // number())
+
+
+def total(tree: Any) -> Any:
+    """The sum over the processes of a tree of NumPy arrays and numbers of the same shapes; the same bits on all."""
+    if number() == 1:
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    parts = _exchange(b"".join(array.tobytes() for array in arrays))
+    sums, at = [], 0
+    for array in arrays:
+        each = [np.frombuffer(part, array.dtype, array.size, at) for part in parts]
+        sums.append(np.sum(each, axis=0, dtype=array.dtype).reshape(array.shape))
+        at += array.nbytes
+    return jax.tree.unflatten(structure, sums)
+
+
+def gather(array: np.ndarray, start: int | None = None) -> np.ndarray:
+    """The arrays of all processes, one after the other along their first axis.
+
+    Args:
+        array: with the same other axes on all.
+        start: where this process's part begins in the whole; None for the order of the processes.
+    """
+    if number() == 1:
+        return array
+    starts, lengths = zip(*everyone([index() if start is None else start, len(array)]), strict=True)
+    padded = np.zeros((max(lengths), *array.shape[1:]), array.dtype)
+    padded[: len(array)] = array
+    parts = _exchange(padded.tobytes())
+    shapes = [(length, *array.shape[1:]) for length in lengths]
+    found = [
+        np.frombuffer(part, array.dtype, int(np.prod(shape))).reshape(shape)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    return np.concatenate([found[process] for process in sorted(range(number()), key=starts.__getitem__)])
+
+
+def everyone(value: Any) -> list[Any]:
+    """What each process says; anything that JSON can hold."""
+    if number() == 1:
+        return [value]
+    said = json.dumps(value).encode()
+    longest = max(int.from_bytes(part[:8], "little") for part in _exchange(len(said).to_bytes(8, "little")))
+    return [json.loads(part[: part.find(b"\0")]) for part in _exchange(said.ljust(longest + 1, b"\0"))]
+
+
+def agreed(action: Callable[[], T]) -> T:
+    """What an action returns on this process, if it goes well on all.
+
+    Raises:
+        InputError: it failed on one of them, on all of them then.
+    """
+    result, failure = None, None
+    try:
+        result = action()
+    except InputError as error:
+        if number() == 1:
+            raise
+        failure = str(error)
+    for process, reason in enumerate(everyone(failure)):
+        if reason is not None:
+            raise InputError(reason if failure is not None else f"{reason} (process {process} of {number()})")
+    return result  # type: ignore[return-value]
+
+
+def same(what: str, value: Any) -> None:
+    """Compares what should be the same on all processes; otherwise they would wait for each other without end.
+
+    Raises:
+        InputError: it is not.
+    """
+    first, *others = everyone(value)
+    for process, other in enumerate(others, start=1):
+        if other != first:
+            raise InputError(f"{what}: {first} on process 0, {other} on process {process}; expected the same")
+
+
+def fetch(tree: Any) -> Any:
+    """NumPy arrays of all of what is spread over the devices of a mesh; on every process."""
+
+    def one(leaf: Any) -> np.ndarray:
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable and not leaf.is_fully_replicated:
+            leaf = multihost_utils.process_allgather(leaf, tiled=True)
+        return np.asarray(leaf)
+
+    return jax.tree.map(one, tree)
+
+
+def _exchange(message: bytes) -> list[bytes]:
+    """The messages of all processes, of equal length, with padding at the end."""
+    size = max(LEAST_BYTES, 1 << (len(message) - 1).bit_length())
+    padded = np.frombuffer(message.ljust(size, b"\0"), np.uint8)
+    return [part.tobytes() for part in np.asarray(multihost_utils.process_allgather(padded))]
