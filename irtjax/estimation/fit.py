@@ -58,7 +58,7 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
     else:
         _check_options(fit_mml, options, estimator)
         result = fit_mml(responses, model, **options)
-    diagnostics.warn(result)
+    diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
     return result
 
 

@@ -255,11 +255,12 @@ def specify(
     log_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
     if log_slopes:
         prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = LOG_SLOPE_PRIOR.mean, LOG_SLOPE_PRIOR.sd**-2
+    prior_precision = np.where(free, prior_precision, 0.0)
     return Specification(
-        free=free,
+        free=_compact(free),
         shared=shared,
-        prior_mean=prior_mean,
-        prior_precision=np.where(free, prior_precision, 0.0),
+        prior_mean=_compact(prior_mean),
+        prior_precision=_compact(prior_precision),
         has_shared=bool(shared.any()),
         fold_mean=not has_anchors,
         fold_sd=not has_anchors and "rasch" not in types,
@@ -288,12 +289,17 @@ def start_items(
         slope = np.where(specification.free[:, :dims], tilt, 0.0)
     logit = np.log((right + 0.5) / (observed - right + 0.5))
     return ItemParameters(
-        slope=slope,
+        slope=_compact(slope),
         # a normal population of variance 1 flattens logits by about sqrt(1 + 1/2.89)
         intercept=logit * np.sqrt(1 + 1 / 2.89),
-        lower=np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf),
-        upper=np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf),
+        lower=_compact(np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf)),
+        upper=_compact(np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf)),
     )
+
+
+def _compact(array: np.ndarray) -> np.ndarray:
+    """The same, in the memory of one row where all are equal: there may be millions."""
+    return np.broadcast_to(array[:1].copy(), array.shape) if (array == array[:1]).all() else array
 
 
 def without_asymptotes(items: ItemParameters, specification: Specification) -> tuple[ItemParameters, Specification]:
@@ -302,9 +308,9 @@ def without_asymptotes(items: ItemParameters, specification: Specification) -> t
     free = np.array(specification.free)
     free[:, dims + 1 :] = False
     bare = items._replace(
-        lower=np.where(specification.free[:, dims + 1], -np.inf, items.lower),
-        upper=np.where(specification.free[:, dims + 2], np.inf, items.upper),
+        lower=_compact(np.where(specification.free[:, dims + 1], -np.inf, items.lower)),
+        upper=_compact(np.where(specification.free[:, dims + 2], np.inf, items.upper)),
     )
-    precision = np.where(free, specification.prior_precision, 0.0)
+    free, precision = _compact(free), _compact(np.where(free, specification.prior_precision, 0.0))
     estimated = tuple(group for group in specification.estimated if max(group) < dims)
     return bare, dataclasses.replace(specification, free=free, prior_precision=precision, estimated=estimated)

@@ -75,10 +75,11 @@ class Chunks:
         run = min(RUN, block)
         starts = [np.linspace(items.start, items.stop - run, number // run).astype(int) for items in of_devices]
         mine = np.concatenate(starts[here.start // each : -(-here.stop // each)])
-        parts = [self._values[:, start : start + run] for start in mine]
+        values = np.empty((num_subjects, run * mine.size), np.int8)
+        for to, start in enumerate(mine):
+            values[:, run * to : run * (to + 1)] = self._values[:, start : start + run]
         chosen = (np.concatenate(starts)[:, None] + np.arange(run)[None, :]).ravel()
         held = range(here.start // each * number, -(-here.stop // each) * number)
-        values = np.concatenate([np.zeros((num_subjects, 0), np.int8), *parts], axis=1)
         return chosen, LocalValues(values, range(num_subjects), held, (num_subjects, chosen.size))
 
     def by_item(self, function: Callable, items: Any, *arguments: Any) -> Any:

@@ -80,15 +80,20 @@ def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -
     """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
     size = vectors.shape[1]
     xp = vectors.__array_namespace__()
-    rows = [xp.concatenate([matrices[:, k], vectors[:, k : k + 1]], axis=1) for k in range(size)]
+    # column by column, which XLA makes one loop of: millions of items need no memory in between
+    left = [[matrices[:, k, n] for n in range(size)] for k in range(size)]
+    right = [vectors[:, k] for k in range(size)]
     for k in range(size):
         for below in range(k + 1, size):
-            rows[below] = rows[below] - (rows[below][:, k] / rows[k][:, k])[:, None] * rows[k]
-    solution: dict[int, AnyArray] = {}
+            factor = left[below][k] / left[k][k]
+            for n in range(k + 1, size):
+                left[below][n] = left[below][n] - factor * left[k][n]
+            right[below] = right[below] - factor * right[k]
     for k in reversed(range(size)):
-        known = sum((rows[k][:, later] * solution[later] for later in range(k + 1, size)), 0.0)
-        solution[k] = (rows[k][:, size] - known) / rows[k][:, k]
-    return xp.stack([solution[k] for k in range(size)], axis=1)
+        for later in range(k + 1, size):
+            right[k] = right[k] - left[k][later] * right[later]
+        right[k] = right[k] / left[k][k]
+    return xp.stack(right, axis=1)
 
 
 def candidates(items: ItemParameters, steps: Float[AnyArray, "S I K"]) -> Float[AnyArray, "S+1 I K"]:

@@ -156,7 +156,7 @@ def _close(
     # what is held may be infinite
     made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
     precision = priors_of(as_array(new.items)[:, :width], specification).information
-    squares = jnp.einsum("ik,ikl,il->i", made, information, made) + (precision * made**2).sum(axis=1)
+    squares = (information * made[:, :, None] * made[:, None, :]).sum(axis=(1, 2)) + (precision * made**2).sum(axis=1)
     largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0][-1]
     if precisions is None:  # abilities are held
         return new, jnp.sqrt(largest)

@@ -119,17 +119,13 @@ class Shards:
         self.shape = num_subjects, self.starts[-1]
 
     def read(self, rows: range, columns: range) -> Int[np.ndarray, "_ _"]:
-        """A part of it."""
-        result = np.empty((len(rows), len(columns)), np.int8)
-        at = columns.start
+        """A part of it. Files are unmapped at once: pages that were read would count as memory of this process."""
+        result, at = np.empty((len(rows), len(columns)), np.int8), columns.start
         while at < columns.stop:
             shard = bisect.bisect_right(self.starts, at) - 1
-            end = min(columns.stop, self.starts[shard + 1])
-            begin = self.starts[shard]
-            # unmapped again at once: pages that were read would count as memory of this process
-            result[:, at - columns.start : end - columns.start] = self._open(shard)[
-                rows.start : rows.stop, at - begin : end - begin
-            ]
+            begin, end = self.starts[shard], min(columns.stop, self.starts[shard + 1])
+            part = self._open(shard)[rows.start : rows.stop, at - begin : end - begin]
+            result[:, at - columns.start : end - columns.start] = part
             at = end
         return result
 
