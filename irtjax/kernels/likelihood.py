@@ -52,13 +52,13 @@ def log_likelihood_1pl(
     Raises:
         ValueError: the shapes disagree.
     """
-    return _value_and_sums(theta, None, -difficulty, responses, mesh)[0]
+    return value_and_sums(theta, None, -difficulty, responses, mesh)[0]
 
 
 def _forward_1pl(
     theta: AnyArray, difficulty: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    value, by_subject, by_item = _value_and_sums(theta, None, -difficulty, responses, mesh)
+    value, by_subject, by_item = value_and_sums(theta, None, -difficulty, responses, mesh)
     return value, (by_subject, -by_item[:, 0])
 
 
@@ -98,14 +98,14 @@ def log_likelihood_2pl(
     Raises:
         ValueError: the shapes disagree.
     """
-    return _value_and_sums(theta, discrimination, -discrimination * difficulty, responses, mesh)[0]
+    return value_and_sums(theta, discrimination, -discrimination * difficulty, responses, mesh)[0]
 
 
 def _forward_2pl(
     theta: AnyArray, discrimination: AnyArray, difficulty: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
 ) -> tuple[jax.Array, tuple[AnyArray, ...]]:
     intercept = -discrimination * difficulty
-    value, by_subject, by_item = _value_and_sums(theta, discrimination, intercept, responses, mesh)
+    value, by_subject, by_item = value_and_sums(theta, discrimination, intercept, responses, mesh)
     residual, times_theta = by_item[:, 0], by_item[:, 1]
     return value, (by_subject, times_theta - difficulty * residual, -discrimination * residual)
 
@@ -113,10 +113,28 @@ def _forward_2pl(
 log_likelihood_2pl.defvjp(_forward_2pl, _backward)
 
 
-def _value_and_sums(
-    theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray, mesh: jax.sharding.Mesh | None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The log-likelihood; Σ_i slope_i r_ji (J,); and Σ_j r_ji [and Σ_j r_ji θ_j] (I, 1 [2]). A slope of None is 1."""
+def value_and_sums(
+    theta: AnyArray,
+    slope: AnyArray | None,
+    intercept: AnyArray,
+    responses: AnyArray,
+    mesh: jax.sharding.Mesh | None = None,
+) -> tuple[Float[jax.Array, ""], Float[jax.Array, " J"], Float[jax.Array, "I _"]]:
+    """The log-likelihood in logits slope_i θ_j + intercept_i, and the sums of residuals r = y - p that gradients need.
+
+    Args:
+        theta: (J,) abilities.
+        slope: (I,), or None for 1.
+        intercept: (I,).
+        responses: (J, I), see `log_likelihood_1pl`.
+        mesh: likewise.
+
+    Returns:
+        The log-likelihood; Σ_i slope_i r_ji of each subject; and of each item Σ_j r_ji and, with slopes, Σ_j r_ji θ_j.
+
+    Raises:
+        ValueError: the shapes disagree.
+    """
     if responses.shape != theta.shape + intercept.shape:
         raise ValueError(
             f"responses have shape {responses.shape}, expected {theta.shape + intercept.shape} "
@@ -157,7 +175,7 @@ def _value_and_sums(
 def _block(
     theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The three results of `_value_and_sums` for a block of items, the last one transposed."""
+    """The three results of `value_and_sums` for a block of items, the last one transposed."""
     logit = (theta[:, None] if slope is None else theta[:, None] * slope[None, :]) + intercept[None, :]
     answer = responses.astype(theta.dtype)
     observed, right = jnp.minimum(answer + 1, 1), jnp.maximum(answer, 0)

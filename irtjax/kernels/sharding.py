@@ -40,6 +40,15 @@ def place(tree: Any, mesh: jax.sharding.Mesh | None, axis: P) -> Any:
     return jax.tree.map(parts, tree)
 
 
+def local_part(mesh: jax.sharding.Mesh, shape: tuple[int, int]) -> tuple[slice, slice]:
+    """Rows and columns of a matrix, spread by subjects and items, that the devices of this process have."""
+    parts = list(NamedSharding(mesh, BY_RESPONSE).addressable_devices_indices_map(shape).values())
+    rows, columns = (
+        [part[axis].indices(size)[:2] for part in parts if part is not None] for axis, size in enumerate(shape)
+    )
+    return slice(min(rows)[0], max(rows)[1]), slice(min(columns)[0], max(columns)[1])
+
+
 def on_mesh(function: Callable, mesh: jax.sharding.Mesh | None, in_specs: Any, out_specs: Any) -> Callable:
     """The function on each device's own part of its arguments, or as it is without a mesh."""
     return function if mesh is None else jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs)

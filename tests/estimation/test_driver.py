@@ -16,12 +16,14 @@ from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
 from irtjax.estimation.parameterization import specify, start_items
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.engine import Task, Variational
-from irtjax.estimation.svi.model import PRIORS, hyperparameters
+from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import Settings
 from irtjax.estimation.svi.start import starting_point
 from irtjax.responses.matrix import counts
 
 SHAPE = 150, 80  # of the tests of variational inference: fits of one shape share compiled programs
+
+SIZES = [Size(number, None, number) for number in SHAPE]
 
 
 def of_mml(model="2pl"):
@@ -39,7 +41,7 @@ def of_svi():
 ENGINES = {
     "fixed nodes": (FixedNodes(SharedNodes(61, 1)), of_mml),
     "normal posteriors": (NormalPosteriors(), of_mml),
-    "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], None, None, None), 0), of_svi),
+    "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], *SIZES), 0), of_svi),
 }
 
 

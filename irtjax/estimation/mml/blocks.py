@@ -11,7 +11,7 @@ from jax import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from irtjax.kernels.block_size import items_per_block
-from irtjax.kernels.sharding import BY_RESPONSE, ITEMS, SUBJECTS
+from irtjax.kernels.sharding import ITEMS, SUBJECTS, local_part
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import LocalValues, Values, keep
 from irtjax.types import Int
@@ -56,7 +56,7 @@ class Chunks:
         self.num_items = number * self.width
         self._values, self._mesh = values, mesh
         if mesh is not None:
-            keep(values, *self._local(mesh))
+            keep(values, *local_part(mesh, (self.num_subjects, self.num_items)))
         self._resident = self._lay_out(0) if number == 1 else None
         # fresh memory would cost more than what is written to it; a mesh may still be sending the last
         self._buffers = [_aligned(self._shape) for _ in range(2 if number > 1 and mesh is None else 0)]
@@ -64,7 +64,9 @@ class Chunks:
     @property
     def mine(self) -> slice:
         """The items whose responses this process has; the last of several processes' may begin beyond the matrix."""
-        return slice(0, self._values.shape[1]) if self._mesh is None else self._local(self._mesh)[1]
+        if self._mesh is None:
+            return slice(0, self._values.shape[1])
+        return local_part(self._mesh, (self.num_subjects, self.num_items))[1]
 
     def thinned(self) -> tuple[Int[np.ndarray, " few"], Values]:
         """No more items than a chunk holds, spread evenly over those of each device, and the responses to them."""
@@ -111,15 +113,6 @@ class Chunks:
             last = part
             yield part
         jax.block_until_ready(last)
-
-    def _local(self, mesh: jax.sharding.Mesh) -> tuple[slice, slice]:
-        """Subjects and items that the devices of this process have."""
-        shape = self.num_subjects, self.num_items
-        parts = list(NamedSharding(mesh, BY_RESPONSE).addressable_devices_indices_map(shape).values())
-        rows, columns = (
-            [part[axis].indices(size)[:2] for part in parts if part is not None] for axis, size in enumerate(shape)
-        )
-        return slice(min(rows)[0], max(rows)[1]), slice(min(columns)[0], max(columns)[1])
 
     def _lay_out(self, number: int, buffer: np.ndarray | None = None) -> jax.Array:
         """(N, J', B) int8 of a chunk: each device's blocks, of so many items one after the other."""

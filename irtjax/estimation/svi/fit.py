@@ -1,5 +1,6 @@
 """Stochastic variational inference: the fit of a NumPyro model of responses, from responses to estimates."""
 
+import functools
 import math
 import sys
 import time
@@ -9,7 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import NamedSharding
 
+from irtjax import processes
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
@@ -18,17 +21,24 @@ from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
-from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
+from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, Size, hyperparameters
 from irtjax.estimation.svi.programs import PLACES, Settings, steps_per_chunk
 from irtjax.estimation.svi.start import STARTS, starting_point
-from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, EVERYWHERE, ITEMS, SUBJECTS, place
-from irtjax.responses.matrix import ResponseMatrix, require_estimable
+from irtjax.kernels.reading import Parts, log_likelihood_of_parts
+from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, local_part, place
+from irtjax.processes import fetch
+from irtjax.responses.matrix import MISSING, require_estimable
+from irtjax.responses.stored import Responses, StoredValues, Values, keep
+from irtjax.types import AnyArray
+
+MOST_IN_MEMORY = 2**30  # responses; more stay in their files
 
 
+@processes.collective
 def fit_svi(
-    responses: ResponseMatrix,
+    responses: Responses,
     model: str = "1pl",
     *,
     priors: str | PriorFunction = "hierarchical",
@@ -62,7 +72,8 @@ def fit_svi(
         batch_items: items in a step; None for all.
         seed: of the random draws.
         max_steps: where a fit that has not converged is ended (`converged` is then False).
-        mesh: devices to spread the fit over, with axes "subjects" and "items" whose sizes divide J and I.
+        mesh: devices to spread the fit over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`). A
+            batch is brought to all of them. If they are of several processes, all of these must call this function.
         on_chunk: called with the number of steps made and the ELBO after each chunk.
 
     Returns:
@@ -70,7 +81,8 @@ def fit_svi(
         understates the latter where abilities and items are correlated in the posterior: most on short tests.
 
     Raises:
-        InputError: an unknown model, priors or start, no steps, or a subject or an item without responses.
+        InputError: an unknown model, priors or start, no steps, a subject or an item without responses, or batches of
+            responses that stay in files.
     """
     if model not in MODELS:
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
@@ -86,33 +98,33 @@ def fit_svi(
     ):
         if batch is not None:
             whole_number(name, batch, 1, size)
-    if mesh is not None and (
-        batch_subjects
-        or batch_items
-        or responses.num_subjects % mesh.shape[SUBJECTS]
-        or responses.num_items % mesh.shape[ITEMS]
-    ):
-        raise InputError(f"a mesh of {dict(mesh.shape)} needs multiples of subjects and items, and no batches")
+    parts = None if mesh is not None else _parts(responses.values)
+    if parts is not None and (batch_subjects, batch_items) != (None, None):
+        raise InputError("responses that stay in files are fitted whole: leave `batch_subjects` and `batch_items` out")
     require_estimable(responses)
     began = time.perf_counter()
-    settings = Settings(model, PRIORS[priors] if isinstance(priors, str) else priors, batch_subjects, batch_items, mesh)
-    began_at = starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
-    values = place(jnp.asarray(responses.values), mesh, BY_RESPONSE)
-    began_at = Start(
-        {site: place(normal, mesh, PLACES.get(site, EVERYWHERE)) for site, normal in began_at.sites.items()},
-        None if began_at.pivots is None else place(began_at.pivots, mesh, BY_ITEM),
+    rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
+    settings = Settings(
+        model,
+        PRIORS[priors] if isinstance(priors, str) else priors,
+        _size(responses.num_subjects, batch_subjects, rows),
+        _size(responses.num_items, batch_items, columns),
+        mesh,
+        parts,
     )
+    began_at = starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
+    task = Task(_spread(responses.values, settings), _padded(began_at, settings))
 
-    engine, steps = Variational(settings, seed), steps_per_chunk(responses.values.size)
+    engine, steps = Variational(settings, seed), steps_per_chunk(settings.num_responses)
     found, outcome = run(
         engine,
-        Task(values, began_at),
+        task,
         max_iterations=-(-max_steps // steps),
         patience=sys.maxsize,
         on_iteration=None if on_chunk is None else lambda chunks, info: on_chunk(steps * chunks, info.objective),
     )
     posterior = {
-        site: jax.tree.map(np.float64, relative(*jax.tree.map(np.asarray, (begun, found.mean[site]))))
+        site: _whole(relative(fetch(task.start.sites[site]), found.mean[site]), len(np.asarray(begun.loc)))
         for site, begun in began_at.sites.items()
         if site in PLACES
     }
@@ -129,19 +141,71 @@ def fit_svi(
         settings,
         posterior,
         pivots,
-        values,
+        task.values,
         outcome=outcome,
         began=began,
         details=details,
     )
 
 
-_log_likelihood_1pl = jax.jit(log_likelihood_1pl, static_argnums=3)
-_log_likelihood_2pl = jax.jit(log_likelihood_2pl, static_argnums=4)
+def _parts(values: Values) -> Parts | None:
+    """How responses are read that are too many for the memory, from files that blocks of items can be read from."""
+    if isinstance(values, StoredValues) and values.source.by_item and values.size > MOST_IN_MEMORY:
+        return Parts(values.source, values.shape)
+    return None
+
+
+def _size(number: int, batch: int | None, devices: int) -> Size:
+    return Size(number, batch, devices * -(-number // devices))
+
+
+def _padded(start: Start, settings: Settings) -> Start:
+    """The start on the devices, with padding where they divide neither subjects nor items evenly."""
+
+    def one(leaf: Any, site: str) -> jax.Array:
+        places = PLACES.get(site, EVERYWHERE)
+        size = {BY_SUBJECT: settings.subjects, BY_ITEM: settings.items}.get(places)
+        padded = np.asarray(leaf) if size is None else np.pad(leaf, (0, size.padded - size.number), constant_values=1.0)
+        return jnp.asarray(padded) if settings.mesh is None else place(padded, settings.mesh, places)
+
+    sites = {site: Normal(*(one(leaf, site) for leaf in normal)) for site, normal in start.sites.items()}
+    return Start(sites, None if start.pivots is None else one(start.pivots, "intercept"))
+
+
+def _whole(normal: Normal, number: int) -> Normal:
+    """In float64, without padding."""
+    return Normal(*(np.asarray(leaf[:number], np.float64) for leaf in normal))
+
+
+def _spread(values: Values, settings: Settings) -> jax.Array:
+    """The responses on the devices, with padding; none where they are read in parts."""
+    if settings.parts is not None:
+        return jnp.zeros((0, 0), jnp.int8)
+    mesh = settings.mesh
+    if mesh is None:
+        return jnp.asarray(values[:, :])
+    shape, sharding = (settings.subjects.padded, settings.items.padded), NamedSharding(mesh, BY_RESPONSE)
+    keep(values, *local_part(mesh, shape))
+
+    def part(index: tuple[slice, ...] | None) -> np.ndarray:
+        assert index is not None
+        rows, columns = (range(*at.indices(size)) for at, size in zip(index, shape, strict=True))
+        found = values[rows.start : rows.stop, columns.start : columns.stop]
+        missing = [(0, len(rows) - found.shape[0]), (0, len(columns) - found.shape[1])]
+        return np.pad(found, missing, constant_values=MISSING)
+
+    return jax.make_array_from_callback(shape, sharding, part)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _log_likelihood(settings: Settings, theta: AnyArray, slope: AnyArray, b: AnyArray, values: jax.Array) -> AnyArray:
+    if settings.parts is not None:
+        return log_likelihood_of_parts(theta, slope, -slope * b, settings.parts)
+    return log_likelihood_2pl(theta, slope, b, values, settings.mesh)
 
 
 def _result(
-    responses: ResponseMatrix,
+    responses: Responses,
     settings: Settings,
     posterior: dict[str, Normal],
     pivots: np.ndarray | None,
@@ -155,8 +219,7 @@ def _result(
     num_items, origin = responses.num_items, ability.mean()
     if settings.model == "1pl":
         difficulty, difficulty_sd = map(np.asarray, posterior["difficulty"])
-        point = [np.asarray(x, np.float32) for x in (ability, difficulty)]
-        log_likelihood = _log_likelihood_1pl(*point, values, settings.mesh)
+        point = ability, np.ones(num_items), difficulty
         unit, slope = 1.0, np.ones(num_items)
         columns: dict[str, np.ndarray] = {}
         item_posterior = None
@@ -165,8 +228,7 @@ def _result(
         assert pivots is not None
         of_slopes, of_difficulties = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
         (slope, slope_sd), (difficulty, difficulty_sd) = (map(np.asarray, x) for x in (of_slopes, of_difficulties))
-        point = [np.asarray(x, np.float32) for x in (ability, slope, difficulty)]
-        log_likelihood = _log_likelihood_2pl(*point, values, settings.mesh)
+        point = ability, slope, difficulty
         unit = math.sqrt((ability - origin).var() + (ability_sd**2).mean())
         slope = unit * slope
         columns = {"discrimination": slope, "discrimination_se": unit * slope_sd}
@@ -175,6 +237,16 @@ def _result(
         item_posterior = ItemPosterior((pivots - origin) / unit, *of_logits, *of_log_slopes)
         item_posterior = item_posterior._replace(log_discrimination=item_posterior.log_discrimination + math.log(unit))
     b = (difficulty - origin) / unit
+    placed = [
+        place(np.pad(x.astype(np.float32), (0, size.padded - size.number)), settings.mesh, places)
+        for x, size, places in zip(
+            point,
+            (settings.subjects, settings.items, settings.items),
+            (BY_SUBJECT, BY_ITEM, BY_ITEM),
+            strict=True,
+        )
+    ]
+    log_likelihood = _log_likelihood(settings, *placed, values)
     return Fit(
         responses=responses,
         model=settings.model,
@@ -194,7 +266,7 @@ def _result(
         log_likelihood=float(log_likelihood),
         log_likelihood_error=math.nan,
         num_parameters=num_parameters,
-        iterations=steps_per_chunk(responses.values.size) * outcome.iterations,
+        iterations=steps_per_chunk(settings.num_responses) * outcome.iterations,
         status=outcome.status,
         seconds=time.perf_counter() - began,
         details=details,

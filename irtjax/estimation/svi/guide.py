@@ -10,7 +10,8 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
-from irtjax.estimation.svi.model import PriorFunction, hyperparameters
+from irtjax.estimation.svi.model import PriorFunction, Size, hyperparameters, plate
+from irtjax.kernels.reading import Parts
 from irtjax.types import AnyArray, Float, Int
 
 
@@ -35,13 +36,14 @@ class Start(NamedTuple):
 
 def guide(
     start: Start,
-    responses: Int[AnyArray, "J I"],
+    responses: Int[AnyArray, "_ _"],
     *,
     model: str,
     priors: PriorFunction,
-    batch_subjects: int | None,
-    batch_items: int | None,
+    subjects: Size,
+    items: Size,
     mesh: jax.sharding.Mesh | None,
+    parts: Parts | None = None,
     sign: float | jax.Array = 1.0,
 ) -> None:
     """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
@@ -57,14 +59,12 @@ def guide(
     are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
     and an extreme item known to 2. `sign` mirrors the noise of all draws.
     """
-    del mesh
+    del responses, mesh, parts
     for site, support in hyperparameters(priors, model).items():
         _draw(site, site, start, sign, [biject_to(support)])
-    num_subjects, num_items = responses.shape
-    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
-        _draw("ability", "ability", start, sign, [], None if batch_subjects is None else rows)
-    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
-        columns = None if batch_items is None else columns
+    with plate("subjects", subjects) as rows:
+        _draw("ability", "ability", start, sign, [], rows)
+    with plate("items", items) as columns:
         if model == "1pl":
             _draw("difficulty", "difficulty", start, sign, [], columns)
         else:

@@ -1,8 +1,9 @@
 """The NumPyro model of responses, and its priors."""
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.kernels.reading import Parts, log_likelihood_of_parts
 from irtjax.types import AnyArray, Int
 
 MODELS = ("1pl", "2pl")
@@ -64,40 +66,78 @@ def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constra
     return {name: site["fn"].support for name, site in trace.items() if site["type"] == "sample"}
 
 
+class Size(NamedTuple):
+    """How many subjects or items there are, how many a step takes, and how many arrays have, with padding at the end.
+
+    Attributes:
+        number: J or I.
+        batch: of a step, drawn at random; None for all.
+        padded: as spread over devices.
+    """
+
+    number: int
+    batch: int | None
+    padded: int
+
+
+@contextlib.contextmanager
+def plate(name: str, size: Size) -> Iterator[jax.Array | None]:
+    """A plate of NumPyro in which padding does not count; yields the indices of a batch, or None for all."""
+    if size.batch is not None:
+        with numpyro.plate(name, size.number, subsample_size=size.batch) as index:
+            yield index
+    elif size.padded == size.number:
+        with numpyro.plate(name, size.number):
+            yield None
+    else:
+        with numpyro.plate(name, size.padded), handlers.mask(mask=jnp.arange(size.padded) < size.number):
+            yield None
+
+
 def response_model(
-    responses: Int[AnyArray, "J I"],
+    responses: Int[AnyArray, "_ _"],
     *,
     model: str,
     priors: PriorFunction,
-    batch_subjects: int | None = None,
-    batch_items: int | None = None,
+    subjects: Size,
+    items: Size,
     mesh: jax.sharding.Mesh | None = None,
+    parts: Parts | None = None,
     with_value: bool | jax.Array = True,
 ) -> None:
     """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
 
     Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
-    is spared the logarithm of each probability.
+    is spared the logarithm of each probability. If the responses are read in `parts`, `responses` are none.
     """
     given = priors(model)
-    num_subjects, num_items = responses.shape
-    with numpyro.plate("subjects", num_subjects, subsample_size=batch_subjects) as rows:
+    with plate("subjects", subjects) as rows:
         theta = numpyro.sample("ability", given.ability)
-    with numpyro.plate("items", num_items, subsample_size=batch_items) as columns:
+    with plate("items", items) as columns:
         b = numpyro.sample("difficulty", given.difficulty)
         a = numpyro.sample("discrimination", given.discrimination) if model == "2pl" else None
     # indexed where it must be only: a gather by all indices moves the whole matrix
-    if batch_subjects is not None:
-        responses = responses[rows]
-    if batch_items is not None:
-        responses = responses[:, columns]
-    kernel, parameters = (log_likelihood_1pl, (theta, b)) if a is None else (log_likelihood_2pl, (theta, a, b))
-    log_likelihood = functools.partial(kernel, mesh=mesh)
-    with handlers.scale(scale=num_subjects * num_items / responses.size):
-        value = jax.lax.cond(
-            with_value, log_likelihood, functools.partial(_without_value, log_likelihood), *parameters, responses
-        )
+    scale = 1.0
+    if rows is not None:
+        responses, scale, mesh = responses[rows], scale * subjects.number / rows.size, None
+    if columns is not None:
+        responses, scale, mesh = responses[:, columns], scale * items.number / columns.size, None
+    log_likelihood: Callable
+    arguments: tuple
+    if parts is not None:
+        slope = jnp.ones_like(b) if a is None else a
+        log_likelihood, arguments = functools.partial(_of_parts, parts), (theta, slope, -slope * b)
+    elif a is None:
+        log_likelihood, arguments = functools.partial(log_likelihood_1pl, mesh=mesh), (theta, b, responses)
+    else:
+        log_likelihood, arguments = functools.partial(log_likelihood_2pl, mesh=mesh), (theta, a, b, responses)
+    with handlers.scale(scale=scale):
+        value = jax.lax.cond(with_value, log_likelihood, functools.partial(_without_value, log_likelihood), *arguments)
         numpyro.factor("responses", value)
+
+
+def _of_parts(parts: Parts, theta: jax.Array, slope: jax.Array, intercept: jax.Array) -> AnyArray:
+    return log_likelihood_of_parts(theta, slope, intercept, parts)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -13,7 +13,8 @@ from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.svi import SVIState
 
 from irtjax.estimation.svi.guide import Normal, Start, guide
-from irtjax.estimation.svi.model import PriorFunction, response_model
+from irtjax.estimation.svi.model import PriorFunction, Size, response_model
+from irtjax.kernels.reading import Parts
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE
 
 FEW_RESPONSES, MANY_RESPONSES = 2**12, 2**22
@@ -36,6 +37,11 @@ class AntitheticELBO(Trace_ELBO):
     the gradients of locations.
     """
 
+    def __init__(self, in_turn: bool) -> None:
+        """One draw after the other, `in_turn`, or both at once."""
+        super().__init__()
+        self.in_turn = in_turn
+
     def loss_with_mutable_state(
         self,
         rng_key: jax.Array,
@@ -57,11 +63,9 @@ class AntitheticELBO(Trace_ELBO):
             inner = super(AntitheticELBO, self).loss_with_mutable_state
             return inner(rng_key, param_map, model, mirrored, start, responses, *args)["loss"]
 
-        if responses.size < MANY_RESPONSES:
-            mean = jax.lax.map(loss, jnp.array([1.0, -1.0])).mean()
-        else:
-            mean = 0.5 * (loss(1.0) + loss(-1.0))
-        return {"loss": mean, "mutable_state": None}
+        if self.in_turn:
+            return {"loss": jax.lax.map(loss, jnp.array([1.0, -1.0])).mean(), "mutable_state": None}
+        return {"loss": 0.5 * (loss(1.0) + loss(-1.0)), "mutable_state": None}
 
 
 class Settings(NamedTuple):
@@ -69,9 +73,15 @@ class Settings(NamedTuple):
 
     model: str
     priors: PriorFunction
-    batch_subjects: int | None
-    batch_items: int | None
-    mesh: jax.sharding.Mesh | None
+    subjects: Size
+    items: Size
+    mesh: jax.sharding.Mesh | None = None
+    parts: Parts | None = None  # that responses are read in, where they are not in memory
+
+    @property
+    def num_responses(self) -> int:
+        """J I."""
+        return self.subjects.number * self.items.number
 
 
 class Chunk(NamedTuple):
@@ -90,7 +100,7 @@ class Chunk(NamedTuple):
     elbo: jax.Array
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def programs(settings: Settings) -> tuple[Callable, Callable]:
     """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
     bound = settings._asdict()
@@ -99,7 +109,7 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
         lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
         optimizer,
-        AntitheticELBO(),
+        AntitheticELBO(settings.num_responses < MANY_RESPONSES or settings.parts is not None),
     )
 
     def means(state: SVIState, start: Start) -> dict[str, Normal]:
@@ -120,8 +130,8 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile. On
         very few responses, where that is nothing, the ELBO is the mean over all steps of the chunk.
         """
-        every = responses.size < FEW_RESPONSES
-        steps = steps_per_chunk(responses.size)
+        every = settings.num_responses < FEW_RESPONSES
+        steps = steps_per_chunk(settings.num_responses)
         count, (params, adam) = state.optim_state
         adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
         state = state._replace(optim_state=(count, (params, adam)))

@@ -1,5 +1,6 @@
 """Where variational inference begins: locations near the answer, scales of about the posterior's own width."""
 
+import functools
 import math
 
 import jax
@@ -7,13 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
+from irtjax import processes
 from irtjax.estimation.mml.blocks import Chunks
 from irtjax.estimation.mml.expectations import item_sums, subject_sums
 from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
+from irtjax.processes import fetch
+from irtjax.responses.matrix import counts
+from irtjax.responses.stored import Responses, Values
 from irtjax.types import Scalar
 
 STARTS = ("mml", "proportions")
@@ -25,7 +30,7 @@ MOST_ITERATIONS = 100  # of the MML fit that provides the start
 
 
 def starting_point(
-    responses: ResponseMatrix,
+    responses: Responses,
     model: str,
     start: str,
     hyperparameters: dict[str, dist.constraints.Constraint],
@@ -44,12 +49,14 @@ def starting_point(
             the moments of its locations, others at 0 on the real line that stands for their support.
         mesh: of devices, for the fit by MML.
     """
+    if processes.number() > 1 and mesh is not None:
+        mesh = mesh_of(1, mesh.size)  # which the fit of a long test needs
     if start == "mml":
         theta, a, b, ability_variance = _from_mml(responses, model, mesh)
     else:
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
-    by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values)
+    by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values, mesh)
     located: dict[str, tuple[np.ndarray, np.ndarray]] = {
         "ability": (theta, by_subject),
         "difficulty": (b, by_difficulty),
@@ -96,7 +103,7 @@ def _shrunk(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _from_mml(
-    responses: ResponseMatrix, model: str, mesh: jax.sharding.Mesh | None
+    responses: Responses, model: str, mesh: jax.sharding.Mesh | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     fit = fit_mml(
         responses,
@@ -115,7 +122,7 @@ def _from_mml(
     return fit.ability, a, np.clip(-intercept / a, -10, 10), variance
 
 
-def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _prox(values: Values) -> tuple[np.ndarray, np.ndarray]:
     """Logits of percent correct, expanded by PROX (Wright and Stone 1979, chapter 2).
 
     The logit of an item's percent correct understates its difficulty the more, the wider abilities spread, and
@@ -132,20 +139,28 @@ def _prox(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return theta * np.sqrt((1 + u) / shrink), b * np.sqrt((1 + v) / shrink)
 
 
-def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+def _information(
+    theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: Values, mesh: jax.sharding.Mesh | None
+) -> tuple[np.ndarray, ...]:
     """Fisher information of the observed responses about each θ (J,), and each b and each log a (I,); the pivots (I,).
 
     That about log a is for a given logit at the pivot, of which it is independent in the guide of the 2PL.
     """
     num_subjects, num_items = values.shape
-    chunks = Chunks(values)
+    chunks = Chunks(values, mesh)
     slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
     edge = np.zeros(slope.size, np.float32)
     items = ItemParameters(slope[:, None].astype(np.float32), intercept.astype(np.float32), edge, edge)
-    posterior = Posterior(theta[:, None].astype(np.float32), np.zeros((num_subjects, 1, 1), np.float32))
-    items, posterior = jax.device_put((items, posterior))
-    by_item = np.asarray(chunks.by_item(_item_information, items, posterior), float)[:num_items]
-    by_subject = np.asarray(chunks.by_subject(_subject_information, items, posterior), float)
+    theta = np.pad(theta, (0, chunks.num_subjects - num_subjects)).astype(np.float32)
+    posterior = Posterior(theta[:, None], np.zeros((len(theta), 1, 1), np.float32))
+    if mesh is None:
+        items, posterior = jax.device_put((items, posterior))
+    items, posterior = place(items, mesh, BY_ITEM), place(posterior, mesh, BY_SUBJECT)
+    sums_of_items, sums_of_subjects = (
+        functools.partial(sums, mesh=mesh) for sums in (_item_information, _subject_information)
+    )
+    by_item = fetch(chunks.by_item(sums_of_items, items, posterior)).astype(float)[:num_items]
+    by_subject = fetch(chunks.by_subject(sums_of_subjects, items, posterior)).astype(float)[:num_subjects]
     by_slope, crossed, by_intercept = by_item[:, 0, 0], by_item[:, 0, 1], by_item[:, 1, 1]
     pivots = crossed / np.maximum(by_intercept, LEAST_INFORMATION)
     # a step of log a, the logit at t held, moves slope and intercept by a and -a t
@@ -153,11 +168,15 @@ def _information(theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: np.nda
     return by_subject[:, 0, 0], a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
 
 
-@jax.jit
-def _item_information(items: ItemParameters, posterior: Posterior, blocks: jax.Array) -> jax.Array:
-    return item_sums(items, posterior, blocks, asymptotes=False)[1]
+@functools.partial(jax.jit, static_argnames="mesh")
+def _item_information(
+    items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, mesh: jax.sharding.Mesh | None
+) -> jax.Array:
+    return item_sums(items, posterior, blocks, asymptotes=False, mesh=mesh)[1]
 
 
-@jax.jit
-def _subject_information(items: ItemParameters, posterior: Posterior, blocks: jax.Array) -> jax.Array:
-    return subject_sums(items, posterior, blocks, asymptotes=False)[1]
+@functools.partial(jax.jit, static_argnames="mesh")
+def _subject_information(
+    items: ItemParameters, posterior: Posterior, blocks: jax.Array, *, mesh: jax.sharding.Mesh | None
+) -> jax.Array:
+    return subject_sums(items, posterior, blocks, asymptotes=False, mesh=mesh)[1]

@@ -171,7 +171,8 @@ def test_permuting_subjects_and_items_permutes_the_estimates():
 def test_same_seed_same_result_and_no_second_compilation():
     responses, _, _ = simulate(*SHAPE)
     first = fit(responses, seed=7)
-    _, advance = programs.programs(programs.Settings("1pl", svi_model.hierarchical, None, None, None))
+    sizes = [svi_model.Size(size, None, size) for size in SHAPE]
+    _, advance = programs.programs(programs.Settings("1pl", svi_model.hierarchical, *sizes))
     compiled = advance._cache_size()
     second = fit(responses, seed=7)
     np.testing.assert_array_equal(first.difficulty, second.difficulty)
@@ -221,8 +222,6 @@ def test_bad_requests_are_named():
         fit(responses, start="zero")
     with pytest.raises(InputError, match="`batch_items` 11, expected a whole number, 1 to 10"):
         fit(responses, batch_items=11)
-    with pytest.raises(InputError, match="needs multiples of subjects and items"):
-        fit(responses, mesh=mesh_of(4, 1))
     with pytest.raises(InputError, match="unknown estimator 'guess'"):
         fit(responses, estimator="guess")
     with pytest.raises(InputError, match="`max_steps` 0, expected a whole number, at least 1"):
