@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.population import Population
@@ -17,15 +18,25 @@ from irtjax.estimation.result import Fit, load_fit
 from irtjax.kernels import scoring
 from irtjax.kernels.models import ItemParameters, from_table
 from irtjax.kernels.scoring import Ability, ability_eap, ability_mode, nodes_for
-from irtjax.responses.convert import as_responses
-from irtjax.responses.matrix import counts, percent_correct
+from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
+from irtjax.responses.convert import as_responses, as_responses_or_stored
+from irtjax.responses.matrix import MISSING, share_right
+from irtjax.responses.stored import Responses, keep
 from irtjax.types import Int
 
 METHODS = ("eap", "map", "ml")
 BATCH = 64  # subjects at a time
 
 
-def score(items: Any, responses: Any, method: str = "eap", population: Any = None) -> pd.DataFrame:
+@processes.collective
+def score(
+    items: Any,
+    responses: Any,
+    method: str = "eap",
+    population: Any = None,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
 
     Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
@@ -41,6 +52,8 @@ def score(items: Any, responses: Any, method: str = "eap", population: Any = Non
             where all answers are right, or all wrong.
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
+        mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
+            several processes, all of these must call this function; each reads the responses of its own subjects.
 
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
@@ -57,14 +70,22 @@ def score(items: Any, responses: Any, method: str = "eap", population: Any = Non
         population = fit.population if isinstance(fit, Fit) else scoring.STANDARD
     normal = _normal(population)
     table = item_table(fit)
-    matrix = as_responses(responses, item_ids=table.index.tolist())
+    matrix: Responses
+    if processes.number() > 1:
+        matrix = as_responses_or_stored(responses, mesh)
+    else:
+        matrix = as_responses(responses, item_ids=table.index.tolist())
     unknown = [item for item in matrix.item_ids if item not in table.index]
     if unknown:
         raise InputError(
             f"item '{unknown[0]}' (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
             "`items` that have it"
         )
-    scores = abilities(matrix.values, from_table(table.loc[matrix.item_ids]), method, normal)
+    mine = processes.share(matrix.num_subjects)
+    keep(matrix.values, mine)
+    known = from_table(table.loc[matrix.item_ids])
+    scores = abilities(matrix.values[mine, :], known, method, normal, mesh)
+    scores = jax.tree.map(processes.gather, scores)
     several = scores.ability.ndim > 1
     pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
     mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in normal)
@@ -74,8 +95,8 @@ def score(items: Any, responses: Any, method: str = "eap", population: Any = Non
         columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
         columns[f"percentile{ending}"] = np.asarray(scoring.percentile(ability, scoring.Population(mean[k], sd[k])))
     totals = {
-        "num_responses": counts(matrix.values, axis=1)[1],
-        "percent_correct": percent_correct(matrix.values, axis=1),
+        "num_responses": matrix.counts(axis=1)[1],
+        "percent_correct": share_right(*matrix.counts(axis=1)),
     }
     return pd.DataFrame({"subject_id": matrix.subject_ids, **columns, **totals})
 
@@ -98,25 +119,53 @@ def abilities(
     items: ItemParameters,
     method: str = "eap",
     population: Population | scoring.Population = scoring.STANDARD,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Ability:
-    """Abilities (J,) or (J, D) of all rows of a response matrix, and their standard errors, in float64."""
+    """Abilities (J,) or (J, D) of all rows of a response matrix, and their standard errors, in float64.
+
+    The rows are spread over this process's devices of a mesh.
+    """
     with jax.enable_x64(True):
         normal = scoring.Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
-        rows, parameters = jnp.asarray(values), jax.tree.map(jnp.asarray, items)
+        parameters = jax.tree.map(jnp.asarray, items)
         number = nodes_for(float((np.abs(items.slope) * np.asarray(population.sd)).max()))
-        return jax.tree.map(np.asarray, _all_rows(method, number, rows, parameters, normal))
+        own = None if mesh is None else _own_devices(mesh)
+        size = len(values) if own is None else own.size * -(-len(values) // own.size)
+        rows = np.pad(values, ((0, size - len(values)), (0, 0)), constant_values=MISSING)
+        found = _all_rows(method, number, own, place(jnp.asarray(rows), own, BY_SUBJECT), parameters, normal)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(values)], found)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+def _own_devices(mesh: jax.sharding.Mesh) -> jax.sharding.Mesh:
+    """Those of this process, in a row of subjects."""
+    devices = np.array([one for one in mesh.devices.flat if one.process_index == jax.process_index()])
+    return jax.sharding.Mesh(devices[:, None], (SUBJECTS, ITEMS))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _all_rows(
-    method: str, num_nodes: int, rows: jax.Array, items: ItemParameters, population: scoring.Population
+    method: str,
+    num_nodes: int,
+    mesh: jax.sharding.Mesh | None,
+    rows: jax.Array,
+    items: ItemParameters,
+    population: scoring.Population,
 ) -> Ability:
-    one = {
-        "ml": lambda row: ability_mode(row, items),
-        "map": lambda row: ability_mode(row, items, population),
-        "eap": lambda row: ability_eap(row, items, population, num_nodes),
-    }
-    return jax.lax.map(one[method], rows, batch_size=BATCH)
+    def local(rows: jax.Array, items: ItemParameters, population: scoring.Population) -> Ability:
+        one = {
+            "ml": lambda row: ability_mode(row, items),
+            "map": lambda row: ability_mode(row, items, population),
+            "eap": lambda row: ability_eap(row, items, population, num_nodes),
+        }
+        return jax.lax.map(one[method], rows, batch_size=BATCH)
+
+    if mesh is None:
+        return local(rows, items, population)
+    # searches begin at values that are the same on all devices: without check_vma=False these could not come to differ
+    specs = BY_SUBJECT, EVERYWHERE, EVERYWHERE
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=BY_SUBJECT, check_vma=False)(
+        rows, items, population
+    )
 
 
 def item_table(items: Any) -> pd.DataFrame:
