@@ -19,9 +19,10 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas
+from experiments.common import app, formulas, peers
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
+from irtjax import processes
 from irtjax.errors import InputError, printable
 from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.fit_files import FILES
@@ -29,8 +30,8 @@ from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import PRIORS, STARTS
+from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.matrix import require_estimable
-from irtjax.storage.files import whole_results
 
 _RESPONSES = define_path("responses", "file of graded responses", required=True)
 _OUTPUT_DIR = define_output_dir()
@@ -83,6 +84,9 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
     return NormalPrior(mean, sd)
 
 
+peers.define_flags()
+
+
 ONLY_MML = ["dims", "anchors", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["priors", "start", "seed", "batch_subjects", "batch_items"]
 
@@ -98,13 +102,16 @@ def main() -> None:
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
-    responses = irtjax.read_responses(_RESPONSES.value)
-    with app.naming(_RESPONSES.value):
+    mesh = peers.mesh()
+    responses = as_responses_or_stored(_RESPONSES.value, mesh)
+    with app.naming(_RESPONSES.value), processes.together(mesh):
         require_estimable(responses)
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with peers.results_of_first(_OUTPUT_DIR.value) as directory:
         with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(_RESPONSES.value):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step)
-            fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, **options)
+            fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
+        if directory is None:
+            return
         fit.save(directory)
         if _MISFIT.value:
             write_misfit(fit, directory)

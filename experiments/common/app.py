@@ -14,7 +14,7 @@ import jax
 from absl import app, flags, logging
 from tqdm import tqdm
 
-from experiments.common import help
+from experiments.common import help, peers
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
 from irtjax import FitWarning, InputError
@@ -44,11 +44,14 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
 
     def guarded(_: list[str]) -> None:
         try:
-            main()
+            with peers.joined(as_flags):
+                main()
         except InputError as error:
             _stop(as_flags(str(error)))
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not peers.is_first():
+            return
         tqdm.write(
             f"warning: {as_flags(printable(str(message)))}", file=sys.stderr
         )  # on a line of its own beside a bar
@@ -165,7 +168,7 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(str(error) if str(error).startswith("`") else f"{path}: {error}") from error
+        raise InputError(str(error) if str(error).startswith(("`", path)) else f"{path}: {error}") from error
 
 
 def _stop(message: str) -> NoReturn:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from experiments.common import peers
 from irtjax.errors import InputError, printable
 from irtjax.training.pool import Progress
 
@@ -22,6 +23,7 @@ SECONDS_PER_LINE = 30
 
 def progress_bar(bar_format: str = _FORMAT, **options: Any) -> tqdm:
     """A bar on standard error that fits the terminal; lines where it is none, such as a file or a pipe."""
+    options["disable"] = not peers.is_first()
     if sys.stderr.isatty():
         return tqdm(bar_format=bar_format, ncols=min(WIDEST, shutil.get_terminal_size().columns - 1), **options)
     return _Lines(bar_format=_WITHOUT_BAR if bar_format == _FORMAT else bar_format, ncols=WIDEST, **options)
