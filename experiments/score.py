@@ -20,13 +20,14 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas
+from experiments.common import app, formulas, peers
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS
 from irtjax.kernels.scoring import Population
-from irtjax.storage.files import whole_results, write_csv
+from irtjax.responses.convert import as_responses_or_stored
+from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 
 SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
@@ -47,6 +48,8 @@ _PEOPLE = define_path(
 _GUARD = formulas.define_guard()
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
+peers.define_flags()
+
 
 def main() -> None:
     """Reads, scores, writes."""
@@ -55,13 +58,16 @@ def main() -> None:
     if _PEOPLE.value is not None and _METHOD.value == "ml":
         app.without_effect(["population_mean", "population_sd"], "--method=ml and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
-    responses = irtjax.read_responses(_RESPONSES.value)
+    mesh = peers.mesh()
+    responses = as_responses_or_stored(_RESPONSES.value, mesh)
     if holds_fit(_OUTPUT_DIR.value):
         raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
     items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with peers.results_of_first(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_ITEMS.value}, for {_RESPONSES.value}"):
-            scores = irtjax.score(items, responses, _METHOD.value, _population(items))
+            scores = irtjax.score(items, responses, _METHOD.value, _population(items), mesh=mesh)
+        if directory is None:
+            return
         if people is not None:
             scores = among(people, scores)
         write_csv(scores, directory / "subjects.csv")

@@ -20,10 +20,12 @@ from irtjax.responses.stored import Gone, Responses, StoredResponses, Totals
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
+from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
 FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
 FORMAT = 1  # of the archive
+PACKED = 2**24  # responses at a time
 NUMBERS = ("model", "estimator", "log_likelihood", "log_likelihood_error", "num_parameters", "iterations", "seconds")
 TUPLES: dict[str, Any] = {"parameters": ItemParameters, "population": Population, "item_posterior": ItemPosterior}
 
@@ -106,9 +108,9 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
     if isinstance(responses, StoredResponses):  # too large a copy
         arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
     else:
-        arrays["right"] = np.packbits(responses.values == 1)
+        arrays["right"] = _packed(responses.values, 1)
         if responses.values.min() == MISSING:
-            arrays["observed"] = np.packbits(responses.values != MISSING)
+            arrays["observed"] = ~_packed(responses.values, MISSING)
     for name in TUPLES:
         if fields[name] is not None:
             arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
@@ -142,6 +144,12 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
             if f"{name}.{kind._fields[0]}" in arrays
         },
     }
+
+
+def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " bytes"]:
+    """One bit for each response, whether it has a code; some rows at a time: a mask of all would be another matrix."""
+    step = 8 * max(1, PACKED // (8 * values.shape[1]))  # whole bytes
+    return np.concatenate([np.packbits(values[at : at + step] == code) for at in range(0, len(values), step)])
 
 
 def _responses(arrays: Arrays, subject_ids: list[str], item_ids: list[str]) -> Responses:

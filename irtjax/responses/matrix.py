@@ -47,6 +47,15 @@ def _own(array: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     return own
 
 
+def frozen(array: np.ndarray) -> np.ndarray:
+    """The same array, which no one can write to any more."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner.setflags(write=False)
+        owner = owner.base  # type: ignore[assignment]
+    return array
+
+
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class ResponseMatrix:
     """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.

@@ -6,7 +6,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.responses.formats.answers import matrix_of, require_sound_ids
-from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.matrix import ResponseMatrix, frozen
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.archives import ArrayInArchive, read_arrays
 from irtjax.storage.sources import naming, one_line
@@ -19,6 +19,7 @@ IDS = ("subject_ids", "item_ids")
 def read(path: Path) -> ResponseMatrix:
     """The matrix of an NPZ file, see `read_responses`."""
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
+    frozen(values)  # no one else has it, so that it need not be copied
     return matrix_of(values, *_texts(*ids))
 
 

@@ -1,0 +1,137 @@
+"""Commands as two processes: what one alone would find, with half of the memory, and a clear end where one fails."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import simulate
+from processes import Group, run
+
+import irtjax
+
+pytestmark = pytest.mark.slow
+SHORT, LONG = (301, 20), (103, 2003)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Responses in files."""
+    path = tmp_path_factory.mktemp("responses")
+    for name, shape in (("short", SHORT), ("long", LONG)):
+        responses, _, _ = simulate(*shape, missing=0.1)
+        irtjax.write_responses(responses, path / f"{name}.npz")
+        starts = range(0, shape[1], 300)
+        parts = ((responses.values[:, at : at + 300], responses.item_ids[at : at + 300]) for at in starts)
+        irtjax.write_shards(parts, responses.subject_ids, path / f"{name}.shards")
+        by_item = pd.DataFrame(responses.values.T, columns=responses.subject_ids).astype("Int8")
+        by_item = by_item.mask(by_item < 0)
+        by_item.insert(0, "item_id", responses.item_ids)
+        by_item.to_parquet(path / f"{name}.parquet", row_group_size=300)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("responses", "flags"),
+    [
+        ("short.npz", ["--model=2pl"]),
+        ("short.parquet", ["--model=3pl"]),
+        ("long.npz", ["--model=2pl"]),
+        ("long.shards", ["--model=2pl"]),
+        ("long.npz", ["--model=1pl", "--estimator=svi", "--max_iterations=400"]),
+        ("long.parquet", ["--model=2pl", "--estimator=svi", "--batch_items=500", "--max_iterations=200"]),
+        ("short.npz", ["--model=1pl", "--estimator=svi", "--batch_subjects=100", "--max_iterations=200"]),
+    ],
+)
+def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):
+    flags = [f"--responses={folder / responses}", *flags]
+    (alone,) = run(tmp_path, "fit_irt", f"--output_dir={tmp_path / 'one'}", *flags, number=1)
+    first, second = run(tmp_path, "fit_irt", f"--output_dir={tmp_path / 'two'}", *flags)
+    assert (alone.status, first.status, second.status) == (0, 0, 0), (alone.said, first.said, second.said)
+    assert "Done: " in first.said
+    assert second.said == "", "the first process alone talks"
+    for name in ("items.csv", "subjects.csv"):
+        one, two = (pd.read_csv(tmp_path / number / name) for number in ("one", "two"))
+        pd.testing.assert_frame_equal(one, two, rtol=1e-3, atol=2e-5)
+    one, two = (irtjax.load_fit(tmp_path / number) for number in ("one", "two"))
+    assert two.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-7)
+    assert (one.status, one.iterations) == (two.status, two.iterations)
+
+
+@pytest.mark.parametrize("method", ["eap", "ml"])
+def test_scores_are_those_of_one_process(folder, tmp_path, method):
+    known = irtjax.read_responses(folder / "short.npz")
+    irtjax.fit(known, "2pl").save(tmp_path / "fit")
+    flags = [f"--items={tmp_path / 'fit'}", f"--responses={folder / 'short.npz'}", f"--method={method}"]
+    (alone,) = run(tmp_path, "score", f"--output_dir={tmp_path / 'one'}", *flags, number=1)
+    ends = run(tmp_path, "score", f"--output_dir={tmp_path / 'two'}", *flags)
+    assert [end.status for end in (alone, *ends)] == [0, 0, 0], [end.said for end in (alone, *ends)]
+    one, two = ((tmp_path / number / "subjects.csv").read_bytes() for number in ("one", "two"))
+    assert one == two
+
+
+def test_each_process_holds_half_of_the_responses(tmp_path):
+    shape = 10_000, 100_000  # a gigabyte
+    rng = np.random.default_rng(0)
+    ability, difficulty = rng.normal(size=shape[0]), rng.normal(size=shape[1])
+    values = np.empty(shape, np.int8)
+    for at in range(0, shape[0], 500):
+        logit = (ability[at : at + 500, None] - difficulty).astype(np.float32)
+        values[at : at + 500] = rng.random(logit.shape, np.float32) < 1 / (1 + np.exp(-logit))
+    ids = [np.arange(size).astype(str) for size in shape]
+    np.savez(tmp_path / "responses.npz", responses=values, subject_ids=ids[0], item_ids=ids[1])
+    del values
+    flags = [f"--responses={tmp_path / 'responses.npz'}", f"--output_dir={tmp_path / 'fit'}", "--max_iterations=1"]
+    (alone,), ends = (run(tmp_path, "fit_irt", *flags, number=number) for number in (1, 2))
+    shutil.rmtree(tmp_path / "fit")
+    (tmp_path / "responses.npz").unlink()
+    assert [end.status for end in (alone, *ends)] == [0, 0, 0], [end.said for end in (alone, *ends)]
+    assert max(end.peak for end in ends) < 0.65 * alone.peak
+
+
+def only_line(end):
+    """The one line that a process ended with."""
+    lines = [line for line in end.said.splitlines() if not line.startswith(("  ", "warning: "))]
+    assert len(lines) == 1, end.said
+    assert end.status != 0
+    return lines[0]
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_a_peer_that_never_comes(folder, tmp_path, present):
+    flags = [f"--responses={folder / 'short.npz'}", f"--output_dir={tmp_path / 'fit'}", "--peer_timeout=3"]
+    others = ["--max_iterations=none"]  # ends at once, before it joins
+    group = Group(tmp_path, "fit_irt", [flags, flags + others] if present == 0 else [flags + others, flags])
+    end = group.wait()[present]
+    assert "the other processes did not come at 127.0.0.1:" in only_line(end)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_what_fails_on_one_process_ends_all(folder, tmp_path):
+    damaged = tmp_path / "damaged.shards"
+    shutil.copytree(folder / "long.shards", damaged)
+    (damaged / "responses_00005.npy").unlink()
+    short, long = (f"--responses={folder / name}" for name in ("short.npz", "long.npz"))
+    for flags, lines in (
+        ([[f"--responses={damaged}"]] * 2, ["responses_00005.npy: is missing"] * 2),
+        ([[short], [long]], ["301 subjects × 20 items on process 0, 103 subjects × 2,003 items on process 1"] * 2),
+        ([[short], ["--responses=none.npz"]], ["process 1 of 2 failed: none.npz", "none.npz: cannot be read"]),
+        ([[long, "--output_dir=/dev/null"], [long]], ["/dev/null: is a file", "process 0 of 2 failed: /dev/null"]),
+    ):
+        ends = Group(tmp_path, "fit_irt", [[f"--output_dir={tmp_path / 'fit'}", *own] for own in flags]).wait()
+        for end, line in zip(ends, lines, strict=True):
+            assert line in only_line(end)
+        assert not (tmp_path / "fit").exists()
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_that_dies_ends_the_other(folder, tmp_path, killed):
+    flags = [f"--responses={folder / 'long.npz'}", "--estimator=svi", "--max_iterations=1000000"]
+    group = Group(tmp_path, "fit_irt", [[f"--output_dir={tmp_path / 'fit'}", *flags]] * 2)
+    while "steps" not in group.said(0) and not group.over():
+        pass
+    group.kill(killed)
+    ends = group.wait()
+    assert "lost" in only_line(ends[1 - killed])
+    assert ends[killed].status == -9
+    assert not list((tmp_path / "fit").glob("*.csv"))

@@ -1,0 +1,84 @@
+"""Commands as several processes on the loopback: started together, their output kept, killed hard after a limit."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LIMIT = 240  # seconds
+
+
+class Ended(NamedTuple):
+    """How a process ended.
+
+    Attributes:
+        status: negative for the signal that killed it.
+        said: what it wrote, to standard output and error.
+        peak: of its memory, in MiB.
+    """
+
+    status: int
+    said: str
+    peak: float
+
+
+class Group:
+    """Processes of one command, which have begun."""
+
+    def __init__(self, folder: Path, command: str, flags: Sequence[Sequence[str]]) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        environment = os.environ | {"XLA_FLAGS": "", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+        self._logs = [folder / f"log_{at}.txt" for at in range(len(flags))]
+        self._processes = []
+        for at, (log, own) in enumerate(zip(self._logs, flags, strict=True)):
+            place = [f"--coordinator=127.0.0.1:{port}", f"--num_processes={len(flags)}", f"--process_id={at}"]
+            place = place if len(flags) > 1 else []
+            with log.open("wb") as file:
+                self._processes.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", f"experiments.{command}", *place, *own],
+                        stdout=file, stderr=file, stdin=subprocess.DEVNULL, env=environment, cwd=REPOSITORY,
+                    )
+                )  # fmt: skip
+
+    def kill(self, at: int) -> None:
+        """Kills one of them, so that it has no say in it."""
+        self._processes[at].send_signal(signal.SIGKILL)
+
+    def said(self, at: int) -> str:
+        """What one of them wrote so far."""
+        return self._logs[at].read_text(encoding="utf-8", errors="replace")
+
+    def over(self) -> bool:
+        """Whether one of them has ended."""
+        return any(os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) for one in self._processes)
+
+    def wait(self) -> list[Ended]:
+        """Their ends."""
+        ended: dict[int, tuple[int, float]] = {}
+        until = time.monotonic() + LIMIT
+        while len(ended) < len(self._processes):
+            if time.monotonic() > until:
+                for process in self._processes:
+                    process.kill()
+            for at, process in enumerate(self._processes):
+                if at not in ended:
+                    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                    if pid:
+                        ended[at] = os.waitstatus_to_exitcode(status), usage.ru_maxrss / 2**10
+                        process.returncode = ended[at][0]
+            time.sleep(0.05)
+        return [Ended(ended[at][0], self.said(at), ended[at][1]) for at in range(len(ended))]
+
+
+def run(folder: Path, command: str, *flags: str, number: int = 2) -> list[Ended]:
+    """Runs a command as so many processes, all with the same flags."""
+    return Group(folder, command, [flags] * number).wait()
