@@ -2,7 +2,9 @@
 
 import sys
 
+from experiments.common import hash_seed
 from experiments.common.interrupt import end_on_ctrl_c
 
 if sys.argv[:1] == ["-m"]:  # a command is about to be imported, which takes seconds
+    hash_seed.fix()
     end_on_ctrl_c()

@@ -8,6 +8,7 @@ for itself, in NumPy: within `together` each function below is called by all pro
 import contextlib
 import functools
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
@@ -41,9 +42,18 @@ def spans(mesh: jax.sharding.Mesh | None) -> bool:
 
 @contextlib.contextmanager
 def together(mesh: jax.sharding.Mesh | None) -> Iterator[None]:
-    """Within the block the processes that a mesh spans work on one problem; all of them must enter it."""
+    """Within the block the processes that a mesh spans work on one problem; all of them must enter it.
+
+    Raises:
+        InputError: they would compile different programs, as the hashes of Python differ between them.
+    """
     token = _TOGETHER.set(spans(mesh))
     try:
+        # the order of sets, and so that of the operations of a program, follows from it: other processes would exchange
+        # other numbers, silently
+        seed = os.environ.get("PYTHONHASHSEED", "random")
+        if number() > 1 and any(other in ("random", None) or other != seed for other in everyone(seed)):
+            raise InputError("several processes must compile the same programs: start all with PYTHONHASHSEED=0")
         yield
     finally:
         _TOGETHER.reset(token)

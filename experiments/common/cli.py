@@ -6,6 +6,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from experiments.common import hash_seed
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
 
@@ -24,6 +25,7 @@ COMMANDS = {
 
 def main() -> None:
     """Runs the command that the first argument names, with the other arguments as its flags."""
+    hash_seed.fix()
     end_on_ctrl_c()
     with sound_streams():
         _run()
