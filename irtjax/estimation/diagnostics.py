@@ -9,9 +9,8 @@ from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
-from irtjax.responses.matrix import counts
-from irtjax.responses.stored import Values, mine
-from irtjax.types import Float
+from irtjax.responses.stored import StoredValues, counts_of, mine
+from irtjax.types import Float, Int
 
 RESPONSES = 2**21  # worked on at a time, in float32
 MANY = 0.1  # share of items that speak against one dimension
@@ -27,7 +26,7 @@ class FitWarning(UserWarning):
     """A fit that has not converged, or whose scale is doubtful; the message says what to do."""
 
 
-def item_rest_correlations(values: Values) -> Float[np.ndarray, " I"]:
+def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues) -> Float[np.ndarray, " I"]:
     """Correlation (I,) of each item with the share right of all other items, over the subjects who answered it.
 
     Args:
@@ -36,7 +35,7 @@ def item_rest_correlations(values: Values) -> Float[np.ndarray, " I"]:
     Returns:
         NaN where an item or the rest does not vary.
     """
-    right_total, observed_total = (total.astype(float) for total in counts(values, axis=1))
+    right_total, observed_total = (total.astype(float) for total in counts_of(values, axis=1))
     several = observed_total > 1  # others have no rest
     unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
     share = right_total * unit  # share right of the rest, plus the item's own part y · unit

@@ -16,8 +16,8 @@ from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_dra
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.matrix import counts, percent_correct
-from irtjax.responses.stored import Responses, Values
+from irtjax.responses.matrix import share_right
+from irtjax.responses.stored import Responses
 from irtjax.types import Float
 from irtjax.versions import versions
 
@@ -161,7 +161,7 @@ class Fit:
             {
                 "item_id": self.responses.item_ids,
                 **self.item_columns,
-                **_totals(self.responses.values, axis=0),
+                **_totals(self.responses, axis=0),
                 "extreme": self.extreme.astype(int),
                 **({} if self.discriminates is None else {"discriminates": self.discriminates.astype(int)}),
             }
@@ -170,7 +170,7 @@ class Fit:
     @property
     def extreme(self) -> np.ndarray:
         """(I,) bool: items that everyone or no one answered right, whose difficulty is known by its prior only."""
-        right, observed = counts(self.responses.values, axis=0)
+        right, observed = self.responses.counts(axis=0)
         return (right == 0) | (right == observed)
 
     @property
@@ -188,7 +188,7 @@ class Fit:
         """What a reader of the items should know, one line each."""
         notes, number, extreme = [], self.responses.num_items, self.extreme
         if extreme.any():
-            all_right = int((counts(self.responses.values, axis=0)[0] > 0)[extreme].sum())
+            all_right = int((self.responses.counts(axis=0)[0] > 0)[extreme].sum())
             notes.append(
                 f"{extreme.sum():,} of {number:,} items were answered right by everyone ({all_right:,}) or by no one "
                 f"({extreme.sum() - all_right:,}): their difficulties come from the prior (column extreme)"
@@ -218,9 +218,7 @@ class Fit:
             columns = {
                 name + ending: array for name, two in pairs for ending, array in zip(("", "_se"), two, strict=True)
             }
-        return pd.DataFrame(
-            {"subject_id": self.responses.subject_ids, **columns, **_totals(self.responses.values, axis=1)}
-        )
+        return pd.DataFrame({"subject_id": self.responses.subject_ids, **columns, **_totals(self.responses, axis=1)})
 
     def _dimensions(self) -> range:
         return range(1, self.parameters.slope.shape[1] + 1)
@@ -313,5 +311,6 @@ def item_columns(
     return columns
 
 
-def _totals(values: Values, axis: int) -> dict[str, np.ndarray]:
-    return {"num_responses": counts(values, axis)[1], "percent_correct": percent_correct(values, axis)}
+def _totals(responses: Responses, axis: int) -> dict[str, np.ndarray]:
+    right, observed = responses.counts(axis)
+    return {"num_responses": observed, "percent_correct": share_right(right, observed)}

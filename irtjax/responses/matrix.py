@@ -172,15 +172,11 @@ def described(what: str, num_subjects: int, num_items: int, right: np.ndarray, o
     return f"{what}: {num_subjects:,} subjects × {num_items:,} items, {answered}, {missing:.1f}% missing"
 
 
-def counts(values: Any, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+def counts(values: Int[np.ndarray, "J I"], axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
     """Number of right answers and of observed answers, summed over `axis` of a (J, I) int8 matrix.
-
-    Responses that are stored in files know theirs from one pass.
 
     A few rows at a time: a mask of a matrix that fills half of the memory would fill the other half.
     """
-    if not isinstance(values, np.ndarray):
-        return values.counts(axis)
     step = max(1, CHUNK // values.shape[1])
     right, observed = (np.zeros(values.shape[1 - axis], int) for _ in range(2))
     for at in range(0, values.shape[0], step):
@@ -200,7 +196,7 @@ def _number(mask: Bool[np.ndarray, "J I"], axis: int) -> Int[np.ndarray, " N"]:
     return number
 
 
-def percent_correct(values: Any, axis: int) -> Float[np.ndarray, " N"]:
+def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
     """Share of observed answers that are right, 0 to 1, over `axis`; NaN where nothing was observed."""
     return share_right(*counts(values, axis))
 

@@ -194,6 +194,11 @@ class StoredValues:
         return range(*at[0].indices(self.shape[0])), range(*at[1].indices(self.shape[1]))
 
 
+def counts_of(values: Values, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    """As `counts`; what is stored in files is counted once, each process a part."""
+    return values.counts(axis) if isinstance(values, StoredValues) else counts(np.asarray(values), axis)
+
+
 def keep(values: Values, subjects: slice = ALL, items: slice = ALL) -> None:
     """As `StoredValues.keep`; what is in memory already stays there."""
     if isinstance(values, StoredValues):

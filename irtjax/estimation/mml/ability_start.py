@@ -5,8 +5,7 @@ from scipy.special import logit
 
 from irtjax import processes
 from irtjax.estimation.mml.posterior import Posterior
-from irtjax.responses.matrix import counts
-from irtjax.responses.stored import Values
+from irtjax.responses.stored import Values, counts_of
 
 COMPONENT_STEPS = 6
 
@@ -19,7 +18,7 @@ def starting_posterior(values: Values, dims: int, mine: slice = slice(None)) -> 
         dims: D.
         mine: the items whose responses this process has.
     """
-    right, observed = counts(values, axis=1)
+    right, observed = counts_of(values, axis=1)
     theta = logit((right + 0.5) / (observed + 1))[:, None] if dims == 1 else _components(values, dims, mine)
     theta = (theta - theta.mean(axis=0)) / np.maximum(theta.std(axis=0), 1e-6)
     return Posterior(theta, np.eye(dims)[None] * (4 / (observed + 4))[:, None, None])

@@ -90,9 +90,8 @@ def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -
                 left[below][n] = left[below][n] - factor * left[k][n]
             right[below] = right[below] - factor * right[k]
     for k in reversed(range(size)):
-        for later in range(k + 1, size):
-            right[k] = right[k] - left[k][later] * right[later]
-        right[k] = right[k] / left[k][k]
+        known = sum((left[k][later] * right[later] for later in range(k + 1, size)), 0.0)
+        right[k] = (right[k] - known) / left[k][k]
     return xp.stack(right, axis=1)
 
 

@@ -17,8 +17,7 @@ from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
 from irtjax.processes import fetch
-from irtjax.responses.matrix import counts
-from irtjax.responses.stored import Responses, Values
+from irtjax.responses.stored import Responses, Values, counts_of
 from irtjax.types import Scalar
 
 STARTS = ("mml", "proportions")
@@ -129,10 +128,10 @@ def _prox(values: Values) -> tuple[np.ndarray, np.ndarray]:
     the other way round. PROX expands item logits by sqrt((1 + V/2.89)/(1 - UV/8.35)) and subject logits by
     sqrt((1 + U/2.89)/(1 - UV/8.35)), where U and V are the variances of item and subject logits.
     """
-    right, observed = counts(values, axis=1)
+    right, observed = counts_of(values, axis=1)
     theta = np.log((right + 0.5) / (observed - right + 0.5))
     theta -= theta.mean()
-    right, observed = counts(values, axis=0)
+    right, observed = counts_of(values, axis=0)
     b = np.log((observed - right + 0.5) / (right + 0.5))
     u, v = b.var() / 2.89, theta.var() / 2.89
     shrink = max(1 - u * v, 0.1)  # past this the approximation has broken down: expand no further

@@ -69,7 +69,9 @@ def test_items_leave_worse_modes_and_only_these():
     specification = specify(("4pl",) * 4, guessing_prior=None, upper_prior=None)
     flat = as_array(truth).copy()
     flat[:2] = [0.05, -0.5, -3.0, 3.0]  # where the first two are stuck
-    specification.free[3] = False  # held, however bad it is
+    free = np.array(specification.free)
+    free[3] = False  # held, however bad it is
+    specification = dataclasses.replace(specification, free=free)
     flat[3] = flat[0]
     begun = as_items(flat)
     found, moved = better_modes(begun, specification, counts)
