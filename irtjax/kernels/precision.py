@@ -14,8 +14,8 @@ def in_full_precision(function: Callable[Arguments, Result]) -> Callable[Argumen
     """The function, with the products in it traced in full precision.
 
     By default a TPU rounds float32 operands to bfloat16, with 8 significant bits, and a GPU may round them to
-    TensorFloat-32, with 11. That is enough for training networks. Estimates need more: a logit of 4 would be off by up to
-    0.015. On a CPU nothing changes.
+    TensorFloat-32, with 11. That is enough for training networks. Estimates need more: a logit of 4 would be off by up
+    to 0.015. On a CPU nothing changes.
     """
 
     @functools.wraps(function)
