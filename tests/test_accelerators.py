@@ -3,7 +3,8 @@
 Nothing is compiled or run, so shapes are tiny. A program must
 
 * lower for CUDA and TPU, in the formulation for them;
-* call nothing on the host: the progress of a curriculum does by design, where one is asked for;
+* call nothing on the host. By design the progress of a curriculum does, where it is asked for, and so does what reads
+  responses that stay in files;
 * have float64 exactly where that is meant: the engine for short tests, its standard errors, scores of a table and what
   is computed from a finished fit are float64, to be as exact as other software on the tests of questionnaires. The
   likelihood kernels, the engine for long tests, variational inference, and all that trains networks are float32;
@@ -30,9 +31,8 @@ from irtjax.estimation.mml.normal_iteration import iterate
 from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
 from irtjax.estimation.parameterization import specify, start_items
 from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.svi.fit import PRIORS
 from irtjax.estimation.svi.guide import Normal, Start
-from irtjax.estimation.svi.model import hyperparameters
+from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
 from irtjax.kernels import likelihood
 from irtjax.kernels.models import ItemParameters
@@ -285,7 +285,7 @@ def test_what_follows_a_fit_is_float64():
     rows, found = array(3, 5, dtype=jnp.int8), []
     blocks = jax.tree.map(lambda leaf: double(2, *leaf.shape), item_parameters(1))
     for method in ("ml", "map", "eap"):
-        arguments = method, 61, rows, item_parameters(1, jnp.float64), Population(double(), double())
+        arguments = method, 61, None, rows, item_parameters(1, jnp.float64), Population(double(), double())
         found.append(faults(f"scores, {method}", scoring._all_rows, *arguments, products="float64"))
     responses = array(3, 2, 5, dtype=jnp.int8)
     found.append(faults("fit", posteriors._log_likelihoods, responses, blocks, double(7, 1), products="float64"))
@@ -300,7 +300,8 @@ def test_steps_of_variational_inference():
         for priors in PRIORS:
             for (num_subjects, num_items), batch in sizes.items():
                 name = f"{model}, priors {priors}, {num_subjects} × {num_items}"
-                init, advance = programs(Settings(model, PRIORS[priors], batch, batch, None))
+                sizes_of = [Size(number, batch, number) for number in (num_subjects, num_items)]
+                init, advance = programs(Settings(model, PRIORS[priors], *sizes_of))
                 by_item = ("difficulty",) if model == "1pl" else ("intercept", "discrimination")
                 shapes = {"ability": (num_subjects,), **dict.fromkeys(by_item, (num_items,))}
                 shapes |= dict.fromkeys(hyperparameters(PRIORS[priors], model), ())
