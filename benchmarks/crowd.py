@@ -12,7 +12,6 @@ Expected duration on 2 CPU cores: two to five minutes per network.
 
 import dataclasses
 import time
-from unittest import mock
 
 import jax
 import numpy as np
@@ -22,6 +21,7 @@ from benchmarks import flops
 from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
+from irtjax.networks.formulation import formulated_for
 from irtjax.tasks.task import PADDING
 from irtjax.training import pool_size
 from irtjax.training.data import take, to_device
@@ -47,7 +47,7 @@ def useful_operations(trainer: Trainer, job: Job) -> float:
         return trainer.network.logits(parameters, job.data.embeddings, inputs, jax.random.key(0)).sum()
 
     # as on a GPU, where convolutions are plain ones: the formulation for CPUs does more products than needed
-    with mock.patch.object(jax, "default_backend", return_value="gpu"):
+    with formulated_for("gpu"):
         return flops.of_products(jax.grad(loss), parameters, take(inputs, chosen, cut))
 
 

@@ -63,22 +63,30 @@ class Group:
 
     def wait(self) -> list[Ended]:
         """Their ends."""
-        ended: dict[int, tuple[int, float]] = {}
+        ended: dict[int, int] = {}
+        peaks = [0.0] * len(self._processes)
         until = time.monotonic() + LIMIT
         while len(ended) < len(self._processes):
             if time.monotonic() > until:
                 for process in self._processes:
                     process.kill()
             for at, process in enumerate(self._processes):
-                if at not in ended:
-                    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                    if pid:
-                        ended[at] = os.waitstatus_to_exitcode(status), usage.ru_maxrss / 2**10
-                        process.returncode = ended[at][0]
-            time.sleep(0.05)
-        return [Ended(ended[at][0], self.said(at), ended[at][1]) for at in range(len(ended))]
+                peaks[at] = max(peaks[at], _peak(process.pid))
+                if process.poll() is not None:
+                    ended[at] = process.returncode
+            time.sleep(0.02)
+        return [Ended(ended[at], self.said(at), peaks[at]) for at in range(len(ended))]
 
 
 def run(folder: Path, command: str, *flags: str, number: int = 2) -> list[Ended]:
     """Runs a command as so many processes, all with the same flags."""
     return Group(folder, command, [flags] * number).wait()
+
+
+def _peak(pid: int) -> float:
+    """The most memory, in MiB, that a process has had so far; what `wait4` says is at least what its parent had."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    return max((int(line.split()[1]) / 2**10 for line in status.splitlines() if line.startswith("VmHWM")), default=0.0)

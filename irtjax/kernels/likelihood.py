@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import (
     BY_ITEM,
     BY_RESPONSE,
@@ -113,6 +114,7 @@ def _forward_2pl(
 log_likelihood_2pl.defvjp(_forward_2pl, _backward)
 
 
+@in_full_precision
 def value_and_sums(
     theta: AnyArray,
     slope: AnyArray | None,

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
 MOST = 1e9  # logits: a slope or an intercept that is no mistake
@@ -155,6 +156,7 @@ class Curve(NamedTuple):
         return self.d * self.not_d * self.s
 
 
+@in_full_precision
 def curve(items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Curve:
     """The response functions of I items at Q abilities; NumPy arrays where the arguments are."""
     logit = theta @ items.slope.T + items.intercept[None, :]
@@ -177,6 +179,7 @@ def probabilities(
     return of_items.right(), of_items.wrong()
 
 
+@in_full_precision
 def log_probabilities(
     items: ItemParameters, theta: Float[AnyArray, "Q D"]
 ) -> tuple[Float[jax.Array, "Q I"], Float[jax.Array, "Q I"], Float[jax.Array, "Q I"]]:

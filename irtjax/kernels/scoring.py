@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 
 from irtjax.kernels.models import ItemParameters, information_1pl, log_probabilities, probability_1pl
+from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import STANDARD_NODES, of_mode_search, of_posterior_mean
 from irtjax.types import AnyArray, Float, Int, Scalar
 
@@ -133,6 +134,7 @@ class _ModeSearch(NamedTuple):
     steps: jax.Array
 
 
+@in_full_precision
 def ability_mode(
     responses: Int[AnyArray, " I"], items: ItemParameters, population: Population | None = None
 ) -> Ability:
@@ -191,6 +193,7 @@ def ability_mode(
     return _on_scale(z, error, centre, unit)
 
 
+@in_full_precision
 def ability_eap(
     responses: Int[AnyArray, " I"],
     items: ItemParameters,

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.layers import compute_dtype, gradient_of_matrix, matmul
 
 FEW_CHANNELS = 8
@@ -26,7 +27,7 @@ def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
     Returns:
         (B, H, W, O).
     """
-    if jax.default_backend() in ("gpu", "tpu"):
+    if for_accelerator():
         return by_convolution(x, kernel)
     return by_products(x, kernel)
 
@@ -100,7 +101,7 @@ def convolve_and_pool(x: jax.Array, kernel: jax.Array) -> jax.Array:
     Images of few channels are convolved square by square on a CPU, whose copies of 1 or 3 values are slow.
     """
     few, even = x.shape[-1] < FEW_CHANNELS, x.shape[1] % 2 == x.shape[2] % 2 == 0
-    if few and even and jax.default_backend() == "cpu":
+    if few and even and not for_accelerator():
         return by_squares(x, kernel)
     return max_pool(convolve(x, kernel))
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.hashing import random_bits
 from irtjax.tasks.task import ImageFormat
 
@@ -23,8 +24,7 @@ def along_last(vector: jax.Array, like: jax.Array) -> jax.Array:
 
 def compute_dtype(dtype: jnp.dtype) -> jnp.dtype:
     """The dtype that operands of `dtype` are multiplied in: bfloat16 for float32 on a GPU or TPU, else their own."""
-    low = jax.default_backend() in ("gpu", "tpu") and dtype == jnp.float32
-    return jnp.dtype(jnp.bfloat16 if low else dtype)
+    return jnp.dtype(jnp.bfloat16 if for_accelerator() and dtype == jnp.float32 else dtype)
 
 
 @jax.custom_vjp

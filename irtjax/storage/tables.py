@@ -1,5 +1,7 @@
 """Tables from CSV files: every row has as many cells as the header, and ids stay text."""
 
+import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import repeat
@@ -14,6 +16,8 @@ from irtjax.storage.sources import csv_rows, reading, shown
 
 # cells that count as empty, except ids
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"))
+
+LARGE = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)[eE]\+?\d+\s*", re.ASCII)  # perhaps beyond all floating-point numbers
 
 
 class Rows(NamedTuple):
@@ -113,10 +117,17 @@ def _typed(cells: tuple[str, ...], text: bool) -> pd.Series:
     filled = pd.Series([None if cell in EMPTY else cell for cell in cells], dtype=object)
     if not text:
         try:
-            numbers = pd.to_numeric(filled)
+            numbers = pd.to_numeric(filled.map(_in_range))
         except ValueError:
             pass
         else:
-            if numbers.dtype.kind in "iuf":  # whole numbers that no type holds come back as text
+            if numbers.dtype.kind == "f":  # older versions of pandas are off in the last digit
+                return pd.Series([np.nan if cell in EMPTY else float(cell) for cell in cells])
+            if numbers.dtype.kind in "iu":  # whole numbers that no type holds come back as text
                 return numbers
     return filled.astype(str).where(filled.notna(), np.nan)
+
+
+def _in_range(cell: str | None) -> str | None:
+    """A number too large for any type as infinity, which older versions of pandas do not make of it."""
+    return str(float(cell)) if cell is not None and LARGE.fullmatch(cell) and math.isinf(float(cell)) else cell

@@ -54,7 +54,7 @@ def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):
         one, two = (pd.read_csv(tmp_path / number / name) for number in ("one", "two"))
         pd.testing.assert_frame_equal(one, two, rtol=1e-3, atol=2e-5)
     one, two = (irtjax.load_fit(tmp_path / number) for number in ("one", "two"))
-    assert two.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-7)
+    assert two.log_likelihood == pytest.approx(one.log_likelihood, rel=5e-7)  # that of svi is in float32
     assert (one.status, one.iterations) == (two.status, two.iterations)
 
 

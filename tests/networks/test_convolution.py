@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax.networks import convolution
+from irtjax.networks.formulation import formulated_for
 from irtjax.networks.vgg16 import normalise
 
 
@@ -68,14 +69,16 @@ def test_equal_pixels_share_the_gradient(pool):
     np.testing.assert_allclose(gradient.reshape(2, 2), [[2, 2], [0, 2]], rtol=1e-6)
 
 
-def test_every_backend_convolves_alike(monkeypatch):
+def test_every_backend_convolves_alike():
     x, kernel = (jnp.asarray(each, jnp.float32) for each in (values(2, 4, 4, 1), values(5, 5, 1, 2, seed=1)))
-    on_cpu = jax.jit(lambda x, kernel: convolution.convolve_and_pool(x, kernel))(x, kernel)
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    on_gpu = jax.jit(lambda x, kernel: convolution.convolve_and_pool(x, kernel))(x, kernel)
+    on_any = jax.jit(convolution.convolve_and_pool)
+    with formulated_for("cpu"):
+        on_cpu = on_any(x, kernel)
+    with formulated_for("gpu"):
+        on_gpu = on_any(x, kernel)
+        by_convolution = jax.jit(lambda x, kernel: convolution.max_pool(convolution.by_convolution(x, kernel)))
+        np.testing.assert_array_equal(on_gpu, by_convolution(x, kernel))
     assert on_gpu.dtype == jnp.float32
-    by_convolution = jax.jit(lambda x, kernel: convolution.max_pool(convolution.by_convolution(x, kernel)))
-    np.testing.assert_array_equal(on_gpu, by_convolution(x, kernel))
     np.testing.assert_allclose(on_gpu, on_cpu, rtol=0.02, atol=0.1)
 
 

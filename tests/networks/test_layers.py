@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from irtjax.networks import layers
+from irtjax.networks.formulation import for_accelerator, formulated_for
 from irtjax.tasks.task import ImageFormat
 
 
-def on(monkeypatch, backend):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-
-
 @pytest.mark.parametrize(("backend", "tolerance"), [("cpu", 1e-6), ("gpu", 0.02), ("tpu", 0.02)])
-def test_products_and_their_gradients(monkeypatch, backend, tolerance):
-    on(monkeypatch, backend)
+def test_products_and_their_gradients(backend, tolerance):
     rng = np.random.default_rng(0)
     for outputs in (3, 9):  # both orders of the gradient in w
         x, w, g = rng.normal(size=(2, 4, 5)), rng.normal(size=(5, outputs)), rng.normal(size=(2, 4, outputs))
@@ -26,22 +22,40 @@ def test_products_and_their_gradients(monkeypatch, backend, tolerance):
             y, back = jax.vjp(layers.matmul, x, w)
             return y, *back(g)
 
-        y, dx, dw = product_and_gradients(x, w, g)
+        with formulated_for(backend):
+            assert layers.compute_dtype(jnp.float32) == (jnp.float32 if backend == "cpu" else jnp.bfloat16)
+            y, dx, dw = product_and_gradients(x, w, g)
         for ours, expected in ((y, x @ w), (dx, g @ w.T), (dw, jnp.einsum("abk,abn->kn", x, g))):
             assert ours.dtype == jnp.float32
             np.testing.assert_allclose(ours, expected, atol=tolerance * np.abs(expected).max())
-    assert layers.compute_dtype(jnp.float32) == (jnp.float32 if backend == "cpu" else jnp.bfloat16)
 
 
-def test_products_sum_in_float32(monkeypatch):
-    on(monkeypatch, "gpu")
+def test_products_sum_in_float32():
     x = jnp.ones((1, 1001))  # 1001 is no bfloat16
-    np.testing.assert_array_equal(layers.matmul(x, jnp.ones((1001, 1))), [[1001.0]])
+    with formulated_for("gpu"):
+        np.testing.assert_array_equal(layers.matmul(x, jnp.ones((1001, 1))), [[1001.0]])
 
 
-def test_float64_is_never_lowered(monkeypatch):
-    on(monkeypatch, "gpu")
-    assert layers.compute_dtype(np.dtype("float64")) == np.float64
+def test_float64_is_never_lowered():
+    with formulated_for("gpu"):
+        assert layers.compute_dtype(np.dtype("float64")) == np.float64
+
+
+def test_the_device_at_hand_decides_unless_another_is_named(monkeypatch):
+    for at_hand, low in (("cpu", False), ("gpu", True), ("tpu", True)):
+        monkeypatch.setattr(jax, "default_backend", lambda name=at_hand: name)
+        assert for_accelerator() == low
+        for named in ("cpu", "gpu"):
+            with formulated_for(named):
+                assert for_accelerator() == (named == "gpu")
+
+
+def test_a_jitted_program_is_traced_anew_for_another_backend():
+    x, w = jnp.full((2, 3), 1 + 2.0**-12), jnp.ones((3, 2))  # in bfloat16, 1
+    multiply = jax.jit(layers.matmul)
+    for backend, expected in (("cpu", 3 + 3 * 2.0**-12), ("gpu", 3.0), ("cpu", 3 + 3 * 2.0**-12)):
+        with formulated_for(backend):
+            np.testing.assert_array_equal(multiply(x, w), np.full((2, 2), np.float32(expected)))
 
 
 @pytest.mark.parametrize("rate", [0.25, 0.5])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax.networks import recurrent
+from irtjax.networks.formulation import formulated_for
 
 LENGTH, BATCH, WIDTH = 6, 4, 3
 ENDS = np.array([6, 1, 4, 5])
@@ -76,16 +77,15 @@ def test_padding_carries_the_state(reverse):
         np.testing.assert_array_equal(states[end:, example], np.broadcast_to(carried, (LENGTH - end, WIDTH)))
 
 
-def test_bfloat16_products_stay_close(monkeypatch):
+def test_bfloat16_products_stay_close():
     z, weights = (jnp.asarray(x, jnp.float32) for x in random_case())
 
     def value(backend):
-        monkeypatch.setattr(jax, "default_backend", lambda: backend)
-
         def loss(weights):
             return jnp.sin(recurrent.states(z, weights, jnp.asarray(PRESENT), False)).sum()
 
-        return jax.jit(jax.value_and_grad(loss))(weights)
+        with formulated_for(backend):
+            return jax.jit(jax.value_and_grad(loss))(weights)
 
     for low, full in zip(jax.tree.leaves(value("gpu")), jax.tree.leaves(value("cpu")), strict=True):
         assert low.dtype == jnp.float32

@@ -96,13 +96,19 @@ BAD = {
     "lists": (pd.DataFrame({"id": ["x"], "a": [[1, 0]]}), "column 'a': a ndarray is not a response"),
     "objects": (pd.DataFrame({"id": ["x"], "a": [{"b": 1}]}), "column 'a': a dict is not a response"),
     "bytes": (pd.DataFrame({"id": ["x"], "a": [b"1"]}), "column 'a': a bytes is not a response"),
-    "2": (WIDE.assign(b=[0, 2]), "row 2 (subject 't'), column 'b': 2 is not a response; use 0, 1 or null for missing"),
-    "-1": (WIDE.assign(b=[0, -1]), "row 2 (subject 't'), column 'b': -1 is not a response"),
+    "2": (
+        WIDE.assign(b=[0, 2]),
+        "row 2 (subject 't'), column 'b': 2 is not a response; use 0, 1 or null|'b': 2.0 is not",
+    ),
+    "-1": (WIDE.assign(b=[0, -1]), "row 2 (subject 't'), column 'b': -1 is not a response|'b': -1.0 is not a response"),
     "0.5": (WIDE.assign(b=[0.5, 1]), "row 1 (subject 's'), column 'b': 0.5 is not a response"),
     "infinity": (WIDE.assign(b=[np.inf, 1]), "column 'b': inf is not a response"),
     "a text": (WIDE.assign(b=["1", "no"]), "row 2 (subject 't'), column 'b': 'no' is not a response"),
     "a long text": (WIDE.assign(b=["1", "no" * 5000]), "row 2 (subject 't'), column 'b': 'nono"),
-    "a nullable 2": (WIDE.assign(b=pd.array([None, 2], "Int64")), "row 2 (subject 't'), column 'b': 2 is not"),
+    "a nullable 2": (
+        WIDE.assign(b=pd.array([None, 2], "Int64")),
+        "row 2 (subject 't'), column 'b': 2 is not|'b': 2.0 is not",
+    ),
     "rows of two levels": (pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([("x", "y")])), "several levels"),
     "columns of two levels": (pd.DataFrame([[1]], ["x"], pd.MultiIndex.from_tuples([("a", "b")])), "several levels"),
     "row numbers of a filter": (

@@ -13,6 +13,7 @@ import numpy as np
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification
 from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
 
@@ -25,6 +26,7 @@ class State(NamedTuple):
     sd: AnyArray
 
 
+@in_full_precision
 def standardize(
     state: State, last: Float[AnyArray, "J D"], weight: Float[jax.Array, " J"], specification: Specification
 ) -> State:
@@ -79,6 +81,7 @@ def without_scale(
 
 
 @jax.jit
+@in_full_precision
 def align_to_anchors(
     items: ItemParameters, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
 ) -> tuple[ItemParameters, Posterior]:
@@ -106,6 +109,7 @@ def anchors_only(items: ItemParameters, specification: Specification) -> ItemPar
     return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
 
 
+@in_full_precision
 def by_scale(
     posterior: Posterior, sums: tuple[jax.Array, jax.Array]
 ) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:

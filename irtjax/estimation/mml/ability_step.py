@@ -9,12 +9,14 @@ from irtjax.estimation.mml.ability_scale import State, standardize, without_scal
 from irtjax.estimation.mml.damping import Damping, damp
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification
+from irtjax.kernels.precision import in_full_precision
 from irtjax.types import Float
 
 MOST_CHANGE = 1.0  # of an ability in one step
 
 
 @functools.partial(jax.jit, static_argnames="asymptotes")
+@in_full_precision
 def ability_step(
     state: State,
     sums: tuple[jax.Array, jax.Array],
@@ -43,6 +45,7 @@ def ability_step(
 
 
 @functools.partial(jax.jit, static_argnames="asymptotes")
+@in_full_precision
 def settled(
     state: State,
     sums: tuple[jax.Array, jax.Array],

@@ -22,10 +22,12 @@ from irtjax.estimation.mml.item_terms import ability_rows, score_2pl, terms_2pl,
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.kernels.log_response import Derivatives, log_logistic_derivatives, log_response_derivatives
 from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, ITEMS, SUBJECTS, on_mesh, sum_over, varying
 from irtjax.types import AnyArray, Float, Int
 
 
+@in_full_precision
 def item_sums(
     items: ItemParameters,
     posterior: Posterior,
@@ -62,6 +64,7 @@ def item_sums(
     return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), BY_ITEM)(items, posterior, blocks)
 
 
+@in_full_precision
 def subject_sums(
     items: ItemParameters,
     posterior: Posterior,
@@ -96,6 +99,7 @@ def subject_sums(
     return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), BY_SUBJECT)(items, posterior, blocks)
 
 
+@in_full_precision
 def missing_information(
     items: ItemParameters,
     posterior: Posterior,
@@ -141,6 +145,7 @@ def missing_information(
     return on_mesh(local, mesh, (BY_ITEM, BY_SUBJECT, BY_BLOCK), BY_ITEM)(items, posterior, blocks)
 
 
+@in_full_precision
 def item_gains(
     candidates: ItemParameters,
     items: ItemParameters,
@@ -184,6 +189,7 @@ def item_gains(
     return on_mesh(local, mesh, specs, BY_ITEM)(candidates, items, posterior, blocks)
 
 
+@in_full_precision
 def subject_expansion(
     items: ItemParameters,
     posterior: Posterior,

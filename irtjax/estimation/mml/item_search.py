@@ -107,9 +107,10 @@ def _climb(array: Float[np.ndarray, "I K"], specification: Specification, counts
         items = as_items(array)
         gradient, information = score(items, counts, asymptotes=True)
         prior = priors_of(array, specification)
-        step = natural_step(
-            gradient + prior.gradient, information + prior.information[:, :, None] * np.eye(4)[None], specification
-        )
+        with np.errstate(divide="ignore", invalid="ignore"):  # a flat likelihood tells no step; none is made then
+            step = natural_step(
+                gradient + prior.gradient, information + prior.information[:, :, None] * np.eye(4)[None], specification
+            )
         step = np.where(np.isfinite(step), step, 0.0)
         step *= np.minimum(1.0, MOST_CHANGE / np.maximum(np.abs(step).max(axis=1), MOST_CHANGE))[:, None]
         tried = candidates(items, np.stack([share * step for share in FRACTIONS]))

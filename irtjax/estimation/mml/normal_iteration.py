@@ -17,6 +17,7 @@ from irtjax.estimation.mml.item_step import best_of, candidates, log_prior, prio
 from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification, as_array, as_items
 from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray
 
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
@@ -139,6 +140,7 @@ def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> I
 
 
 @jax.jit
+@in_full_precision
 def _close(
     moved: Scaled,
     before: Scaled,

@@ -1,0 +1,412 @@
+"""The main programs lowered for a GPU and a TPU without having one: what they would refuse is found here.
+
+Nothing is compiled or run, so shapes are tiny. A program must
+
+* lower for CUDA and TPU, in the formulation for them;
+* call nothing on the host. By design the progress of a curriculum does, where it is asked for, and so does what reads
+  responses that stay in files;
+* have float64 exactly where that is meant: the engine for short tests, its standard errors, scores of a table and what
+  is computed from a finished fit are float64, to be as exact as other software on the tests of questionnaires. The
+  likelihood kernels, the engine for long tests, variational inference, and all that trains networks are float32;
+* multiply float32 in full precision in estimates, and in bfloat16 in networks. By default a TPU would round to bfloat16
+  wherever it multiplies, a GPU to TensorFloat-32. The attention of nse and esim is left to that default.
+
+The 3PL and the 4PL share the programs of the 4PL. Scoring has one program for the 2PL to the 4PL.
+"""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from irtjax.crowd.plans import Row, gold_of, plan_member
+from irtjax.estimation import posteriors, scoring
+from irtjax.estimation.driver import Problem
+from irtjax.estimation.mml import at_maximum, node_posteriors, own_nodes, score_moments
+from irtjax.estimation.mml.nodes import Answers
+from irtjax.estimation.mml.normal_iteration import iterate
+from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
+from irtjax.estimation.parameterization import specify, start_items
+from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.svi.guide import Normal, Start
+from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
+from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
+from irtjax.kernels import likelihood
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode
+from irtjax.kernels.sharding import ITEMS, SUBJECTS
+from irtjax.networks.formulation import formulated_for
+from irtjax.responses.matrix import counts
+from irtjax.selection import curriculum
+from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE
+from irtjax.selection.rules import Window, beyond_ability, up_to_ability
+from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat
+from irtjax.training import pool_programs
+from irtjax.training.data import to_device
+from irtjax.training.recipe import Recipe, make_trainer
+
+PLATFORMS = ("cuda", "tpu")
+SLOTS = 2
+
+
+def array(*shape, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def faults(name, program, *arguments, products="float32", **options):
+    """What is wrong with a jitted program on an accelerator, in words.
+
+    Args:
+        name: of the program, to begin the words with.
+        program: jitted.
+        *arguments: arrays, or their shapes and types.
+        products: what it should multiply: "float64", "float32" in full precision, "bfloat16", or "mixed" for bfloat16
+            with an attention in float32 beside it.
+        **options: of the call.
+    """
+    try:
+        with formulated_for("gpu"), jax.enable_x64(products == "float64"):
+            traced = program.trace(*arguments, **options)
+            calls = host_calls(traced)
+            if calls:
+                return [f"{name} calls the host: {', '.join(calls)}"]
+            text = traced.lower(lowering_platforms=PLATFORMS).as_text()
+    except Exception as error:  # whatever it is, the other programs are to be looked at too
+        return [f"{name} cannot be lowered for {', '.join(PLATFORMS)}: {type(error).__name__}: {error}"]
+    return [f"{name} {fault}" for fault in faults_of(text, products)]
+
+
+def host_calls(traced):
+    return sorted(set(re.findall(r"\b(?:\w+_callback|debug_print)(?=\[)", str(traced.jaxpr))))
+
+
+def faults_of(text, products):
+    found = []
+    doubles = re.findall(r"tensor<[^>]*\bf64>|tensor<[^>]*xf64>", text)
+    if doubles and products != "float64":
+        found.append(f"has float64: {doubles[0]}")
+    if not doubles and products == "float64":
+        found.append("has no float64: is it still computed as exactly as meant?")
+    lines = [line.strip() for line in text.splitlines() if re.search(r"stablehlo\.(dot_general|convolution)", line)]
+    low = [line for line in lines if line.count("bf16") >= 2]
+    if products == "float32":
+        found += [f"multiplies in low precision: {line}" for line in lines if line.count("HIGHEST") < 2][:1]
+    if products == "bfloat16":
+        found += [f"does not multiply in bfloat16: {line}" for line in lines if line not in low][:1]
+    if products in ("bfloat16", "mixed") and not low:
+        found.append("has no product in bfloat16")
+    return found
+
+
+def none_of(*lists):
+    found = [fault for faults in lists for fault in faults]
+    assert not found, "\n".join(found)
+
+
+def test_faults_are_found():
+    x = array(3, 3)
+
+    def refused(program, products, *words):
+        (fault,) = faults("it", jax.jit(program), x, products=products)
+        assert all(word in fault for word in ("it ", *words)), fault
+
+    def prints(x):
+        jax.debug.print("{}", x)
+        return x
+
+    def asks(x):
+        return jax.pure_callback(np.sin, x, x)
+
+    def tells(x):
+        return jax.experimental.io_callback(np.sin, x, x)
+
+    def elsewhere(x):
+        return jax.lax.platform_dependent(x, cpu=jnp.sin)
+
+    def double(x):
+        with jax.enable_x64(True):
+            return (x.astype(jnp.float64) + 1).astype(jnp.float32)
+
+    for program in (prints, asks, tells, lambda x: jax.lax.map(prints, x)):
+        refused(program, "float32", "calls the host")
+    refused(elsewhere, "float32", "cannot be lowered", "cuda, tpu")
+    refused(double, "float32", "has float64")
+    refused(jnp.sin, "float64", "has no float64")
+    refused(lambda x: x @ x, "float32", "in low precision")
+    refused(lambda x: x @ x, "mixed", "no product in bfloat16")
+    low = jnp.bfloat16
+    refused(lambda x: x @ x + (x.astype(low) @ x.astype(low)).astype(x.dtype), "bfloat16", "not multiply in bfloat16")
+    none_of(faults("it", jax.jit(lambda x: jnp.matmul(x, x, precision="highest")), x))
+
+
+# Likelihood and scoring
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_likelihood(wide):
+    """With 64 bits switched on, too: the dtype of the sums is that of the abilities."""
+    one, two = likelihood.log_likelihood_1pl, likelihood.log_likelihood_2pl
+    mesh = jax.make_mesh((2, 2), (SUBJECTS, ITEMS), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    theta, items, responses = array(6), array(4), array(6, 4, dtype=jnp.int8)
+    with jax.enable_x64(wide):
+        for name, over in (("", None), (" over a mesh", mesh)):
+            none_of(
+                faults("1PL" + name, gradient_of(one, 2, over), theta, items, responses),
+                faults("2PL" + name, gradient_of(two, 3, over), theta, items, items, responses),
+            )
+
+
+def gradient_of(function, number, mesh):
+    return jax.jit(jax.value_and_grad(functools.partial(_call, function, mesh), tuple(range(number))))
+
+
+def _call(function, mesh, *arguments):
+    return function(*arguments, mesh)
+
+
+def item_parameters(dims, dtype=jnp.float32, num_items=5):
+    one = array(num_items, dtype=dtype)
+    return ItemParameters(array(num_items, dims, dtype=dtype), one, one, one)
+
+
+def test_scoring():
+    rows, population = array(3, 5, dtype=jnp.int8), Population(array(), array())
+    found = [
+        faults("1PL, ML", jax.jit(jax.vmap(ability_1pl, (0, None))), rows, array(5)),
+        faults("1PL, MAP", jax.jit(jax.vmap(ability_1pl, (0, None, None))), rows, array(5), population),
+        faults(
+            "1PL, of a sample",
+            jax.jit(jax.vmap(ability_1pl, (0, None, None, None, 0))),
+            *(rows, array(5), None, array(), array(3, 5)),
+        ),
+    ]
+    for dims in (1, 2):
+        items = item_parameters(dims)
+        found += [
+            faults(f"ML, D={dims}", jax.jit(jax.vmap(ability_mode, (0, None))), rows, items),
+            faults(f"MAP, D={dims}", jax.jit(jax.vmap(ability_mode, (0, None, None))), rows, items, population),
+            faults(f"EAP, D={dims}", jax.jit(jax.vmap(ability_eap, (0, None, None))), rows, items, population),
+        ]
+    none_of(*found)
+
+
+# Estimation
+
+
+VALUES = np.random.default_rng(0).integers(-1, 2, (12, 60)).astype(np.int8)
+LONG = {  # model, dimensions, how many of the items are anchors
+    "1PL": ("1pl", 1, 0),
+    "2PL": ("2pl", 1, 0),
+    "2PL with anchors": ("2pl", 1, 5),
+    "2PL, D=2": ("2pl", 2, 0),
+    "4PL": ("4pl", 1, 0),
+}
+
+
+@pytest.mark.parametrize("mesh", [None, (2, 2)])
+def test_an_iteration_of_the_long_engine(mesh):
+    mesh = mesh and jax.make_mesh(mesh, (SUBJECTS, ITEMS), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    for name in LONG if mesh is None else ("4PL",):
+        state = last_stage(*LONG[name], mesh)
+
+        leaves, structure = jax.tree.flatten(state.specification)
+
+        def one(scaled, damping, leaves, state=state, structure=structure):
+            specification = jax.tree.unflatten(structure, leaves)
+            options = {"held": False, "asymptotes": state.asymptotes, "mesh": mesh}
+            return iterate(scaled, damping, state.chunks, state.weight, specification, True, **options)
+
+        of_all = state.scaled.items, state.scaled.posterior, next(state.chunks.walk(lambda _, blocks: blocks, None))
+        options = {"asymptotes": state.asymptotes, "mesh": mesh}
+        none_of(
+            faults(f"an iteration, {name}", jax.jit(one), state.scaled, state.damping, leaves),
+            faults(f"log-likelihood at the end, {name}", at_maximum._expansion, *of_all, **options),
+            faults(f"standard errors, {name}", at_maximum._observed_information, *of_all, **options),
+        )
+
+
+def last_stage(model, dims, num_anchors, mesh):
+    """Where the engine ends: all items, with asymptotes if there are any, priors estimated."""
+    right, observed = counts(VALUES, axis=0)
+    num_items = VALUES.shape[1]
+    specification = specify(
+        [model] * num_items,
+        dims=dims,
+        anchored=np.arange(num_items) < num_anchors,
+        slope_prior=NormalPrior(0.0, 1.0),
+        estimate=("slope", "guessing", "upper"),
+    )
+    engine = NormalPosteriors(mesh=mesh)
+    state = engine.init(Problem(VALUES, start_items(specification, right, observed), specification))
+    while len(state.stages) > 1:
+        state = engine.revise(state)
+    assert state.asymptotes == (model == "4pl")
+    return state
+
+
+def test_the_short_engine_is_float64():
+    double = functools.partial(array, dtype=jnp.float64)
+    whole = functools.partial(array, dtype=jnp.int64)
+    (subjects, items, nodes), (tiles, size, blocks, block) = (6, 5, 7), (2, 4, 3, 2)
+    curves, weights = double(tiles, size, items), double(blocks, block, size)
+    found = []
+    for missing, observed in (("", None), (", missing", double(subjects, items))):
+        answers = Answers(double(subjects, items), observed)
+        where = whole(blocks, block), whole(blocks)
+        shared = answers, curves, double(tiles, size, 8), whole(8), double(tiles, size, items, 2)
+        for name, program, arguments in (
+            (
+                "posteriors on all nodes",
+                node_posteriors._everywhere,
+                (double(1, nodes, items), double(1, nodes, items), double(1, nodes), answers),
+            ),
+            (
+                "posteriors in windows",
+                node_posteriors._in_windows,
+                (curves, curves, double(tiles, size), answers, *where, array(blocks, block, dtype=bool)),
+            ),
+            (
+                "nodes of each subject's own",
+                own_nodes._normal_approximations,
+                (item_parameters(4, jnp.float64), answers),
+            ),
+            ("means of scores", score_moments._means, (weights, *where, *shared)),
+            ("squares of scores", score_moments._squares, (weights, where[0], whole(tiles), whole(tiles), *shared)),
+        ):
+            found.append(faults(name + missing, program, *arguments, products="float64"))
+    none_of(*found)
+
+
+def test_what_follows_a_fit_is_float64():
+    double = functools.partial(array, dtype=jnp.float64)
+    rows, found = array(3, 5, dtype=jnp.int8), []
+    blocks = jax.tree.map(lambda leaf: double(2, *leaf.shape), item_parameters(1))
+    for method in ("ml", "map", "eap"):
+        arguments = method, 61, None, rows, item_parameters(1, jnp.float64), Population(double(), double())
+        found.append(faults(f"scores, {method}", scoring._all_rows, *arguments, products="float64"))
+    responses = array(3, 2, 5, dtype=jnp.int8)
+    found.append(faults("fit", posteriors._log_likelihoods, responses, blocks, double(7, 1), products="float64"))
+    none_of(*found)
+
+
+def test_steps_of_variational_inference():
+    # sizes on both sides of where the programs change; of the arrays there are only shapes
+    sizes = {(6, 5): 3, (64, FEW_RESPONSES // 64): None, (2048, MANY_RESPONSES // 2048): None}
+    found = []
+    for model in ("1pl", "2pl"):
+        for priors in PRIORS:
+            for (num_subjects, num_items), batch in sizes.items():
+                name = f"{model}, priors {priors}, {num_subjects} × {num_items}"
+                sizes_of = [Size(number, batch, number) for number in (num_subjects, num_items)]
+                init, advance = programs(Settings(model, PRIORS[priors], *sizes_of))
+                by_item = ("difficulty",) if model == "1pl" else ("intercept", "discrimination")
+                shapes = {"ability": (num_subjects,), **dict.fromkeys(by_item, (num_items,))}
+                shapes |= dict.fromkeys(hyperparameters(PRIORS[priors], model), ())
+                sites = {site: Normal(array(*shape), array(*shape)) for site, shape in shapes.items()}
+                start = Start(sites, array(num_items) if model == "2pl" else None)
+                responses = array(num_subjects, num_items, dtype=jnp.int8)
+                state = jax.eval_shape(init, jax.random.key(0), start, responses)
+                found.append(faults(f"chunk of steps, {name}", advance, state, 0.1, start, responses, sites, sites))
+                if batch is None and num_items > 64:
+                    found.append(faults(f"start, {name}", init, jax.random.key(0), start, responses))
+    none_of(*found)
+
+
+# Networks
+
+NETWORKS = {  # what they read; what they multiply
+    "mlp": ("images", "bfloat16"),
+    "lenet": ("images", "bfloat16"),
+    "vgg16": ("large images", "bfloat16"),
+    "lstm": ("sentences", "bfloat16"),
+    "cnn": ("pairs", "bfloat16"),
+    "nse": ("sentences", "mixed"),
+    "esim": ("pairs", "mixed"),
+}
+
+
+def task_of(kind, num_examples=4):
+    if "images" in kind:
+        side = 32 if kind == "large images" else 4
+        pixels = np.zeros((num_examples, side, side, 1), np.uint8)
+        return task_from(pixels, ImageFormat(255.0, flips=kind == "large images"))
+    sentences = 2 if kind == "pairs" else 1
+    inputs = tuple(np.ones((num_examples, 4), np.uint8) for _ in range(sentences))
+    return task_from(inputs, TextFormat(("",) * 5, np.ones((5, 3), np.float32), ((2,) * sentences, (4,) * sentences)))
+
+
+def task_from(inputs, format):
+    num_examples = len(inputs[0] if isinstance(inputs, tuple) else inputs)
+    split = Split(inputs, np.zeros(num_examples, np.int32), np.arange(num_examples).astype(str))
+    return Task("toy", split, split, split, ("a", "b"), format)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_an_epoch_of_a_crowd(network, one_device):
+    kind, products = NETWORKS[network]
+    task = task_of(kind)
+    recipe = Recipe(network, width=2, batch_size=2, train_embeddings=kind == "sentences")
+    trainer, data, gold = make_trainer(recipe, task), to_device(task), gold_of(task)
+    types = {"seed": jnp.uint32, "subset_size": jnp.int32, "width": jnp.int32}
+    rows = Row(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in Row._fields})
+    one = pool_programs.shapes(trainer, plan_member, rows, gold, data.embeddings)
+    plans, learners = slots = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
+    live, parameters = array(SLOTS, dtype=bool), learners.best_parameters
+    fill = trainer, plan_member, one_device, slots, live, rows, gold, data.embeddings
+    classify = trainer.network, one_device, parameters, data.embeddings, data.test
+    none_of(
+        faults(f"{network} begins", pool_programs.fill, *fill),
+        faults(
+            f"{network} trains",
+            pool_programs.train,
+            *(trainer, one_device, learners, plans, live, data, 3),
+            products=products,
+        ),
+        faults(
+            f"{network} is validated",
+            pool_programs.validate_all,
+            *(trainer, one_device, learners, live, data),
+            products=products,
+        ),
+        faults(f"{network} answers", pool_programs.classify_all, *classify, products=products),
+    )
+
+
+# Curricula
+
+
+def test_curricula(one_device):
+    large = task_of("images", num_examples=MIN_ITEMS_TO_SAMPLE)
+    text = task_of("sentences", num_examples=MIN_ITEMS_TO_SAMPLE)
+    shares, error = array(3), array()
+    population = Population(array(), array())
+    cases = {  # task, rule, what it goes by
+        "a schedule": (task_of("images"), None, curriculum._Pacing(shares, None, None)),
+        "DDaCLAE, all asked": (task_of("images"), up_to_ability, curriculum._Pacing(None, None, None)),
+        "DDaCLAE, MAP": (task_of("images"), up_to_ability, curriculum._Pacing(None, population, None)),
+        "DDaCLAE, a sample asked": (large, up_to_ability, curriculum._Pacing(None, None, error)),
+        "hard examples": (task_of("images"), beyond_ability, curriculum._Pacing(None, None, None)),
+        "a window, MAP, a sample of sentences": (text, Window(0.5), curriculum._Pacing(None, population, error)),
+    }
+    found = []
+    for name, (task, rule, pacing) in cases.items():
+        arguments = curriculum_of(task, rule, pacing, one_device)
+        found.append(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+    none_of(*found)
+
+
+def curriculum_of(task, rule, pacing, mesh, on_epoch=None):
+    network = "mlp" if isinstance(task.format, ImageFormat) else "cnn"
+    trainer = make_trainer(Recipe(network, width=2, batch_size=2, max_epochs=3), task)
+    program = curriculum._Program(trainer, rule, on_epoch)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SLOTS))
+    return program, mesh, keys, to_device(task), array(len(task.train.labels)), pacing, array()
+
+
+def test_the_progress_of_a_curriculum_is_a_call_to_the_host(one_device):
+    pacing = curriculum._Pacing(array(3), None, None)
+    arguments = curriculum_of(task_of("images"), None, pacing, one_device, on_epoch=print)
+    assert host_calls(curriculum._train.trace(*arguments)) == ["debug_callback"]
