@@ -53,9 +53,10 @@ def main(_: list[str]) -> None:
     fit = irtjax.fit(folder, _MODEL.value, _ESTIMATOR.value)
     seconds, correlation = time.perf_counter() - began, np.corrcoef(fit.difficulty, difficulty)[0, 1]
     print(fit)
+    each = 1e9 * seconds / size / fit.iterations
     print(
         f"responses {size / 1e9:.2f} GB; peak {peak() / 1e9:.2f} GB, {peak() / size:.2f} of them (before: "
-        f"{before / 1e9:.2f} GB); {seconds:.0f} s, {1e9 * seconds / size / fit.iterations:.2f} ns per response and step, "
+        f"{before / 1e9:.2f} GB); {seconds:.0f} s, {each:.2f} ns per response and step, "
         f"correlation of difficulties with the true ones {correlation:.4f}"
     )
     if given is None:
