@@ -162,7 +162,8 @@ def fit_mml(
     apart = extreme.any() and not long  # among thousands of items they do no harm
     if apart:
         problem = _of_items(problem, ~extreme)
-    with processes.alone() if own is not None else contextlib.nullcontext():
+    scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
+    with scope():
         estimate, outcome = run(
             engine,
             problem,
@@ -172,7 +173,8 @@ def fit_mml(
         )
     estimate = oriented(estimate)
     if apart:
-        estimate = place_extremes(estimate, items, np.asarray(values), extreme)
+        with scope():
+            estimate = place_extremes(estimate, items, np.asarray(values), extreme)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
