@@ -11,19 +11,22 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
+from irtjax.crowd import Crowd
+from irtjax.training.groups import CHECKPOINT_SECONDS
 
 _OUTPUT_DIR = define_output_dir("run directory")
 _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "checkpoint_seconds",
-    crowd.CHECKPOINT_SECONDS,
+    CHECKPOINT_SECONDS,
     "least time from one checkpoint to the next",
     lower_bound=0,
 )
 settings.define_flags(settings.of_stage("crowd"))
+peers.define_flags()
 
 
 def main() -> None:
@@ -37,16 +40,15 @@ def main() -> None:
     crowd.choose_members(chosen, task)  # refuses bad ones before anything is written
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
-    def work(folder):
-        crowd.run(
+    def work() -> Crowd:
+        return crowd.train(
             chosen,
             task,
-            folder,
             checkpoints=checkpoints_of(directory, "crowd"),
             checkpoint_seconds=_CHECKPOINT_SECONDS.value,
         )
 
-    folder = stage(directory, "crowd", "crowd", work)
+    folder = stage(directory, "crowd", "crowd", work, crowd.write)
     print(f"Done: {folder}, fit with --responses={folder}/responses_train.npz", flush=True)
 
 

@@ -19,7 +19,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
@@ -44,6 +44,7 @@ OF_STRATEGIES = {  # settings, and the strategies that use them
 }
 USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 settings.define_flags(USED)
+peers.define_flags()
 
 
 def main() -> None:
@@ -67,8 +68,11 @@ def main() -> None:
         directory,
         "curriculum",
         "curriculum",
-        lambda folder: curriculum.run(chosen, task, items, population, folder, strategies),
+        lambda: curriculum.run(chosen, task, items, population, strategies),
+        curriculum.write,
     )
+    if not peers.is_first():
+        return
     parts = [
         f"# {task.name}: when to train on which examples?",
         sections.against_published(chosen, directory),

@@ -14,9 +14,9 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir, define_path
-from experiments.common.run_directory import open_run, stage
+from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import training_items
 from experiments.reports import document, sections
 from experiments.stages import filtering
@@ -38,6 +38,7 @@ _SEEDS = flags.DEFINE_integer(
 )
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
 settings.define_flags(USED)
+peers.define_flags()
 
 
 def main() -> None:
@@ -60,8 +61,11 @@ def main() -> None:
         directory,
         "filtering",
         "filtering",
-        lambda folder: filtering.run(chosen, task, items, folder, strategies, shares),
+        lambda: filtering.run(chosen, task, items, checkpoints_of(directory, "filtering"), strategies, shares),
+        filtering.write,
     )
+    if not peers.is_first():
+        return
     parts = [
         f"# {task.name}: which examples to train on?",
         sections.difficulties(directory, task, items),
@@ -88,4 +92,4 @@ def _shares() -> list[float]:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, resumes=True)

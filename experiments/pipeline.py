@@ -9,9 +9,8 @@ On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of s
 """
 
 import dataclasses
-from pathlib import Path
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
@@ -22,6 +21,7 @@ from irtjax.kernels.scoring import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")
 settings.define_flags()
+peers.define_flags()
 
 
 def main() -> None:
@@ -33,31 +33,48 @@ def main() -> None:
     _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
-    def train_crowd(folder: Path) -> None:
-        crowd.run(chosen, task, folder, checkpoints=checkpoints_of(directory, "crowd"))
-
-    def fit(folder: Path) -> None:
-        difficulty.run(chosen, crowd.load_responses(directory / "crowd"), folder)
-
-    def find_mislabelled(folder: Path) -> None:
-        mislabelled.run(chosen, task, folder, checkpoints=checkpoints_of(directory, "mislabelled"))
-
-    stage(directory, "crowd", "1/5 crowd", train_crowd)
-    stage(directory, "difficulty", "2/5 difficulty", fit)
+    stage(
+        directory,
+        "crowd",
+        "1/5 crowd",
+        lambda: crowd.train(chosen, task, checkpoints_of(directory, "crowd")),
+        crowd.write,
+    )
+    stage(
+        directory,
+        "difficulty",
+        "2/5 difficulty",
+        lambda: difficulty.run(chosen, crowd.load_responses(directory / "crowd")),
+        difficulty.write,
+    )
     if chosen.mislabelled > 0:
-        stage(directory, "mislabelled", "3/5 mislabelled examples", find_mislabelled)
+        stage(
+            directory,
+            "mislabelled",
+            "3/5 mislabelled examples",
+            lambda: mislabelled.run(chosen, task, checkpoints_of(directory, "mislabelled")),
+            mislabelled.write,
+        )
 
     items = difficulty.load_items(directory / "difficulty", chosen.priors, task.train.ids)
-    stage(directory, "filtering", "4/5 filtering", lambda folder: filtering.run(chosen, task, items, folder))
+    stage(
+        directory,
+        "filtering",
+        "4/5 filtering",
+        lambda: filtering.run(chosen, task, items, checkpoints_of(directory, "filtering")),
+        filtering.write,
+    )
     abilities = difficulty.load_subjects(directory / "difficulty", chosen.priors).ability
     population = Population(float(abilities.mean()), float(abilities.std()))
     stage(
         directory,
         "curriculum",
         "5/5 curriculum",
-        lambda folder: curriculum.run(chosen, task, items, population, folder),
+        lambda: curriculum.run(chosen, task, items, population),
+        curriculum.write,
     )
-    report.write(chosen, task, directory)
+    if peers.is_first():
+        report.write(chosen, task, directory)
 
 
 def _check(chosen: settings.Settings, task: tasks.Task) -> None:

@@ -7,6 +7,7 @@ for itself, in NumPy: within `together` each function below is called by all pro
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 import numpy as np
+import pandas as pd
 from jax.experimental import multihost_utils
 
 from irtjax.errors import InputError
@@ -23,6 +25,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TOGETHER: ContextVar[bool] = ContextVar("together", default=False)
+_MEETINGS = itertools.count()  # all processes are at the same one
+MOST_MILLISECONDS = 30 * 24 * 3600 * 1000
+MOST_BYTES = 2**26  # of what is gathered at a time
 LEAST_BYTES = 256  # of a message; sizes are powers of two, so that few programs are compiled
 
 
@@ -120,15 +125,25 @@ def gather(array: np.ndarray, start: int | None = None) -> np.ndarray:
     if number() == 1:
         return array
     starts, lengths = zip(*everyone([index() if start is None else start, len(array)]), strict=True)
-    padded = np.zeros((max(lengths), *array.shape[1:]), array.dtype)
-    padded[: len(array)] = array
-    parts = _exchange(padded.tobytes())
-    shapes = [(length, *array.shape[1:]) for length in lengths]
-    found = [
-        np.frombuffer(part, array.dtype, int(np.prod(shape))).reshape(shape)
-        for part, shape in zip(parts, shapes, strict=True)
-    ]
-    return np.concatenate([found[process] for process in sorted(range(number()), key=starts.__getitem__)])
+    whole = [np.empty((length, *array.shape[1:]), array.dtype) for length in lengths]
+    step = max(1, MOST_BYTES // max(1, whole[0].strides[0]))
+    for at in range(0, max(lengths), step):
+        padded = np.zeros((min(step, max(lengths) - at), *array.shape[1:]), array.dtype)
+        own = array[at : at + step]
+        padded[: len(own)] = own
+        for part, into in zip(_exchange(padded.tobytes()), whole, strict=True):
+            rows = into[at : at + step]
+            rows[...] = np.frombuffer(part, array.dtype, rows.size).reshape(rows.shape)
+    return np.concatenate([whole[process] for process in sorted(range(number()), key=starts.__getitem__)])
+
+
+def rows(table: pd.DataFrame | None) -> pd.DataFrame:
+    """The rows of small tables of all processes, one after the other; None for no rows."""
+    if number() == 1 and table is not None:
+        return table
+    said = None if table is None else (table.dtypes.astype(str).to_dict(), table.to_dict("list"))
+    parts = [pd.DataFrame(columns).astype(kinds) for kinds, columns in filter(None, everyone(said))]
+    return pd.concat(parts, ignore_index=True)
 
 
 def everyone(value: Any) -> list[Any]:
@@ -140,8 +155,18 @@ def everyone(value: Any) -> list[Any]:
     return [json.loads(part[: part.find(b"\0")]) for part in _exchange(said.ljust(longest + 1, b"\0"))]
 
 
+def meet() -> None:
+    """Waits for all processes, however long they take; in messages to each other they wait for minutes only."""
+    if number() == 1:
+        return
+    from jax._src import distributed  # the runtime's barrier has no public name
+
+    client: Any = distributed.global_state.client
+    client.wait_at_barrier(f"irtjax/meet/{next(_MEETINGS)}", timeout_in_ms=MOST_MILLISECONDS)
+
+
 def agreed(action: Callable[[], T]) -> T:
-    """What an action returns on this process, if it goes well on all.
+    """What an action returns on this process, if it goes well on all; it may take long.
 
     Raises:
         InputError: it failed on one of them, on all of them then.
@@ -153,6 +178,7 @@ def agreed(action: Callable[[], T]) -> T:
         if number() == 1:
             raise
         failure = str(error)
+    meet()
     for process, reason in enumerate(everyone(failure)):
         if reason is not None:
             raise InputError(reason if failure is not None else f"{reason} (process {process} of {number()})")

@@ -84,7 +84,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
             if first:
                 bar.initial = state.finished  # an interrupted run trained these; they took no time now
                 first = False
-            bar.n = state.finished
+            bar.n, bar.total = state.finished, state.finished + state.training + state.waiting
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
 

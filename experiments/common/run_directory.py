@@ -9,17 +9,21 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 import pandas as pd
 
+from experiments.common import peers
 from experiments.common.settings import FILES
-from irtjax import InputError, versions
+from irtjax import InputError, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
+from irtjax.training.deals import VISIBLE_SECONDS
+
+T = TypeVar("T")
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
@@ -35,6 +39,8 @@ def open_run(
 ) -> Path:
     """Makes the directory, or accepts one that an earlier run with the same flags and data left.
 
+    Of several processes the first makes it; all must have the same flags and data.
+
     Args:
         output_dir: the directory.
         flags: values of all flags that results depend on.
@@ -42,15 +48,25 @@ def open_run(
         items: difficulties, where they come from a file.
 
     Returns:
-        The directory. No other process can open it until this one ends.
+        The directory. No other command can open it until this one ends.
 
     Raises:
-        InputError: it cannot be written to, or holds results of other settings or data.
+        InputError: it cannot be written to, or holds results of other settings or data; or processes differ.
     """
+    wanted = flags | {DATA: _digest(flags, task, items)}
+    with processes.together(peers.mesh()):
+        for process, other in enumerate(processes.everyone(wanted)):
+            for name in sorted(wanted | other):
+                if other.get(name) != wanted.get(name):
+                    what = "data" if name == DATA else f"--{name}"
+                    raise InputError(f"{what} of process {process} differs: give all processes the same flags and data")
+        return processes.agreed(lambda: _open(output_dir, wanted) if processes.index() == 0 else Path(output_dir))
+
+
+def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
     directory = writable_directory(output_dir)
     _lock(directory)
     config = directory / "config.json"
-    wanted = flags | {DATA: _digest(flags, task, items)}
     # without a stage or checkpoint there is nothing that could be mixed with results of other settings
     begun = [*directory.glob(f"*/{RECORD}"), *directory.glob(f"{CHECKPOINTS}/*")]
     if begun and not config.exists():
@@ -106,50 +122,76 @@ def _lock(directory: Path) -> None:
         pass  # a file system without locks
 
 
-def stage(directory: Path, name: str, title: str, work: Callable[[Path], None]) -> Path:
+def stage(directory: Path, name: str, title: str, work: Callable[[], T], write: Callable[[T, Path], None]) -> Path:
     """Runs one stage into the folder `name`, unless that folder is there already.
 
-    The work is done in a temporary folder that is renamed at the end, so that an interrupted stage leaves no folder of
-    that name. Its `stage.json` records the seconds that it took, the versions that it ran on, and checksums of its
-    files. A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished.
+    Results are written into a temporary folder that is renamed at the end, so that an interrupted stage leaves no
+    folder of that name. Its `stage.json` records the seconds that it took, the versions that it ran on, and checksums
+    of its files. A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished. Several
+    processes work together, and the first writes.
 
     Args:
         directory: of the run.
         name: of the stage.
         title: shown to the user.
-        work: writes the results into the folder that it is given.
+        work: computes the results.
+        write: writes them into the folder that it is given.
 
     Returns:
         The folder.
 
     Raises:
-        InputError: the folder is there, and no stage has written it, or its files are no longer what was written.
+        InputError: the folder is there, and no stage has written it, or its files are no longer what was written; or
+            not all processes see it.
     """
     folder = directory / name
-    if folder.exists():
-        try:
-            record = json.loads((folder / RECORD).read_text())
-            made_with, checksums = record["versions"], dict(record.get("checksums", {}))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
-        found = _checksums(folder)
-        for file, checksum in checksums.items():
-            if found.get(file) != checksum:
-                what = "has changed since it was written" if file in found else "is gone"
-                raise InputError(f"{folder / file} {what}: remove {folder}, and the stage is run again")
-        other = "" if made_with == versions() else ", made with other package versions"
-        print(f"{title}: reused from {folder}{other}", flush=True)
-        _remove_checkpoints(directory, name)  # left by a run that was killed just after it finished the stage
-        return folder
+    with processes.together(peers.mesh()):
+        finished = processes.agreed(lambda: peers.is_first() and folder.exists() and _reuse(folder, title))
+        if processes.everyone(finished)[0]:
+            return folder
     print(title, flush=True)
     began = time.perf_counter()
+    results = work()
+    with processes.together(peers.mesh()):
+        processes.agreed(lambda: _write(results, write, folder, began) if peers.is_first() else None)
+        processes.agreed(lambda: _wait_for(folder / RECORD))
+    return folder
+
+
+def _reuse(folder: Path, title: str) -> bool:
+    """Looks at a stage that has been finished: it is, or an error."""
+    try:
+        record = json.loads((folder / RECORD).read_text())
+        made_with, checksums = record["versions"], dict(record.get("checksums", {}))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
+    found = _checksums(folder)
+    for file, checksum in checksums.items():
+        if found.get(file) != checksum:
+            what = "has changed since it was written" if file in found else "is gone"
+            raise InputError(f"{folder / file} {what}: remove {folder}, and the stage is run again")
+    other = "" if made_with == versions() else ", made with other package versions"
+    print(f"{title}: reused from {folder}{other}", flush=True)
+    _remove_checkpoints(folder.parent, folder.name)  # left by a run that was killed just after it finished the stage
+    return True
+
+
+def _write(results: T, write: Callable[[T, Path], None], folder: Path, began: float) -> None:
     with whole_directory(folder) as partial:
-        work(partial)
+        write(results, partial)
         seconds = round(time.perf_counter() - began, 3)
         record = {"seconds": seconds, "versions": versions(), "checksums": _checksums(partial)}
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
-    _remove_checkpoints(directory, name)
-    return folder
+    _remove_checkpoints(folder.parent, folder.name)
+
+
+def _wait_for(path: Path) -> None:
+    """Waits until a file that the first process has written is seen here."""
+    until = time.monotonic() + VISIBLE_SECONDS
+    while not path.exists():
+        if time.monotonic() > until:
+            raise InputError(f"{path} cannot be seen by all processes: give an --output_dir that all share")
+        time.sleep(0.1)
 
 
 def _checksums(folder: Path) -> dict[str, str]:

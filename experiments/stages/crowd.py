@@ -3,23 +3,24 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from experiments.common import peers
 from experiments.common.app import naming
 from experiments.common.factory import design_of, recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings, of_stage
 from irtjax import InputError, ResponseMatrix, write_responses
 from irtjax.crowd import Crowd, Members, read_members, sample_members, train_crowd
-from irtjax.crowd.train import CHECKPOINT_SECONDS, check_members, largest_subset
+from irtjax.crowd.train import check_members, largest_subset
 from irtjax.responses.formats import read_responses
 from irtjax.responses.matrix import concatenate_items
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
+from irtjax.training.groups import CHECKPOINT_SECONDS
 
 # settings that only say which members are drawn, and how many train at once
 DRAWN = {
@@ -99,12 +100,12 @@ def train(
             checkpoints=checkpoints,
             checkpoint_seconds=checkpoint_seconds,
             on_progress=on_progress,
+            mesh=peers.mesh(),
         )
 
 
-def run(settings: Settings, task: Task, folder: Path, **options: Any) -> None:
-    """Writes `members.csv`, and `responses_<split>` as NPZ and, if it is not too large, CSV; options of `train`."""
-    crowd = train(settings, task, **options)
+def write(crowd: Crowd, folder: Path) -> None:
+    """Writes `members.csv`, and `responses_<split>` as NPZ and, if it is not too large, CSV."""
     write_csv(crowd.members, folder / "members.csv")
     for split, responses in crowd.responses.items():
         write_responses(responses, folder / f"responses_{split}.npz")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common import peers
 from experiments.common.factory import recipe_of
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
@@ -23,21 +24,19 @@ def run(
     task: Task,
     items: pd.DataFrame,
     population: Population,
-    folder: Path,
     strategies: Sequence[str] = STRATEGIES,
-) -> None:
-    """Writes `curriculum.csv`, one row per strategy, seed and epoch, and `summary.csv`, one row per strategy.
+) -> pd.DataFrame:
+    """Trains networks under each strategy: one row per strategy, seed and epoch.
 
     Args:
         settings: of the run.
         task: its training split is what the curricula choose from.
         items: difficulties of the training items, in their order.
         population: abilities of the crowd, for a MAP estimate.
-        folder: to write to.
         strategies: those that the task allows, the baseline among them.
     """
     progress = CurriculumProgress(settings.epochs)
-    table = compare_curricula(
+    return compare_curricula(
         task,
         items.difficulty.to_numpy(),
         strategies,
@@ -49,6 +48,11 @@ def run(
         probe_error=settings.probe_error if settings.probe == "sample" else None,
         on_strategy=progress.strategy,
         on_epoch=progress.on_epoch,
+        mesh=peers.mesh(),
     )
+
+
+def write(table: pd.DataFrame, folder: Path) -> None:
+    """Writes `curriculum.csv`, and `summary.csv`, one row per strategy."""
     write_csv(table, folder / "curriculum.csv")
     write_csv(summarise(table), folder / "summary.csv")

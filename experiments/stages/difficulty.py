@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 import irtjax
+from experiments.common import peers
 from experiments.common.progress import fit_bar
 from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
@@ -29,15 +32,20 @@ def fit(responses: ResponseMatrix, priors: str, seed: int, description: str) -> 
             seed=seed,
             max_steps=MAX_STEPS,
             on_chunk=on_chunk,
+            mesh=peers.mesh() if jax.process_count() > 1 else None,  # devices of one processor share its cores anyway
         )
 
 
-def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
-    """Writes one folder of result files per kind of priors, and `reliability.json`."""
-    fits = {}
-    for priors in PRIORS:
-        fits[priors] = fit(responses, priors, settings.seed, priors)
-        fits[priors].save(folder / priors)
+class Fitted(NamedTuple):
+    """The results of the stage: a fit per kind of priors, and how reliable difficulties are."""
+
+    fits: dict[str, Fit]
+    reliability: dict[str, Any]
+
+
+def run(settings: Settings, responses: ResponseMatrix) -> Fitted:
+    """Fits under both kinds of priors, and to two halves of the crowd."""
+    fits = {priors: fit(responses, priors, settings.seed, priors) for priors in PRIORS}
     names = iter(("half 1", "half 2"))
     halves = split_half(responses, lambda half: fit(half, settings.priors, settings.seed, next(names)))
     reliability = {
@@ -48,7 +56,14 @@ def run(settings: Settings, responses: ResponseMatrix, folder: Path) -> None:
             spearmanr(fits["vague"].difficulty, fits["hierarchical"].difficulty).statistic
         ),
     }
-    (folder / "reliability.json").write_text(json.dumps(reliability, indent=2) + "\n")
+    return Fitted(fits, reliability)
+
+
+def write(fitted: Fitted, folder: Path) -> None:
+    """Writes one folder of result files per kind of priors, and `reliability.json`."""
+    for priors, fit in fitted.fits.items():
+        fit.save(folder / priors)
+    (folder / "reliability.json").write_text(json.dumps(fitted.reliability, indent=2) + "\n")
 
 
 def load_items(folder: Path, priors: str, item_ids: np.ndarray) -> pd.DataFrame:

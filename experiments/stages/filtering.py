@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from experiments.common import peers
 from experiments.common.factory import recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
@@ -17,21 +19,28 @@ from irtjax.tasks import Task
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
+class Filtered(NamedTuple):
+    """The results of the stage: one row per strategy, share of data kept and seed; and what `kept` tells."""
+
+    filtering: pd.DataFrame
+    kept: pd.DataFrame
+
+
 def run(
     settings: Settings,
     task: Task,
     items: pd.DataFrame,
-    folder: Path,
+    checkpoints: Path,
     strategies: Sequence[str] = STRATEGIES,
     shares: Sequence[float] = SHARES,
-) -> None:
-    """Writes `filtering.csv`, one row per strategy, share of data kept and seed, and `kept.csv`, see `kept`.
+) -> Filtered:
+    """Trains networks on what each strategy keeps.
 
     Args:
         settings: of the run.
         task: networks train on its training split.
         items: difficulty and percent_correct of the training items, in their order.
-        folder: to write to.
+        checkpoints: folder for the state of training.
         strategies: of `STRATEGIES`.
         shares: of the training data, 0 to 1.
     """
@@ -49,16 +58,21 @@ def run(
             table.examples.to_numpy(),
             table.seed.to_numpy(),
             slots=settings.slots or None,
+            checkpoints=checkpoints,
             on_progress=on_progress,
+            mesh=peers.mesh(),
         )
     table["epochs"] = trained.epochs
     table["dev_accuracy"] = trained.validation_accuracy
     table["test_accuracy"] = trained.test_accuracy
-    write_csv(table, folder / "filtering.csv")
-    write_csv(
-        kept(task, scales, {strategy: orders[strategy, settings.seed] for strategy in strategies}, table),
-        folder / "kept.csv",
-    )
+    first = {strategy: orders[strategy, settings.seed] for strategy in strategies}
+    return Filtered(table, kept(task, scales, first, table))
+
+
+def write(filtered: Filtered, folder: Path) -> None:
+    """Writes one table per field."""
+    for name, table in filtered._asdict().items():
+        write_csv(table, folder / f"{name}.csv")
 
 
 def kept(

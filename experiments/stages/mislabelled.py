@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from sklearn.metrics import roc_auc_score
@@ -13,14 +12,14 @@ from irtjax.storage.files import write_csv
 from irtjax.tasks import Task, flip_labels
 
 
-def run(settings: Settings, task: Task, folder: Path, **options: Any) -> None:
-    """Writes `mislabelled.csv`, one row per training item, hardest first, and `detection.json`.
+def run(settings: Settings, task: Task, checkpoints: Path | None = None) -> pd.DataFrame:
+    """One row per training item, hardest first.
 
     Everything after the flip takes the wrong labels for gold: members train on them, and their answers are graded
-    against them. The options are those of `crowd.train`.
+    against them. Checkpoints are those of `crowd.train`.
     """
     wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)
-    responses = crowd.train(settings, wrong, **options).responses["train"]
+    responses = crowd.train(settings, wrong, checkpoints).responses["train"]
     fit = difficulty.fit(responses, settings.priors, settings.seed, settings.priors)
     table = pd.DataFrame(
         {
@@ -30,13 +29,18 @@ def run(settings: Settings, task: Task, folder: Path, **options: Any) -> None:
             "shown_label": wrong.train.labels,
             "difficulty": fit.difficulty,
         }
-    ).sort_values("difficulty", ascending=False, kind="stable")
+    )
+    return table.sort_values("difficulty", ascending=False, kind="stable")
+
+
+def write(table: pd.DataFrame, folder: Path) -> None:
+    """Writes `mislabelled.csv`, and `detection.json`."""
     write_csv(table, folder / "mislabelled.csv")
-    num_flipped = int(flipped.sum())
+    num_flipped = int(table.flipped.sum())
     detection = {
-        "auc": float(roc_auc_score(flipped, fit.difficulty)),
+        "auc": float(roc_auc_score(table.flipped, table.difficulty)),
         "num_flipped": num_flipped,
-        "num_items": len(flipped),
+        "num_items": len(table),
         "flipped_among_as_many_hardest": int(table.flipped.head(num_flipped).sum()),
     }
     (folder / "detection.json").write_text(json.dumps(detection, indent=2) + "\n")

@@ -1,8 +1,6 @@
 """A whole crowd in one call: networks of widely spread ability, and their graded answers to every example of a task."""
 
 import dataclasses
-import functools
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,24 +8,24 @@ import jax
 import numpy as np
 import pandas as pd
 
-from irtjax import networks
-from irtjax.crowd.answers import Answers, Crowd, assemble, blank_answers, flush, graded
+from irtjax import networks, processes
+from irtjax.crowd.answers import Crowd, assemble, columns_of, graded
 from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
 from irtjax.crowd.plans import gold_of, plan_member, rows_of
 from irtjax.errors import InputError
-from irtjax.storage.files import writable_directory
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, Split, sample_training
 from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.pool import Finished, Job, Pool, Progress, begin, progress, train_all
+from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
+from irtjax.training.pool import Finished, Job, Progress
 from irtjax.training.pool_size import choose_slots
-from irtjax.training.recipe import Recipe, default_recipe, make_trainer
+from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_trainer
 
-CHECKPOINT_SECONDS = 30.0
 STOP_ON = ("validation", "train")
 
 
+@processes.collective
 def train_crowd(
     task: Task,
     members: Members | pd.DataFrame | str | Path | None = None,
@@ -42,6 +40,7 @@ def train_crowd(
     checkpoints: str | Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     on_progress: Callable[[Progress], None] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Crowd:
     """Trains a crowd of networks and lets each answer every example of the task.
 
@@ -67,9 +66,13 @@ def train_crowd(
         slots: members that train at once on a device; None for what is fastest, by a measurement that is kept in the
             cache. Results depend on it only by rounding.
         checkpoints: a folder for the state of training. The same call goes on from what it finds there, and ends with
-            the same bits as if it had never been interrupted. None keeps everything in memory.
+            the same bits as if it had never been interrupted; on another number of processes or devices, with the same
+            to rounding. None keeps everything in memory.
         checkpoint_seconds: least time from one checkpoint to the next.
-        on_progress: called after each epoch with the progress of the whole crowd.
+        on_progress: called after each epoch with the progress of the crowd; of several processes, with that of the
+            members of this one.
+        mesh: devices to train on; None for all of this process. If they are of several processes, members are dealt to
+            them; all call this function, with a folder that all share or with none, and return the same crowd.
 
     Raises:
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
@@ -90,52 +93,32 @@ def train_crowd(
     if not len(members):
         raise InputError("no members to train")
     check_members(members, task, recipe, out_of_bag)
-    folder = None if checkpoints is None else Path(checkpoints)
-    if folder is not None:
-        writable_directory(folder)
-    answers = blank_answers(task, len(members), folder)
-    options = _options(recipe, task, out_of_bag, stop_on, seed)
-    mesh = default_mesh(len(members))
-    data = to_device(task, mesh, _monitor(task, seed) if stop_on == "train" else None)
-    epochs, best_epochs = np.zeros((2, len(members)), np.int32)
-    accuracies = np.full(len(members), np.nan, np.float32)
-    finished = 0
-    for network in dict.fromkeys(members.network.tolist()):
-        rows = np.flatnonzero(members.network == network)
+    own_mesh = default_mesh(len(members), mesh)
+    data = to_device(task, own_mesh, _monitor(task, seed) if stop_on == "train" else None)
+
+    def group_of(network: str) -> Group:
         own_recipe = dataclasses.replace(recipe, network=network)
-        job = crowd_job(task, members.choose(rows), own_recipe, data, mesh)
-        choose = functools.partial(choose_slots, job, task, own_recipe, slots)
-        on_finished = functools.partial(_answer, task, members, rows, data, answers, out_of_bag)
-        on_epoch = functools.partial(_report, on_progress, accuracies, finished, rows)
-        if folder is None:
-            pool = train_all(job, begin(job, choose()), on_finished, on_epoch)
-        else:
-            from irtjax.training.checkpoints import train_with_checkpoints  # Orbax takes a second to import
+        return Group(
+            name=network,
+            networks=np.flatnonzero(members.network == network),
+            job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
+            slots=lambda job: choose_slots(job, task, own_recipe, slots),
+        )
 
-            pool = train_with_checkpoints(
-                job,
-                choose,
-                on_finished,
-                on_epoch,
-                folder=folder / network,
-                seconds=checkpoint_seconds,
-                options=options,
-                before_saving=functools.partial(flush, answers, folder),
-            )
-        epochs[rows], best_epochs[rows], accuracies[rows] = pool.epochs, pool.best_epochs, pool.best_accuracies
-        finished += rows.size
-    return assemble(task, members, answers, epochs, best_epochs)
+    def answer(rows: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
+        unseen_by = members.choose(rows) if out_of_bag else None
+        return {name: graded(task, name, finished.classify(getattr(data, name)), unseen_by) for name in SPLITS}
 
-
-def _options(recipe: Recipe, task: Task, out_of_bag: bool, stop_on: str, seed: int) -> str:
-    """What the state of a crowd in training depends on, beside its members and the shapes of the data."""
-    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-    del fields["optimizer"]  # functions, which have no name that lasts
-    digest = hashlib.sha256()
-    for array in jax.tree.leaves([task.split(name)[:2] for name in SPLITS]):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    monitor_seed = seed if stop_on == "train" else None
-    return repr((fields, digest.hexdigest(), out_of_bag, stop_on, monitor_seed))
+    results = train_groups(
+        [group_of(network) for network in dict.fromkeys(members.network.tolist())],
+        columns_of(task),
+        answer,
+        folder=None if checkpoints is None else Path(checkpoints),
+        seconds=checkpoint_seconds,
+        options=repr((fingerprint(recipe, task), out_of_bag, stop_on, seed if stop_on == "train" else None)),
+        on_progress=on_progress,
+    )
+    return assemble(task, members, results)
 
 
 def largest_subset(task: Task, out_of_bag: bool) -> int:
@@ -180,26 +163,3 @@ def _monitor(task: Task, seed: int) -> Split:
     """A sample of the training examples, as large as the validation split."""
     count = min(len(task.validation.labels), len(task.train.labels))
     return sample_training(task, count, seed).train
-
-
-def _answer(
-    task: Task, members: Members, rows: np.ndarray, data: Data, answers: Answers, out_of_bag: bool, finished: Finished
-) -> None:
-    """Fills in the answers of members that have finished; `rows` are those of the members of their pool."""
-    at = rows[finished.numbers]
-    for name in SPLITS:
-        classes = finished.classify(getattr(data, name))
-        answers[name][at] = graded(task, name, classes, members.choose(at) if out_of_bag else None)
-
-
-def _report(
-    on_progress: Callable[[Progress], None] | None, accuracies: np.ndarray, before: int, rows: np.ndarray, pool: Pool
-) -> None:
-    """Tells the progress of the crowd: that of the pool, after `before` members that finished in other pools."""
-    if on_progress is None:
-        return
-    state = progress(pool)
-    accuracies[rows] = state.accuracies
-    finished = before + state.finished
-    waiting = accuracies.size - finished - state.training
-    on_progress(Progress(finished, state.training, waiting, accuracies.copy()))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.kernels.scoring import Population
 from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
@@ -22,6 +23,7 @@ from irtjax.types import AnyArray, Shaped
 PROBE_ERROR = 0.005
 
 
+@processes.collective
 def compare_curricula(
     task: Task,
     difficulty: Shaped[AnyArray, " N"] | pd.Series,
@@ -35,6 +37,7 @@ def compare_curricula(
     probe_error: float | None = PROBE_ERROR,
     on_strategy: Callable[[str], contextlib.AbstractContextManager] = contextlib.nullcontext,
     on_epoch: OnEpoch | None = None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
     """Trains networks under each strategy, from the same initial weights for the same seed.
 
@@ -57,6 +60,8 @@ def compare_curricula(
             examples gives the ability, see `train_curriculum`; None to have all of them answered.
         on_strategy: name -> a context in which the strategy is trained, such as that of a progress bar.
         on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
+        mesh: devices to train on; None for all of this process. If they are of several processes, seeds are dealt to
+            them; all call this function, and return the same table.
 
     Returns:
         One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those
@@ -81,11 +86,12 @@ def compare_curricula(
     recipe = default_recipe(task) if recipe is None else recipe
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
-    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-    mesh = default_mesh(num_seeds)
-    data = to_device(task, mesh)
+    own = seeds[processes.share(num_seeds)]
+    keys = jax.vmap(jax.random.key)(jnp.asarray(own, jnp.uint32))
+    own_mesh = default_mesh(own.size, mesh)
+    data = to_device(task, own_mesh)
     tables = []
-    for name, strategy in found.items():
+    for name, strategy in found.items() if own.size else ():
         with on_strategy(name):
             history = train_curriculum(
                 trainer,
@@ -97,11 +103,14 @@ def compare_curricula(
                 population=population,
                 probe_error=probe_error,
                 on_epoch=on_epoch,
-                mesh=mesh,
+                mesh=own_mesh,
             )
             jax.effects_barrier()  # reports of the last epochs
-        tables.append(_rows(name, seeds, history))
-    return pd.concat(tables, ignore_index=True)
+        tables.append(_rows(name, own, history))
+    processes.meet()
+    table = processes.rows(pd.concat(tables, ignore_index=True) if tables else None)
+    places = table.strategy.map(list(found).index)
+    return table.iloc[np.lexsort((table.epoch, table.seed, places))].reset_index(drop=True)
 
 
 def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:

@@ -1,18 +1,21 @@
 """Data filtering: which training examples to keep, by item difficulty (Lalor, Wu and Yu 2019, section 4)."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.tasks import Task
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.pool import Finished, Job, Pool, Progress, begin, progress, train_all
+from irtjax.training.groups import Group, train_groups
+from irtjax.training.pool import Finished, Job, Progress
 from irtjax.training.pool_size import choose_slots
-from irtjax.training.recipe import Recipe, make_trainer
+from irtjax.training.recipe import Recipe, fingerprint, make_trainer
 from irtjax.training.trainer import Plan
 from irtjax.types import AnyArray, Float, Int
 
@@ -123,6 +126,7 @@ class TrainedOnSubsets(NamedTuple):
     test_accuracy: Float[np.ndarray, " G"]
 
 
+@processes.collective
 def train_on_subsets(
     task: Task,
     recipe: Recipe,
@@ -131,7 +135,9 @@ def train_on_subsets(
     seeds: Int[AnyArray, " G"],
     *,
     slots: int | None = None,
+    checkpoints: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> TrainedOnSubsets:
     """Trains G networks by one recipe, each on some of the training examples, and tests them.
 
@@ -146,36 +152,37 @@ def train_on_subsets(
             can be compared pair by pair.
         slots: networks that train at once on a device; None for what is fastest, by a measurement that is kept in the
             cache.
+        checkpoints: a folder for the state of training, see `irtjax.crowd.train_crowd`.
         on_progress: called after each epoch.
+        mesh: devices to train on, see `irtjax.crowd.train_crowd`.
 
     Raises:
-        InputError: a recipe that the task does not allow.
+        InputError: a recipe that the task does not allow, or checkpoints that are damaged or of other networks.
     """
     count = len(sizes)
-    mesh = default_mesh(count)
-    job = Job(
-        trainer=make_trainer(recipe, task),
-        plan=plan_subset,
-        rows=SubsetRow(
-            seed=np.asarray(seeds, np.uint32),
-            order=np.asarray(orders, np.int32),
-            size=np.asarray(sizes, np.int32),
-            learning_rate=np.full(count, recipe.learning_rate, np.float32),
-            width=np.full(count, recipe.width, np.int32),
-        ),
-        shared=task.train.labels,
-        data=to_device(task, mesh),
-        steps_per_epoch=recipe.steps_per_epoch,
-        mesh=mesh,
+    own_mesh = default_mesh(count, mesh)
+    trainer, data = make_trainer(recipe, task), to_device(task, own_mesh)
+    rows = SubsetRow(
+        seed=np.asarray(seeds, np.uint32),
+        order=np.asarray(orders, np.int32),
+        size=np.asarray(sizes, np.int32),
+        learning_rate=np.full(count, recipe.learning_rate, np.float32),
+        width=np.full(count, recipe.width, np.int32),
     )
-    classes = np.empty((count, len(task.test.labels)), np.int32)
 
-    def on_finished(finished: Finished) -> None:
-        classes[finished.numbers] = finished.classify(job.data.test)
+    def job(networks: np.ndarray) -> Job:
+        own = jax.tree.map(lambda column: column[networks], rows)
+        return Job(trainer, plan_subset, own, task.train.labels, data, recipe.steps_per_epoch, own_mesh)
 
-    def on_epoch(pool: Pool) -> None:
-        if on_progress is not None:
-            on_progress(progress(pool))
+    def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
+        return {"test_accuracy": (finished.classify(data.test) == task.test.labels).mean(axis=1)}
 
-    pool = train_all(job, begin(job, choose_slots(job, task, recipe, slots)), on_finished, on_epoch)
-    return TrainedOnSubsets(pool.epochs, pool.best_accuracies, (classes == task.test.labels).mean(axis=1))
+    results = train_groups(
+        [Group(recipe.network, np.arange(count), job, lambda job: choose_slots(job, task, recipe, slots))],
+        {"test_accuracy": jax.ShapeDtypeStruct((), np.float64)},
+        answer,
+        folder=None if checkpoints is None else Path(checkpoints),
+        options=fingerprint(recipe, task),
+        on_progress=on_progress,
+    )
+    return TrainedOnSubsets(results["epochs"], results["best_accuracies"], results["test_accuracy"])

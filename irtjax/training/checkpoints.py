@@ -1,202 +1,113 @@
-"""Pools on disk, by Orbax: a run that is killed goes on from the end of an epoch, and ends with the same bits."""
+"""Pools on disk: a run that is killed goes on from the end of an epoch, and ends with the same bits.
 
-import hashlib
-import json
-import re
-import time
-from collections.abc import Callable
+A checkpoint is one NPZ file, written whole. Plans are not stored, because they follow from the rows of the job. Neither
+are tree structures: leaves are numbered and put back into the structure that follows from the job.
+
+(Orbax, whose checkpoints are those of all processes together, cannot write what one process has for itself.)
+"""
+
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 from irtjax.errors import InputError
+from irtjax.storage.archives import read_arrays
 from irtjax.storage.files import whole_file
-from irtjax.training.pool import Finished, Job, Pool, begin, resume, train_all
-from irtjax.training.pool_programs import storable
+from irtjax.training.pool import EMPTY, Stored
 
-TABLES = ("numbers", "waiting", "epochs", "best_epochs", "best_accuracies")
-CHECKSUM = "checksum"
-PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took
+SCALARS = ("slots", "waiting")
+ARRAYS = ("numbers", "epochs", "best_epochs", "best_accuracies")
 
 
-class Checkpoints:
-    """The last checkpoints of one pool in a folder; a context manager.
+class Saved(NamedTuple):
+    """A pool from a checkpoint; `order` (J,) says which networks its numbers 0 to J - 1 stand for."""
 
-    Plans are not stored, because they follow from the rows of the job. Neither are tree structures: leaves are numbered
-    and put back into the structure that follows from the job.
-
-    Args:
-        folder: for the checkpoints; made if it is missing.
-        seconds: least time from one checkpoint to the next.
-        options: a text that tells what else the state depends on, beside what the job shows.
-    """
-
-    def __init__(self, folder: Path, seconds: float, options: str = ""):
-        keeping = ocp.CheckpointManagerOptions(max_to_keep=2, create=True)
-        self._folder, self._options = folder, options
-        self._manager = ocp.CheckpointManager(folder.absolute(), options=keeping)
-        self._seconds, self._saved, self._duration = seconds, time.monotonic(), 0.0
-
-    def __enter__(self) -> "Checkpoints":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._manager.close()
-
-    @property
-    def due(self) -> bool:
-        """Whether the last checkpoint is old enough for another."""
-        return time.monotonic() - self._saved >= max(self._seconds, PAUSE * self._duration)
-
-    def choose_slots(self, job: Job, choose: Callable[[], int]) -> int:
-        """The number of slots on a device that the checkpoints are of, chosen now if there are none yet.
-
-        Raises:
-            InputError: the checkpoints are of other networks, examples, options or devices, or damaged.
-        """
-        path, signature = self._folder / "job.json", _signature(job, self._options)
-        if path.exists():
-            try:
-                found = json.loads(path.read_text())
-                slots, made_for = int(found["slots"]), found["signature"]
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise self._damaged(error) from error
-            if made_for != signature:
-                raise InputError(
-                    f"{self._folder} holds a crowd in training with other members, data, options or number of "
-                    "devices: go on with those, or remove it"
-                )
-            return slots
-        slots = choose()
-        with whole_file(path) as partial:
-            partial.write_text(json.dumps({"slots": slots, "signature": signature}) + "\n")
-        return slots
-
-    def save(self, pool: Pool) -> None:
-        """Writes the pool; a kill at any moment leaves this checkpoint or the one before whole.
-
-        Raises:
-            InputError: it cannot be written.
-        """
-        began = time.monotonic()
-        state = {name: np.asarray(getattr(pool, name)) for name in TABLES}
-        state |= {f"learner_{at:04d}": storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))}
-        if pool.done:
-            numbers, parameters = zip(*pool.done, strict=True)
-            state["done"] = np.array(numbers)
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
-            state |= {f"done_{at:04d}": leaf for at, leaf in enumerate(jax.tree.leaves(stacked))}
-        state[CHECKSUM] = _checksum(state)
-        step = self._manager.latest_step()
-        try:
-            self._manager.save(0 if step is None else step + 1, args=ocp.args.StandardSave(state))
-            self._manager.wait_until_finished()
-        except (OSError, ValueError, RuntimeError) as error:  # of a full disk, by way of TensorStore
-            reason = " ".join(str(error).split())
-            named = re.search(r"([^:]+) \[os_error_code", reason)  # at the end of paragraphs about databases
-            why = named[1].strip() if named else reason[:200]
-            raise InputError(f"{self._folder}: a checkpoint cannot be written ({why})") from error
-        self._saved = time.monotonic()
-        self._duration = self._saved - began
-
-    def restore(self, job: Job, slots: int) -> Pool | None:
-        """The pool as it was last saved, on the job's devices; None if none was saved.
-
-        Args:
-            job: what the pool works on.
-            slots: from `choose_slots`.
-
-        Raises:
-            InputError: it is damaged.
-        """
-        step = self._manager.latest_step()
-        if step is None:
-            return None
-        try:
-            state = self._manager.restore(step, args=ocp.args.StandardRestore())
-            if not np.array_equal(state.pop(CHECKSUM), _checksum(state)):
-                raise ValueError("it is not what was written")
-            tables: dict[str, Any] = {name: np.asarray(state[name]) for name in TABLES}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._damaged(error) from error
-        numbers = np.asarray(state.get("done", np.zeros(0, int)))
-        stacked = _leaves(state, "done_")
-        done = [(int(number), [leaf[at] for leaf in stacked]) for at, number in enumerate(numbers)]
-        tables["waiting"] = int(tables["waiting"])
-        return resume(job, slots, tables, _leaves(state, "learner_"), done)
-
-    def _damaged(self, error: Exception) -> InputError:
-        reason = " ".join(str(error).split())[:200]
-        return InputError(f"{self._folder}: a damaged checkpoint ({reason}): remove {self._folder}")
+    order: np.ndarray
+    pool: Stored
 
 
-def train_with_checkpoints(
-    job: Job,
-    choose_slots: Callable[[], int],
-    on_finished: Callable[[Finished], None],
-    on_epoch: Callable[[Pool], None],
-    *,
-    folder: Path,
-    seconds: float,
-    options: str,
-    before_saving: Callable[[], None],
-) -> Pool:
-    """`train_all`, from the last checkpoint in a folder on; the end is a checkpoint, too.
-
-    Args:
-        job: what to do.
-        choose_slots: the number of slots on a device; called if there is no checkpoint.
-        on_finished: see `train_all`.
-        on_epoch: likewise.
-        folder: of the checkpoints.
-        seconds: least time from one checkpoint to the next.
-        options: see `Checkpoints`.
-        before_saving: called before each checkpoint, for what must be on the disk by then: a checkpoint does without
-            networks that `on_finished` was called with.
+def save(path: Path, saved: Saved) -> None:
+    """Writes a pool; a kill at any moment leaves this checkpoint or the one before whole.
 
     Raises:
-        InputError: the checkpoints are of another job, or damaged.
+        InputError: it cannot be written.
     """
-    with Checkpoints(folder, seconds, options) as checkpoints:
-        slots = checkpoints.choose_slots(job, choose_slots)
-
-        def save(pool: Pool) -> None:
-            before_saving()
-            checkpoints.save(pool)
-
-        def report_and_save(pool: Pool) -> None:
-            on_epoch(pool)
-            if checkpoints.due:
-                save(pool)
-
-        pool = checkpoints.restore(job, slots)
-        pool = train_all(job, begin(job, slots) if pool is None else pool, on_finished, report_and_save)
-        save(pool)  # so that a kill later, while another job is done, finds this one done
-        return pool
+    state = {name: np.asarray(getattr(saved.pool, name)) for name in SCALARS + ARRAYS} | {"order": saved.order}
+    state |= {f"learner_{at:04d}": leaf for at, leaf in enumerate(saved.pool.learners)}
+    state["done"] = np.array([number for number, _ in saved.pool.done], int)
+    stopped = zip(*(leaves for _, leaves in saved.pool.done), strict=True)
+    state |= {f"stopped_{at:04d}": np.stack(leaves) for at, leaves in enumerate(stopped)}
+    with whole_file(path) as partial:
+        np.savez(partial, allow_pickle=False, **state)
 
 
-def _checksum(state: dict[str, Any]) -> np.ndarray:
-    """A digest of all arrays: a flipped bit in a file may go unnoticed by whoever decodes it."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(state):
-        array = np.ascontiguousarray(state[name])
-        digest.update(repr((name, array.shape, array.dtype.str)).encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return np.frombuffer(digest.digest(), np.uint8).copy()
+def read(path: Path) -> Saved | None:
+    """The pool as it was last saved; None if none was.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        state = read_arrays(path)
+        stopped = _leaves(state, "stopped_")
+        done = [(int(number), [leaf[at] for leaf in stopped]) for at, number in enumerate(state["done"])]
+        tables: dict[str, Any] = {name: int(state[name]) for name in SCALARS} | {name: state[name] for name in ARRAYS}
+        return Saved(state["order"], Stored(learners=_leaves(state, "learner_"), done=done, **tables))
+    except (InputError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: a damaged checkpoint ({error}): remove {path.parent}") from error
 
 
-def _leaves(state: dict[str, Any], prefix: str) -> list[np.ndarray]:
-    return [np.asarray(state[name]) for name in sorted(state) if name.startswith(prefix)]
+def adopt(earlier: list[Saved], order: np.ndarray, slots: int, size: int) -> Saved | None:
+    """Networks that had begun in other pools go on in one of their own.
+
+    Args:
+        earlier: those pools; where several hold a network, the first of them is right.
+        order: the networks that are to be trained.
+        slots: on a device.
+        size: slots on all devices together: no more networks can be in training at once; others begin anew.
+
+    Returns:
+        None if none of them had begun. Else what `resume` makes a pool of.
+    """
+    done: dict[int, tuple[Stored, int, list[np.ndarray]]] = {}
+    live: dict[int, tuple[Stored, int, int]] = {}
+    wanted: set[int] = set(order.tolist())
+    known: set[int] = set()
+    for names, pool in earlier:
+        for at, leaves in pool.done:
+            if names[at] in wanted - known:
+                done[int(names[at])] = pool, at, leaves
+        for slot, at in enumerate(pool.numbers):
+            if at != EMPTY and names[at] in wanted - known and len(live) < size:
+                live[int(names[at])] = pool, int(at), slot
+        known |= done.keys() | live.keys()
+    if not known:
+        return None
+    begun = [*done, *live]
+    sources = [(pool, at) for pool, at, _ in (*done.values(), *live.values())]
+    waiting = [name for name in order.tolist() if name not in known]
+    tables = {}
+    for name in ("epochs", "best_epochs", "best_accuracies"):
+        kind = getattr(earlier[0].pool, name).dtype
+        fresh = np.full(len(waiting), np.nan if kind.kind == "f" else 0, kind)
+        tables[name] = np.concatenate([np.array([getattr(pool, name)[at] for pool, at in sources], kind), fresh])
+    # empty slots hold anything
+    slots_of = [(pool, slot) for pool, _, slot in live.values()] or [(earlier[0].pool, 0)]
+    filled = [slots_of[at % len(slots_of)] for at in range(size)]
+    num_leaves = len(earlier[0].pool.learners)
+    pool = Stored(
+        slots=slots,
+        numbers=np.where(np.arange(size) < len(live), len(done) + np.arange(size), EMPTY),
+        waiting=len(begun),
+        learners=[np.stack([pool.learners[leaf][slot] for pool, slot in filled]) for leaf in range(num_leaves)],
+        done=[(at, parameters) for at, (_, _, parameters) in enumerate(done.values())],
+        **tables,
+    )
+    return Saved(np.array(begun + waiting), pool)
 
 
-def _signature(job: Job, options: str) -> str:
-    """A digest of what the state of a pool belongs to: members, labels, shapes of the data, options, devices."""
-    digest = hashlib.sha256(options.encode())
-    for leaf in jax.tree.leaves((job.rows, job.shared)):
-        digest.update(np.ascontiguousarray(leaf).tobytes())
-    shapes = [leaf.shape for leaf in jax.tree.leaves(job.data)]
-    digest.update(repr((shapes, job.mesh.size, job.steps_per_epoch)).encode())
-    return digest.hexdigest()
+def _leaves(state: dict[str, np.ndarray], prefix: str) -> list[np.ndarray]:
+    return [state[name] for name in sorted(state) if name.startswith(prefix)]

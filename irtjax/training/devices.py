@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 import jax
 
 
-def default_mesh(num_networks: int) -> jax.sharding.Mesh:
-    """Local devices in a row, at most as many as there are networks."""
-    devices = jax.local_devices()[:num_networks]
+def default_mesh(num_networks: int, mesh: jax.sharding.Mesh | None = None) -> jax.sharding.Mesh:
+    """Local devices in a row, at most as many as there are networks; of `mesh`, or all."""
+    devices = jax.local_devices() if mesh is None else mesh.local_devices
+    devices = list(devices)[: max(1, num_networks)]
     return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
 
 

@@ -9,7 +9,7 @@ another within an epoch.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -99,12 +99,16 @@ class Finished:
         job: that they were trained in.
         numbers: (n,) which they are.
         parameters: of their best epochs, with a leading axis of n.
+        epochs, best_epochs, best_accuracies: (n,) as in `Pool`.
         answer_batch: of their pool.
     """
 
     job: Job
     numbers: np.ndarray
     parameters: Parameters
+    epochs: np.ndarray
+    best_epochs: np.ndarray
+    best_accuracies: np.ndarray
     answer_batch: int
 
     def classify(self, split: EvaluationSplit) -> np.ndarray:
@@ -119,7 +123,7 @@ class Finished:
 
 def begin(job: Job, slots: int) -> Pool:
     """An empty pool of so many slots on each device, or as many as the networks can fill; all networks wait."""
-    size = min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
+    size = pool_size(job, slots)
     plans, learners = programs.empty(job.mesh, size, *_shapes(job))
     return Pool(
         numbers=np.full(size, EMPTY),
@@ -134,6 +138,11 @@ def begin(job: Job, slots: int) -> Pool:
     )
 
 
+def pool_size(job: Job, slots: int) -> int:
+    """Slots on all devices together, where there are so many on each, or as many as the networks can fill."""
+    return min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
+
+
 def _answer_batch(job: Job, slots: int) -> int:
     return job.mesh.size * max(1, slots // SHRINK_FACTOR)
 
@@ -142,30 +151,47 @@ def _shapes(job: Job) -> tuple[Plan, Learner]:
     return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.embeddings)
 
 
-def resume(
-    job: Job,
-    slots: int,
-    tables: dict[str, Any],
-    leaves: Sequence[np.ndarray],
-    done: Sequence[tuple[int, Sequence[np.ndarray]]],
-) -> Pool:
-    """A pool as it was.
+class Stored(NamedTuple):
+    """A pool as arrays, without what follows from its job.
 
-    Args:
-        job: what it works on.
-        slots: as given to `begin`.
-        tables: the fields `numbers`, `waiting`, `epochs`, `best_epochs` and `best_accuracies`.
-        leaves: of its learners, in the order of `jax.tree.leaves`, made NumPy arrays by `pool_programs.storable`.
+    Attributes:
+        slots: on a device, as given to `begin`.
+        numbers, waiting, epochs, best_epochs, best_accuracies: as in `Pool`.
+        learners: leaves in the order of `jax.tree.leaves`, made NumPy arrays by `pool_programs.storable`.
         done: numbers of networks that have stopped, each with the leaves of its parameters.
     """
-    rows = jax.tree.map(lambda column: column[np.maximum(tables["numbers"], 0)], job.rows)
+
+    slots: int
+    numbers: np.ndarray
+    waiting: int
+    epochs: np.ndarray
+    best_epochs: np.ndarray
+    best_accuracies: np.ndarray
+    learners: list[np.ndarray]
+    done: list[tuple[int, list[np.ndarray]]]
+
+
+def store(pool: Pool, slots: int) -> Stored:
+    """The pool as arrays; `slots` as given to `begin`."""
+    tables = {name: getattr(pool, name) for name in Stored._fields if name not in ("slots", "learners", "done")}
+    learners = list(map(programs.storable, jax.tree.leaves(pool.learners)))
+    done = [(number, jax.tree.leaves(parameters)) for number, parameters in pool.done]
+    return Stored(slots=slots, learners=learners, done=done, **tables)
+
+
+def resume(job: Job, stored: Stored) -> Pool:
+    """A pool as it was, on the devices of a job."""
+    fields = stored._asdict()
+    rows = jax.tree.map(lambda column: column[np.maximum(stored.numbers, 0)], job.rows)
     plans = programs.plan(job.plan, job.mesh, rows, job.shared)
     _, learner = _shapes(job)
     restore = functools.partial(programs.restored, programs.spread(job.mesh))
-    learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), leaves))
+    learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), fields.pop("learners")))
     structure = jax.tree.structure(learner.parameters)
-    stopped = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in done)
-    return Pool(plans=plans, learners=learners, done=stopped, answer_batch=_answer_batch(job, slots), **tables)
+    done = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in fields.pop("done"))
+    return Pool(
+        plans=plans, learners=learners, done=done, answer_batch=_answer_batch(job, fields.pop("slots")), **fields
+    )
 
 
 def fill(job: Job, pool: Pool) -> Pool:
@@ -226,7 +252,7 @@ def train_all(
 
     Args:
         job: what to do.
-        pool: from `begin`, or from `resume`. Its arrays are used up.
+        pool: from `begin` or `resume`. Its arrays are used up.
         on_finished: called with networks that have stopped, in groups of at most `Pool.answer_batch`, so that they can
             answer together.
         on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that
@@ -242,7 +268,9 @@ def train_all(
         while len(pool.done) >= batch or (at_end and pool.done):
             numbers, parameters = zip(*pool.done[:batch], strict=True)
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
-            on_finished(Finished(job, np.array(numbers), stacked, batch))
+            at = np.array(numbers)
+            tables = (pool.epochs[at], pool.best_epochs[at], pool.best_accuracies[at])
+            on_finished(Finished(job, at, stacked, *tables, batch))
             pool = pool._replace(done=pool.done[batch:])
         if on_epoch is not None:
             on_epoch(pool)

@@ -1,13 +1,16 @@
 """How networks are trained, in terms that a user chooses: the recipe, its defaults for each task, and its trainer."""
 
 import dataclasses
+import hashlib
 
+import jax
+import numpy as np
 import optax
 
 from irtjax import networks
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.tasks.task import TextFormat
+from irtjax.tasks.task import SPLITS, TextFormat
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.trainer import Trainer
 
@@ -89,3 +92,13 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
         own_embeddings=recipe.train_embeddings,
         augment=flip_and_shift if augmented else None,
     )
+
+
+def fingerprint(recipe: Recipe, task: Task) -> str:
+    """A text that tells one recipe and one task's examples and labels from others."""
+    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    del fields["optimizer"]  # functions, which have no name that lasts
+    digest = hashlib.sha256()
+    for array in jax.tree.leaves([task.split(name)[:2] for name in SPLITS]):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return repr((fields, digest.hexdigest()))

@@ -143,7 +143,7 @@ def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
         task="sst2", network="lstm", width=4, epochs=3, curriculum_seeds=1, probe_error=0.02, window=0.3
     )
     run_stage = functools.partial(
-        curriculum.run, task=task, items=pd.DataFrame({"difficulty": difficulty}), population=None, folder=tmp_path
+        curriculum.run, task=task, items=pd.DataFrame({"difficulty": difficulty}), population=None
     )
     run_stage(settings, strategies=tuple(ALL_STRATEGIES))
     by_name = dict(zip(ALL_STRATEGIES, given.values(), strict=True))

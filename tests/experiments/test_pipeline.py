@@ -112,42 +112,42 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_pat
 
 
 def test_an_interrupted_stage_is_done_again_and_a_finished_one_reused(tmp_path, capsys):
-    def interrupted(folder):
+    def interrupted(_, folder):
         (folder / "half.csv").touch()
         kept.mkdir(parents=True)
         raise KeyboardInterrupt
 
-    def whole(folder):
+    def whole(name, folder):
         assert not list(folder.iterdir())
-        (folder / "whole.csv").touch()
+        (folder / name).touch()
 
     kept = checkpoints_of(tmp_path, "crowd")
     with pytest.raises(KeyboardInterrupt):
-        stage(tmp_path, "crowd", "1/5 crowd", interrupted)
+        stage(tmp_path, "crowd", "1/5 crowd", str, interrupted)
     assert not (tmp_path / "crowd").exists()
     assert kept.exists()
-    stage(tmp_path, "crowd", "1/5 crowd", whole)
+    stage(tmp_path, "crowd", "1/5 crowd", lambda: "whole.csv", whole)
     assert {path.name for path in (tmp_path / "crowd").iterdir()} == {"whole.csv", "stage.json"}
     assert {path.name for path in tmp_path.iterdir()} == {"crowd"}
     assert "reused" not in capsys.readouterr().out
-    stage(tmp_path, "crowd", "1/5 crowd", interrupted)
+    stage(tmp_path, "crowd", "1/5 crowd", str, interrupted)
     assert f"1/5 crowd: reused from {tmp_path}/crowd\n" in capsys.readouterr().out
 
 
 def test_files_of_a_finished_stage_that_have_changed_are_named(tmp_path):
-    def work(folder):
+    def write(_, folder):
         (folder / "inner").mkdir()
         (folder / "inner" / "a.csv").write_text("a\n1\n")
 
-    folder = stage(tmp_path, "crowd", "1/5 crowd", work)
+    folder = stage(tmp_path, "crowd", "1/5 crowd", str, write)
     (folder / "of_the_user.txt").write_text("notes are welcome")
-    stage(tmp_path, "crowd", "1/5 crowd", work)
+    stage(tmp_path, "crowd", "1/5 crowd", str, write)
     (folder / "inner" / "a.csv").write_text("a\n2\n")
     with pytest.raises(InputError, match=rf"a.csv has changed since it was written: remove {folder}, and the stage"):
-        stage(tmp_path, "crowd", "1/5 crowd", work)
+        stage(tmp_path, "crowd", "1/5 crowd", str, write)
     (folder / "inner" / "a.csv").unlink()
     with pytest.raises(InputError, match=r"inner/a.csv is gone: remove"):
-        stage(tmp_path, "crowd", "1/5 crowd", work)
+        stage(tmp_path, "crowd", "1/5 crowd", str, write)
 
 
 def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
@@ -163,7 +163,7 @@ def test_directories_that_are_not_runs(tmp_path):
     settings, task = from_defaults("digits"), tasks.load("digits")
     (tmp_path / "run" / "crowd").mkdir(parents=True)
     with pytest.raises(InputError, match="crowd is not a finished stage"):
-        stage(tmp_path / "run", "crowd", "1/5 crowd", lambda folder: None)
+        stage(tmp_path / "run", "crowd", "1/5 crowd", str, lambda _, folder: None)
     (tmp_path / "run" / "crowd" / "stage.json").write_text("{}")
     (tmp_path / "run" / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="not the settings of a run"):
@@ -217,7 +217,7 @@ def test_an_interrupt_is_one_line_and_its_own_status(tmp_path, resumes, hint):
 def test_an_interrupted_run_ends_in_one_line(tmp_path):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with start(*SMALL, f"--output_dir={tmp_path / 'run'}", **quiet) as process:
-        while process.poll() is None and not list((tmp_path / "run").glob(".partial-crowd-*")):
+        while process.poll() is None and not list((tmp_path / "run").glob(".checkpoints/crowd/deal_*")):
             time.sleep(0.01)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)

@@ -30,9 +30,9 @@ def stages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stages")
     for name in ("crowd", "difficulty", "mislabelled"):
         (folder / name).mkdir()
-    crowd.run(DEFAULTS, TASK, folder / "crowd")
-    difficulty.run(DEFAULTS, crowd.load_responses(folder / "crowd"), folder / "difficulty")
-    mislabelled.run(DEFAULTS, TASK, folder / "mislabelled")
+    crowd.write(crowd.train(DEFAULTS, TASK), folder / "crowd")
+    difficulty.write(difficulty.run(DEFAULTS, crowd.load_responses(folder / "crowd")), folder / "difficulty")
+    mislabelled.write(mislabelled.run(DEFAULTS, TASK), folder / "mislabelled")
     return folder
 
 
@@ -73,7 +73,7 @@ def test_difficulty_finds_flipped_labels(stages):
 def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1, slots=2)
     items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "percent_correct": np.linspace(0.9, 0.1, 1197)})
-    filtering.run(settings, TASK, items, tmp_path, shares=(0.02, 0.2, 1.0))
+    filtering.write(filtering.run(settings, TASK, items, tmp_path, shares=(0.02, 0.2, 1.0)), tmp_path)
     table = pd.read_csv(tmp_path / "filtering.csv")
     assert len(table) == 21
     assert (table.epochs < settings.epochs).any()

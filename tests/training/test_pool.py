@@ -5,7 +5,6 @@ slots on each of two devices, which shrink to one each, and one slot on each of 
 """
 
 import dataclasses
-import shutil
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,9 @@ from conftest import mesh_of
 
 from irtjax import InputError, tasks
 from irtjax.crowd.members import CrowdDesign, Members, sample_members
-from irtjax.crowd.plans import rows_of
 from irtjax.crowd.train import crowd_job
 from irtjax.training import pool, pool_programs, pool_size
-from irtjax.training.checkpoints import Checkpoints
+from irtjax.training.checkpoints import Saved, read, save
 from irtjax.training.data import accuracy, to_device
 from irtjax.training.pool import EMPTY
 from irtjax.training.recipe import Recipe
@@ -110,24 +108,25 @@ def test_slots_are_filled_and_the_pool_shrinks(pooled):
 def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, pooled, at):
     job = job_of()
     end, handed = pooled[:2]
-    with Checkpoints(tmp_path, seconds=0) as checkpoints:
-        count, before = 0, {}
+    count, before = 0, {}
 
-        def remember(finished):
-            for k, number in enumerate(finished.numbers):
-                before[number] = jax.tree.map(lambda leaf, k=k: leaf[k], finished.parameters)
+    def remember(finished):
+        for k, number in enumerate(finished.numbers):
+            before[number] = jax.tree.map(lambda leaf, k=k: leaf[k], finished.parameters)
 
-        def stop(state):
-            nonlocal count
-            checkpoints.save(state)
-            if count == at:
-                raise KeyboardInterrupt
-            count += 1
+    def stop(state):
+        nonlocal count
+        save(tmp_path / "pool.npz", Saved(np.arange(11), pool.store(state, 2)))
+        if count == at:
+            raise KeyboardInterrupt
+        count += 1
 
-        with pytest.raises(KeyboardInterrupt):
-            pool.train_all(job, pool.begin(job, 2), remember, stop)
-    with Checkpoints(tmp_path, seconds=0) as checkpoints:
-        again, rest = run(job, 2, checkpoints.restore(job, 2))
+    with pytest.raises(KeyboardInterrupt):
+        pool.train_all(job, pool.begin(job, 2), remember, stop)
+    order, stored = read(tmp_path / "pool.npz")
+    np.testing.assert_array_equal(order, np.arange(11))
+    assert stored.slots == 2
+    again, rest = run(job, 2, pool.resume(job, stored))
     assert set(before).isdisjoint(rest)
     for number, parameters in (before | rest).items():
         assert_same(parameters, handed[number], rtol=0)
@@ -135,64 +134,37 @@ def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, pooled, at
         np.testing.assert_array_equal(getattr(again, name), getattr(end, name))
 
 
-def test_checkpoints_are_of_one_job(tmp_path):
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint of a pool that has just begun, and the pool."""
     job = job_of()
-    with Checkpoints(tmp_path, seconds=60) as checkpoints:
-        assert checkpoints.choose_slots(job, lambda: 3) == 3
-        assert checkpoints.restore(job, 3) is None
-        assert checkpoints.choose_slots(job, lambda: 5) == 3  # chosen once
-        assert not checkpoints.due
-        for other in (
-            dataclasses.replace(job, rows=rows_of(MEMBERS.choose(slice(5)))),
-            dataclasses.replace(job, rows=job.rows._replace(learning_rate=job.rows.learning_rate * 2)),
-            job_of(num_devices=1),
-        ):
-            with pytest.raises(InputError, match="with other members, data, options or number of devices"):
-                checkpoints.choose_slots(other, lambda: 3)
-    with (
-        Checkpoints(tmp_path, seconds=60, options="batch_size=7") as checkpoints,
-        pytest.raises(InputError, match="with other members, data, options"),
-    ):
-        checkpoints.choose_slots(job, lambda: 3)
+    saved = pool.fill(job, pool.begin(job, 2))
+    save(tmp_path / "pool.npz", Saved(np.arange(11), pool.store(saved, 2)))
+    return tmp_path / "pool.npz", saved
 
 
-def test_damaged_checkpoints_are_named(tmp_path):
-    job = job_of()
-    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
-        checkpoints.choose_slots(job, lambda: 2)
-        checkpoints.save(pool.fill(job, pool.begin(job, 2)))
-    (tmp_path / "mlp" / "job.json").write_text('{"slots": 3')
-    (step,) = (path for path in (tmp_path / "mlp").iterdir() if path.is_dir())
-    shutil.rmtree(step / "default")
-    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
-        for use in (lambda: checkpoints.choose_slots(job, lambda: 2), lambda: checkpoints.restore(job, 2)):
-            with pytest.raises(InputError, match=rf"a damaged checkpoint \(.*\): remove {tmp_path}/mlp$"):
-                use()
+def test_damaged_checkpoints_are_named(tmp_path, checkpoint):
+    path, _ = checkpoint
+    assert read(tmp_path / "none.npz") is None
+    for content in (b"", path.read_bytes()[:-100]):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=rf"{path}: a damaged checkpoint \(.*\): remove {tmp_path}$"):
+            read(path)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of Orbax's threads
-def test_no_flipped_byte_of_a_checkpoint_changes_what_is_restored(tmp_path):
-    job = job_of()
-    with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
-        saved = pool.fill(job, pool.begin(job, 2))
-        checkpoints.save(saved)
-    whole = jax.tree.map(pool_programs.storable, saved.learners)
-    files = sorted(path for path in (tmp_path / "mlp").rglob("*") if path.is_file() and path.stat().st_size > 200)
-    refused = 0
-    for file in files:
-        content = file.read_bytes()
-        for at in np.linspace(0, len(content) - 1, 6, dtype=int):
-            file.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
-            with Checkpoints(tmp_path / "mlp", seconds=0) as checkpoints:
-                try:
-                    restored = checkpoints.restore(job, 2)
-                except InputError:
-                    refused += 1
-                else:
-                    found = jax.tree.map(pool_programs.storable, restored.learners)
-                    jax.tree.map(np.testing.assert_array_equal, whole, found)
-            file.write_bytes(content)
-    assert refused
+def test_no_flipped_byte_of_a_checkpoint_changes_what_is_restored(checkpoint):
+    path, saved = checkpoint
+    whole = list(map(pool_programs.storable, jax.tree.leaves(saved.learners)))
+    content, refused = path.read_bytes(), 0
+    for at in np.linspace(0, len(content) - 1, 300, dtype=int):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        try:
+            found = read(path)
+        except InputError:
+            refused += 1
+        else:
+            jax.tree.map(np.testing.assert_array_equal, whole, found.pool.learners)
+    assert refused > 250
 
 
 def test_masked_units_stay_as_they_are(pooled):

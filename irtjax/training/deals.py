@@ -1,0 +1,135 @@
+"""Networks dealt to processes: each trains its own, and what has finished stays where it is when they are dealt anew.
+
+A folder holds one deal after the other: the first of all networks, the next, for another number of processes or of
+devices, of those that had not finished by then. In a deal each process has a part, a folder that it alone writes to.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from irtjax import processes
+from irtjax.errors import InputError
+from irtjax.storage.files import whole_file
+from irtjax.training.pool import Job
+from irtjax.training.results import Columns, blank, read_finished
+
+RECORD = "deal.json"
+VISIBLE_SECONDS = 60.0  # after which all processes should see a file that one has written
+
+
+class Deal(NamedTuple):
+    """Networks that are dealt.
+
+    Attributes:
+        folder: of the deal.
+        devices: how many each process has.
+        parts: which networks each process trains, in increasing order.
+    """
+
+    folder: Path
+    devices: list[int]
+    parts: list[list[int]]
+
+    def part(self, process: int) -> Path:
+        """The folder of one process."""
+        return self.folder / f"part_{process:04d}"
+
+
+def dealt(networks: Sequence[int], count: int) -> list[list[int]]:
+    """Networks in turns to so many processes, so that all have equally many of those that stand together."""
+    return [sorted(networks[process::count]) for process in range(count)]
+
+
+def open_deals(folder: Path, networks: Sequence[int], columns: Columns, devices: int, signature: str) -> list[Deal]:
+    """The deals in a folder; the last is the one to work on, made now if there is none for so many processes.
+
+    Called by all processes that work together.
+
+    Args:
+        folder: of the deals; one that all processes share.
+        networks: all of them, in the order in which they are dealt.
+        columns: see `irtjax.training.results`.
+        devices: of this process.
+        signature: of what the networks depend on.
+
+    Raises:
+        InputError: the folder holds other networks, or damaged ones, or not all processes share it.
+    """
+    all_devices = processes.everyone(devices)
+
+    def deal() -> list[Deal]:
+        deals = _read(folder, signature)
+        if deals and deals[-1].devices == all_devices:
+            return deals
+        finished, _ = collect(deals, columns, len(networks))
+        parts = dealt([network for network in networks if not finished[network]], len(all_devices))
+        own = folder / f"deal_{len(deals):04d}"
+        own.mkdir(parents=True, exist_ok=True)
+        with whole_file(own / RECORD) as path:
+            path.write_text(json.dumps({"signature": signature, "devices": all_devices, "parts": parts}) + "\n")
+        return [*deals, Deal(own, all_devices, parts)]
+
+    found = processes.agreed(lambda: deal() if processes.index() == 0 else [])
+    count = processes.everyone(len(found))[0]
+
+    def look() -> list[Deal]:
+        until = time.monotonic() + VISIBLE_SECONDS
+        while len(deals := _read(folder, signature)) < count:
+            if time.monotonic() > until:
+                raise InputError(f"{folder}: what process 0 writes there cannot be seen; give a folder that all share")
+            time.sleep(0.1)
+        return deals
+
+    return processes.agreed(lambda: found or look())
+
+
+def collect(deals: Sequence[Deal], columns: Columns, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Which of `count` networks have finished, and their rows of all columns, from all parts of some deals.
+
+    Raises:
+        InputError: some are damaged or gone.
+    """
+    finished = np.zeros(count, bool)
+    whole = blank(columns, count)
+    for deal in deals:
+        for process, part in enumerate(deal.parts):
+            rows, found = read_finished(deal.part(process), columns, len(part))
+            networks = np.array(part, int)[rows]
+            finished[networks] = True
+            for name, column in found.items():
+                whole[name][networks] = column[rows]
+    return finished, whole
+
+
+def _read(folder: Path, signature: str) -> list[Deal]:
+    deals = []
+    for path in sorted(folder.glob(f"deal_*/{RECORD}")):
+        try:
+            record = json.loads(path.read_text())
+            made_for, deal = record["signature"], Deal(path.parent, record["devices"], record["parts"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: a damaged record of networks in training: remove {folder}") from error
+        if made_for != signature:
+            raise InputError(
+                f"{folder} holds networks in training with other members, data or options: go on with those, or "
+                "remove it"
+            )
+        deals.append(deal)
+    return deals
+
+
+def signature_of(jobs: Sequence[Job], options: str) -> str:
+    """A digest of what networks depend on: their rows, labels, shapes of the data, options."""
+    digest = hashlib.sha256(options.encode())
+    for job in jobs:
+        for leaf in jax.tree.leaves((job.rows, job.shared)):
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+        digest.update(repr(([leaf.shape for leaf in jax.tree.leaves(job.data)], job.steps_per_epoch)).encode())
+    return digest.hexdigest()

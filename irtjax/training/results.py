@@ -1,0 +1,124 @@
+"""What networks leave when they have finished: a row of each of several columns, in memory or in files."""
+
+import functools
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.storage.files import whole_file
+
+Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
+
+TRAINED: Columns = {
+    "epochs": jax.ShapeDtypeStruct((), np.int32),
+    "best_epochs": jax.ShapeDtypeStruct((), np.int32),
+    "best_accuracies": jax.ShapeDtypeStruct((), np.float32),
+}
+FINISHED = "finished.json"
+
+
+def blank(columns: Columns, count: int) -> dict[str, np.ndarray]:
+    """Zeros for so many networks."""
+    return {name: np.zeros((count, *column.shape), column.dtype) for name, column in (columns | TRAINED).items()}
+
+
+class Results:
+    """The rows of some networks; in a folder, files that outlive a kill.
+
+    Attributes:
+        columns: arrays with a leading axis of the networks; meaningless where a network has not finished.
+        finished: which have.
+
+    Args:
+        columns: what each network leaves, beside `TRAINED`.
+        count: networks.
+        folder: for the files, with what an earlier run left there; None for memory.
+
+    Raises:
+        InputError: what it left is damaged, of another shape, or gone in part.
+    """
+
+    def __init__(self, columns: Columns, count: int, folder: Path | None = None) -> None:
+        self._folder = folder
+        self.finished = np.zeros(count, bool)
+        self.columns: dict[str, np.ndarray] = {}
+        if folder is None:
+            self.columns = blank(columns, count)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        begun = any(folder.iterdir())  # checkpoints do without the results of networks that have finished
+        for name, column in (columns | TRAINED).items():
+            path, shape = folder / f"{name}.npy", (count, *column.shape)
+            if not begun:
+                with whole_file(path) as partial:
+                    np.lib.format.open_memmap(partial, mode="w+", dtype=column.dtype, shape=shape).flush()
+            _read(path, shape, folder)  # opened to write, a short file would grow
+            self.columns[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
+        if begun:
+            self.finished[_checked(self.columns, folder)] = True
+
+    def put(self, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
+        """The rows of networks that have finished."""
+        for name, column in self.columns.items():
+            column[rows] = values[name]
+        self.finished[rows] = True
+
+    def flush(self) -> None:
+        """Writes rows that are kept in files to the disk, and a checksum of each."""
+        if self._folder is None:
+            return
+        for column in self.columns.values():
+            if isinstance(column, np.memmap):
+                column.flush()
+        checksums = {row: _checksum(self.columns, row) for row in np.flatnonzero(self.finished).tolist()}
+        with whole_file(self._folder / FINISHED) as partial:
+            partial.write_text(json.dumps(checksums) + "\n")
+
+
+def read_finished(folder: Path, columns: Columns, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Which of the networks of a folder have finished, and the columns of all of them, to be read only.
+
+    Raises:
+        InputError: they are damaged, of another shape, or gone in part.
+    """
+    if not (folder / FINISHED).exists():
+        return np.zeros(0, int), {}
+    shapes = {name: (count, *column.shape) for name, column in (columns | TRAINED).items()}
+    found = {name: _read(folder / f"{name}.npy", shape, folder) for name, shape in shapes.items()}
+    return _checked(found, folder), found
+
+
+def _read(path: Path, shape: tuple[int, ...], folder: Path) -> np.ndarray:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: results of networks in training are gone or damaged: remove {folder}") from error
+    if found.shape != shape:
+        raise InputError(f"{path}: {found.shape} results of networks in training, not {shape}: remove {folder}")
+    return found
+
+
+def _checked(columns: Mapping[str, np.ndarray], folder: Path) -> np.ndarray:
+    """The rows that have finished, compared with their checksums.
+
+    Raises:
+        InputError: a row, or the checksums, are not what was written.
+    """
+    path = folder / FINISHED
+    try:
+        found = {int(row): sum for row, sum in json.loads(path.read_text()).items()} if path.exists() else {}
+        damaged = [row for row, checksum in found.items() if _checksum(columns, row) != checksum]
+    except (OSError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{path}: checksums of networks in training are damaged: remove {folder}") from error
+    if damaged:
+        raise InputError(f"{folder}: the results of network {damaged[0]} in training are damaged: remove it")
+    return np.array(list(found), int)
+
+
+def _checksum(columns: Mapping[str, np.ndarray], row: int) -> int:
+    return functools.reduce(lambda sum, column: zlib.crc32(column[row].tobytes(), sum), columns.values(), 0)
