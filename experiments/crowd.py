@@ -32,7 +32,6 @@ peers.define_flags()
 def main() -> None:
     """Trains the crowd, or what is left of it."""
     app.finite(["checkpoint_seconds"])
-    app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     factory.check_crowd(chosen, task)
@@ -53,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, resumes=True)
+    app.run(main, resumes=True, device_per_core=True)

@@ -49,7 +49,6 @@ peers.define_flags()
 
 def main() -> None:
     """Trains under each strategy unless that has been done already, then writes the report."""
-    app.one_device_per_core()
     chosen = dataclasses.replace(settings.from_flags(), curriculum_seeds=_SEEDS.value)
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     possible = choices(task)
@@ -86,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, device_per_core=True)

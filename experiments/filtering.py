@@ -43,7 +43,6 @@ peers.define_flags()
 
 def main() -> None:
     """Trains all networks unless that is done already, then writes the report."""
-    app.one_device_per_core()
     chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
@@ -92,4 +91,4 @@ def _shares() -> list[float]:
 
 
 if __name__ == "__main__":
-    app.run(main, resumes=True)
+    app.run(main, resumes=True, device_per_core=True)

@@ -26,7 +26,6 @@ peers.define_flags()
 
 def main() -> None:
     """Runs the stages that are not finished yet, then writes the report."""
-    app.one_device_per_core()
     chosen = settings.from_flags()
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     factory.check_crowd(chosen, task)
@@ -102,4 +101,4 @@ def _check(chosen: settings.Settings, task: tasks.Task) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, resumes=True)
+    app.run(main, resumes=True, device_per_core=True)

@@ -22,12 +22,13 @@ from irtjax.errors import printable
 from irtjax.storage.files import discard_partial
 
 
-def run(main: Callable[[], None], *, resumes: bool = False) -> None:
+def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: bool = False) -> None:
     """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2.
 
     Args:
         main: the binary.
         resumes: whether the same command goes on where this one was interrupted; an interrupted user is told so.
+        device_per_core: see `one_device_per_core`.
     """
 
     def parse(arguments: list[str]) -> list[str]:
@@ -43,6 +44,8 @@ def run(main: Callable[[], None], *, resumes: bool = False) -> None:
         return rest
 
     def guarded(_: list[str]) -> None:
+        if device_per_core:
+            one_device_per_core()
         try:
             with peers.joined(as_flags):
                 main()

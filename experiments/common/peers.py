@@ -151,7 +151,9 @@ class _Team:
         self._store, self._sentinel = distributed.global_state.client, sentinel
         self._me, self._number = jax.process_index(), jax.process_count()
         self._ending = threading.Lock()  # held by the thread that has the last word
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._at_end = threading.Event()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def wait_for_all(self) -> None:
         """Until all are at the end."""
@@ -163,6 +165,9 @@ class _Team:
     def over(self) -> None:
         """Leaves in good order."""
         self._ending.acquire()
+        self._at_end.set()
+        # a thread that returns from C++ while the interpreter ends would abort the process
+        self._listener.join(timeout=FAREWELL_SECONDS)
         self._sentinel.dismiss()
         sys.stdout.flush()
         jax.distributed.shutdown()
@@ -191,7 +196,7 @@ class _Team:
     def _listen(self) -> None:
         heard = dict.fromkeys(range(self._number), (None, time.monotonic()))
         beat = 0
-        while True:
+        while not self._at_end.is_set():
             beat += 1
             try:
                 self._put("alive", str(beat))
@@ -205,7 +210,7 @@ class _Team:
                         self.lost(peer)
             except Exception:  # the store is gone, with process 0
                 self.lost(0)
-            time.sleep(HEARTBEAT_SECONDS)
+            self._at_end.wait(HEARTBEAT_SECONDS)
 
     def _knows(self, peer: int) -> bool:
         return any(self._get(key, peer) is not None for key in ("failed", "told"))

@@ -96,7 +96,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_pat
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with start(*SMALL, f"--output_dir={directory}", **quiet) as process:
         # killed within the difficulty stage, which has begun when its temporary folder is there
-        while process.poll() is None and not list(directory.glob(".partial-difficulty-*")):
+        while process.poll() is None and not (directory / "crowd").exists():
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL

@@ -1,6 +1,7 @@
 """Commands as two processes: what one alone would find, with half of the memory, and a clear end where one fails."""
 
 import shutil
+import time
 
 import numpy as np
 import pandas as pd
@@ -135,3 +136,69 @@ def test_a_process_that_dies_ends_the_other(folder, tmp_path, killed):
     assert "lost" in only_line(ends[1 - killed])
     assert ends[killed].status == -9
     assert not list((tmp_path / "fit").glob("*.csv"))
+
+
+CROWD = ("--task=digits", "--num_models=14", "--slots=1", "--network=mlp,lenet", "--width=8")
+CROWD = (*CROWD, "--epochs=8", "--patience=3", "--steps_per_epoch=20", "--checkpoint_seconds=0")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The run directory of a crowd that one process trained."""
+    path = tmp_path_factory.mktemp("alone")
+    (end,) = run(path, "crowd", *CROWD, f"--output_dir={path / 'run'}", number=1)
+    assert end.status == 0, end.said
+    return path / "run"
+
+
+def assert_same_crowd(one, other):
+    for name in ("members.csv", "responses_train.csv", "responses_validation.csv", "responses_test.csv"):
+        assert (one / "crowd" / name).read_bytes() == (other / "crowd" / name).read_bytes(), name
+
+
+# processes before and after one of them is killed
+@pytest.mark.parametrize(("before", "after", "killed"), [(2, 2, 1), (2, 1, 0), (1, 2, 0)])
+def test_a_crowd_goes_on_after_a_kill(tmp_path, alone, before, after, killed):
+    flags = [*CROWD, f"--output_dir={tmp_path / 'run'}"]
+    group = Group(tmp_path, "crowd", [flags] * before)
+    while not list((tmp_path / "run").glob(".checkpoints/crowd/deal_*/part_*/*/pool.npz")) and not group.over():
+        time.sleep(0.01)
+    group.kill(killed)
+    ends = group.wait()
+    assert ends[killed].status == -9
+    for end in ends[:killed] + ends[killed + 1 :]:
+        assert "lost" in only_line(end._replace(said=end.said.removeprefix("crowd\n")))
+    assert not (tmp_path / "run" / "crowd").exists()
+    ends = run(tmp_path, "crowd", *flags, number=after)
+    assert [end.status for end in ends] == [0] * after, [end.said for end in ends]
+    assert_same_crowd(alone, tmp_path / "run")
+    assert not (tmp_path / "run" / ".checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("filtering", ["--seeds=1", "--shares=0.05,1", "--strategies=UB,PCUB,random", "--slots=1"]),
+        ("curriculum", ["--seeds=3", "--strategies=CB-root,DDaCLAE"]),
+    ],
+)
+def test_networks_are_those_of_one_process(alone, tmp_path, command, flags):
+    crowd = irtjax.read_responses(alone / "crowd" / "responses_train.npz")
+    irtjax.fit(crowd, "1pl", estimator="svi").save(tmp_path / "fit")
+    flags = [f"--items={tmp_path / 'fit' / 'items.csv'}", "--task=digits", "--width=8", "--epochs=4", *flags]
+    (single,) = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'one'}", number=1)
+    first, second = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'two'}")
+    assert (single.status, first.status, second.status) == (0, 0, 0), (single.said, first.said, second.said)
+    assert second.said == ""
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.csv"))
+    assert files
+    for file in files:
+        one, two = (pd.read_csv(tmp_path / number / file) for number in ("one", "two"))
+        pd.testing.assert_frame_equal(one, two, atol=1e-6)
+
+
+def test_processes_with_other_flags_are_refused(tmp_path):
+    flags = [[*CROWD, f"--output_dir={tmp_path / 'run'}", f"--seed={seed}"] for seed in (0, 1)]
+    for end in Group(tmp_path, "crowd", flags).wait():
+        assert "error: --seed of process " in only_line(end)
+    assert not (tmp_path / "run").exists()
