@@ -18,6 +18,7 @@ from irtjax.estimation.mml.posterior import Posterior
 from irtjax.estimation.parameterization import Specification, as_array, as_items
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.sharding import BY_ITEM, on_mesh
 from irtjax.types import AnyArray
 
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
@@ -67,7 +68,7 @@ def iterate(
         stepped = as_items(steps)
     if held:
         moved = Scaled(stepped, posterior, mean, sd)
-        new, change = _close(moved, state, sums[1], None, weight, specification)
+        new, change = _close(moved, state, sums[1], None, weight, specification, mesh=mesh)
         return new, (of_items, of_subjects), specification, change
     sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
     moved, of_subjects, precisions = ability_step(
@@ -76,7 +77,7 @@ def iterate(
     if not specification.fold_mean:
         anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
         stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
-    new, change = _close(Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification)
+    new, change = _close(Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh)
     return new, (of_items, of_subjects), specification, change
 
 
@@ -139,7 +140,7 @@ def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> I
     return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames="mesh")
 @in_full_precision
 def _close(
     moved: Scaled,
@@ -148,6 +149,8 @@ def _close(
     precisions: jax.Array | None,
     weight: jax.Array,
     specification: Specification,
+    *,
+    mesh: jax.sharding.Mesh | None,
 ) -> tuple[Scaled, jax.Array]:
     """The scale fixed anew, and the largest change in standard errors: changes times their information.
 
@@ -159,9 +162,19 @@ def _close(
     made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
     precision = priors_of(as_array(new.items)[:, :width], specification).information
     squares = (information * made[:, :, None] * made[:, None, :]).sum(axis=(1, 2)) + (precision * made**2).sum(axis=1)
-    largest = jax.lax.top_k(squares, 1 + int(SHARE_STILL_MOVING * len(squares)))[0][-1]
+    largest = _largest(squares, 1 + int(SHARE_STILL_MOVING * len(squares)), mesh)[-1]
     if precisions is None:  # abilities are held
         return new, jnp.sqrt(largest)
     move = new.posterior.mean - before.posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
     return new, jnp.sqrt(jnp.maximum(largest, squares.max()))
+
+
+def _largest(values: jax.Array, count: int, mesh: jax.sharding.Mesh | None) -> jax.Array:
+    """The largest of values by item, in order; each device sends no more than could be among them."""
+
+    def of_device(values: jax.Array) -> jax.Array:
+        return jax.lax.top_k(values, min(count, len(values)))[0]
+
+    candidates = on_mesh(of_device, mesh, BY_ITEM, BY_ITEM)(values)
+    return candidates if mesh is None else of_device(candidates)
