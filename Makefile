@@ -47,6 +47,7 @@ gpu: .venv/installed-test $(if $(ACCELERATOR),.venv/installed-$(ACCELERATOR))
 	$(BIN)/python -m benchmarks.crowd_scale --model=1pl --estimator=svi > $(RESULTS)/crowd_scale_svi.txt
 	$(BIN)/python -m benchmarks.crowd --task=digits --network=mlp > $(RESULTS)/crowd_mlp.txt
 	$(BIN)/python -m benchmarks.crowd --task=digits --network=lenet --width=16 > $(RESULTS)/crowd_lenet.txt
+	$(BIN)/python -m benchmarks.scaling --num_items=4000000 --output_dir=$(RESULTS)/scaling > $(RESULTS)/scaling.txt
 	cat $(RESULTS)/*.txt
 
 docs: .venv/installed-docs

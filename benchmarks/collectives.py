@@ -22,7 +22,8 @@ def _of_computation(name: str, bodies: dict[str, str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for line in bodies[name].splitlines():
         collective = re.search(rf" = (.*?) ({KINDS})(?:-start)?\(", line)
-        if collective:
+        # a mesh whose axis has one device leaves groups of one
+        if collective and not re.search(r"replica_groups=\{\{\d+\}[,}]", line):
             found[collective[2]] += _bytes(collective[1])
             found["number"] += 1
         loop = re.search(r" while\(.*body=%([\w.\-]+)", line)
@@ -30,7 +31,11 @@ def _of_computation(name: str, bodies: dict[str, str]) -> Counter[str]:
             trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
             for kind, amount in _of_computation(loop[1], bodies).items():
                 found[kind] += amount * (int(trips[1]) if trips else 1)
-        for called in re.findall(r"(?:calls|to_apply)=%([\w.\-]+)", line) if " call(" in line or " fusion(" in line else ():
+        branches = re.search(r" conditional\(.*branch_computations=\{([^}]*)\}", line)
+        if branches:
+            each = [_of_computation(branch.strip().lstrip("%"), bodies) for branch in branches[1].split(",")]
+            found += max(each, key=lambda branch: branch.total())
+        for called in re.findall(r" (?:call|fusion)\(.*(?:calls|to_apply)=%([\w.\-]+)", line):
             found += _of_computation(called, bodies)
     return found
 

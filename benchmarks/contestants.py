@@ -49,7 +49,7 @@ def interpreter(rival: str, requirement: str, directory: str | Path, base: str) 
 
     Args:
         rival: names the folder of its environment.
-        requirement: what pip installs.
+        requirement: what pip installs, separated by spaces.
         directory: of all environments.
         base: the interpreter to make them with.
 
@@ -63,7 +63,7 @@ def interpreter(rival: str, requirement: str, directory: str | Path, base: str) 
     if done.is_file() and done.read_text() == wanted:
         return python
     say(f"installing {requirement} into {home} (minutes)")
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check", requirement]
+    install = [python, "-m", "pip", "install", "--disable-pip-version-check", *requirement.split()]
     for command in ([base, "-m", "venv", "--clear", home], install):
         try:
             ended = subprocess.run(command, capture_output=True, text=True, check=False)

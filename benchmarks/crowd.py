@@ -7,10 +7,13 @@ Prints, for crowds of 1 to 256 members, the size of the pool that `irtjax.traini
 training examples all members together see in a second. Beside them stand the ratio to the sequential loop (the same
 jitted program with one network at a time, free to use all cores; both are timed in turns), and the useful operations of
 matrix products as a share of the machine's own rate.
+With --versus=torch, another column beside it: the ratio to PyTorch, a process on each core with one thread, which
+trains the same network on batches of the same kind; again in turns.
 Expected duration on 2 CPU cores: two to five minutes per network.
 """
 
 import dataclasses
+import sys
 import time
 
 import jax
@@ -18,6 +21,8 @@ import numpy as np
 from absl import flags
 
 from benchmarks import flops
+from benchmarks.contestants import cpu_cores
+from benchmarks.torch_crowd import TorchCrowd
 from experiments.common import app, factory, settings
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
@@ -32,7 +37,11 @@ from irtjax.training.trainer import Trainer
 _SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
 _STEPS = flags.DEFINE_integer("steps", 32, "gradient steps in a measurement", lower_bound=1)
 _REPEATS = flags.DEFINE_integer("repeats", 5, "measurements, of which the median counts", lower_bound=1)
+_VERSUS = flags.DEFINE_enum("versus", None, ["torch"], "what else to compare with")
+_ENVIRONMENT = flags.DEFINE_string("environment", ".versus_torch", "folder of the virtual environment with PyTorch")
+_PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make that environment with")
 settings.define_flags(settings.of_stage("crowd"))
+TORCH_STEPS = 4  # as many for each of ours, so that turns are of similar length
 
 
 def useful_operations(trainer: Trainer, job: Job) -> float:
@@ -90,23 +99,42 @@ def main() -> None:
         f"{chosen.task}, {chosen.networks[0]} of width {chosen.width}, batches of {trainer.batch_size}, on {devices} × "
         f"{device.device_kind}; {operations / 1e6:.1f} MFLOP of products a step, peak {peak / 1e9:.0f} GFLOP/s"
     )
-    print("members  slots/device  examples/s  × sequential  share of peak  sequential's share")
+    rival = None if _VERSUS.value is None else TorchCrowd(task, recipe, _ENVIRONMENT.value, _PYTHON.value)
+    if rival is not None:
+        rival.steps_per_second(steps)
+        print(f"torch {rival.version}, {cpu_cores()} processes")
+    last = "" if rival is None else "  torch examples/s  × torch  (of each turn)"
+    print(f"members  slots/device  examples/s  × sequential  share of peak  sequential's share{last}")
     for size in sizes:
         job = job_of(size)
         slots, _ = pool_size.measure(job)
         runner = Runner(job, slots)
         runner.seconds(1)
-        together, one = [], []
+        together, one, other = [], [], []
         for _ in range(_REPEATS.value):
             together.append(runner.seconds(steps) / runner.live.sum())
             one.append(alone.seconds(steps))
+            if rival is not None:
+                other.append(rival.steps_per_second(steps * TORCH_STEPS))
         ratio = np.median(np.array(one) / np.array(together))
         rate = steps / np.median(together)
         print(
             f"{size:7d}  {slots:12d}  {rate * trainer.batch_size:10,.0f}  {ratio:12.2f}  "
-            f"{rate * operations / peak:13.1%}  {steps / np.median(one) * operations / peak:18.1%}",
+            f"{rate * operations / peak:13.1%}  {steps / np.median(one) * operations / peak:18.1%}"
+            + against(steps / np.array(together), np.array(other), trainer.batch_size),
             flush=True,
         )
+    if rival is not None:
+        rival.close()
+
+
+def against(ours: np.ndarray, theirs: np.ndarray, batch_size: int) -> str:
+    """Examples a second of a rival, and the ratio to it: median, smallest and largest of all turns; from steps."""
+    if not theirs.size:
+        return ""
+    ratios = ours / theirs
+    rate = np.median(theirs) * batch_size
+    return f"  {rate:16,.0f}  {np.median(ratios):7.2f}  {ratios.min():.2f} to {ratios.max():.2f}"
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""One process of `benchmarks.scaling`: times every program on one device and on all, in turns.
-
-Its settings come as JSON, its results go to the file that they name.
-"""
+"""One process of `benchmarks.scaling`: times what it is asked to, a line of JSON for each line of JSON."""
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -31,12 +30,11 @@ from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, mesh_of, p
 from irtjax.responses.matrix import counts
 from irtjax.tasks import Task
 from irtjax.training.data import to_device
-from irtjax.training.devices import default_mesh
 from irtjax.training.recipe import Recipe
 
 Mesh = jax.sharding.Mesh | None
 PROBE = 1024, 4096  # subjects and items of what is compiled to look at its collectives
-SLOTS = 4  # on a device
+STEPS, COPIES = 32, 50  # in a measurement
 RECIPE = Recipe("lenet", width=16, batch_size=64)
 
 
@@ -45,11 +43,13 @@ class Unit(NamedTuple):
 
     Attributes:
         run: does it, and waits for it.
-        bytes: that it must read from memory at least, on all devices.
-        products: operations of matrix products, likewise.
+        steps: that it consists of.
+        bytes: of responses that a step must read at least, on all devices.
+        products: operations of matrix products in a step, likewise.
     """
 
     run: Callable[[], Any]
+    steps: int
     bytes: float
     products: float
 
@@ -62,8 +62,15 @@ def responses_of(num_subjects: int, num_items: int) -> np.ndarray:
 def copy(mesh: Mesh, values: np.ndarray) -> Unit:
     """The matrix read and written: what the memory can do at best."""
     there = place(values, mesh, BY_RESPONSE) if mesh else jnp.asarray(values)
-    program = jax.jit(lambda y: 1 - y)
-    return Unit(lambda: jax.block_until_ready(program(there)), 2 * values.size, 0)
+    program = jax.jit(lambda y: 1 - y, donate_argnums=0)  # new memory would cost more than the copy
+
+    def run() -> None:
+        nonlocal there
+        for _ in range(COPIES):
+            there = program(there)
+        jax.block_until_ready(there)
+
+    return Unit(run, COPIES, 2 * values.size, 0)
 
 
 def _likelihood(mesh: Mesh, values: np.ndarray) -> tuple[Callable, tuple]:
@@ -81,7 +88,7 @@ def likelihood(mesh: Mesh, values: np.ndarray) -> Unit:
     """The 2PL kernel: value and gradients."""
     program, arguments = _likelihood(mesh, values)
     run = lambda: jax.block_until_ready(program(*arguments))  # noqa: E731
-    return Unit(run, values.size, flops.of_products(program, *arguments))
+    return Unit(run, 1, values.size, _products(mesh, program, *arguments))
 
 
 def _mml(mesh: Mesh, values: np.ndarray) -> tuple[NormalPosteriors, State]:
@@ -102,7 +109,8 @@ def mml(mesh: Mesh, values: np.ndarray) -> Unit:
         nonlocal state
         state, _ = engine.step(state)
 
-    return Unit(run, values.size, flops.of_products(*_iteration(engine, state)))
+    # items given abilities, then abilities given items
+    return Unit(run, 1, 2 * values.size, _products(mesh, *_iteration(engine, state)))
 
 
 def _iteration(engine: NormalPosteriors, state: State) -> tuple[Callable, Any, Any, Any]:
@@ -134,32 +142,37 @@ def _svi(mesh: Mesh, values: np.ndarray) -> tuple[Callable, Any, tuple]:
 
 
 def svi(mesh: Mesh, values: np.ndarray) -> Unit:
-    """A chunk of steps of variational inference, 1PL; the numbers are those of a step."""
+    """Steps of variational inference, 1PL."""
     advance, state, rest = _svi(mesh, values)
 
     def run() -> None:
         nonlocal state
         state, _ = jax.block_until_ready(advance(state, *rest))
 
-    # two draws in a step
-    return Unit(run, 2 * (steps_per_chunk(values.size) + 1) * values.size, 0)
+    steps = steps_per_chunk(values.size) + 1
+    # each takes two draws
+    return Unit(run, steps, 2 * values.size, _products(mesh, advance, state, *rest) / steps)
 
 
-def crowd(task: Task, mesh: Mesh, members: int) -> Unit:
-    """Gradient steps of LeNet (width 16, batches of 64) on digits; slots on all devices together as members."""
-    own = default_mesh(members, mesh)
+def crowd(task: Task, devices: Sequence[jax.Device], members: int) -> Unit:
+    """Gradient steps of LeNet (width 16, batches of 64) on digits; so many members on these devices."""
+    mesh = jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
     everyone = sample_members(members, len(task.train.labels), 0, RECIPE, CrowdDesign())
-    job = crowd_job(task, everyone, RECIPE, to_device(task, own), own)
-    runner, steps = Runner(job, -(-members // own.size)), 32
-    products = useful_operations(job.trainer, job) * members * steps
-    return Unit(lambda: runner.seconds(steps), 0, products)
+    job = crowd_job(task, everyone, RECIPE, to_device(task, mesh), mesh)
+    runner = Runner(job, members // len(devices))
+    return Unit(lambda: runner.seconds(STEPS), STEPS, 0, members * useful_operations(job.trainer, job))
 
 
 FITS = {"copy": copy, "likelihood": likelihood, "mml": mml, "svi": svi}
 
 
+def _products(mesh: Mesh, program: Callable, *arguments: Any) -> float:
+    """Of all devices: within a `shard_map` shapes are those of one."""
+    return flops.of_products(program, *arguments) * (1 if mesh is None else mesh.size)
+
+
 def exchanged(mesh: jax.sharding.Mesh) -> dict[str, dict[str, int]]:
-    """Collectives of an iteration of each program, on a small matrix of `PROBE`: they do not depend on the items."""
+    """What a device receives in one step of each program, in bytes, on a small matrix of `PROBE`."""
     values = responses_of(*PROBE)
     program, arguments = _likelihood(mesh, values)
     found = {"likelihood": collectives.of_program(program, *arguments)}
@@ -167,70 +180,74 @@ def exchanged(mesh: jax.sharding.Mesh) -> dict[str, dict[str, int]]:
     advance, state, rest = _svi(mesh, values)
     steps = steps_per_chunk(values.size) + 1
     of_chunk = collectives.of_program(advance, state, *rest)
-    found["svi"] = {kind: amount // steps for kind, amount in of_chunk.items()}
+    found["svi"] = Counter({kind: amount // steps for kind, amount in of_chunk.items()})
     return {name: dict(counted) for name, counted in found.items()}
 
 
-def measure(settings: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of every program: `{program: {"1": …, "strong 2": …, "weak 2": …}}`, a list of repeats each."""
-    several, me = jax.process_count() > 1, jax.process_index()
-    sizes = [1, jax.process_count()] if several else settings["sizes"]
-    whole = mesh_of(1, jax.device_count()) if jax.device_count() > 1 else None
-    task = irtjax.tasks.load("digits")
-    seconds: dict[str, Any] = {}
-    work: dict[str, Any] = {}
-    with processes.together(whole if several else None):
-        for name in (*FITS, "crowd"):
-            units = {}
-            for size in sizes:
-                for kind in ("strong", "weak") if size > 1 else ("",):
-                    scale = size if kind == "weak" else 1
-                    label = f"{kind} {size}".strip()
-                    mesh = mesh_of(1, size) if size > 1 else None
-                    if name == "crowd":
-                        # processes have members of their own
-                        members = SLOTS * max(sizes) * scale // (size if several else 1)
-                        own = jax.make_mesh((size if not several else 1,), ("network",), devices=jax.local_devices()[: size if not several else 1])
-                        unit = crowd(task, own, members)
-                        unit = unit._replace(products=unit.products * (size if several else 1))
-                    else:
-                        if size == 1 and me > 0:
-                            continue
-                        with processes.alone() if size == 1 else processes.together(mesh if several else None):
-                            unit = FITS[name](mesh, responses_of(settings["num_subjects"], scale * settings["num_items"]))
-                    units[label] = unit
-                    work[f"{name} {label}"] = {"bytes": unit.bytes, "products": unit.products}
-            times: dict[str, list[float]] = {}
-            for repeat in range(settings["repeats"] + 1):
-                for label in [f"{kind} {size}".strip() for size in sizes for kind in (("strong", "weak") if size > 1 else ("",))]:
-                    processes.meet()
-                    began = time.perf_counter()
-                    if label != "1" or me == 0:
-                        units[label].run()
-                    processes.meet()
-                    if repeat:  # the first compiles
-                        times.setdefault(label, []).append(time.perf_counter() - began)
-            seconds[name] = times
-            print(name, "done", file=sys.stderr, flush=True)
-    return {
-        "seconds": seconds,
-        "work": work,
-        "peak": {"products": flops.product_rate()},
-        "exchanged": exchanged(whole) if whole is not None else {},
-        "device": jax.devices()[0].device_kind,
-        "jax": jax.__version__,
-    }
+class Worker:
+    """Makes what it is asked to time, once, and times it."""
+
+    def __init__(self) -> None:
+        self._task = irtjax.tasks.load("digits")
+        self._units: dict[tuple[str, int, int], Unit] = {}
+
+    def time(
+        self, name: str, size: int, scale: int, num_subjects: int, num_items: int, members: int
+    ) -> dict[str, float]:
+        """Seconds of a step of a program on `size` devices, with `scale` times as much work as is given.
+
+        If there are several processes, it is on one device of each, or on one of this process alone.
+        """
+        several = jax.process_count() > 1 and size > 1
+        with processes.together(mesh_of(1, size) if several else None):
+            unit = self._units.get((name, size, scale))
+            first = unit is None
+            if unit is None:
+                self._units = {key: unit for key, unit in self._units.items() if key[0] == name}
+                mesh = mesh_of(1, size) if size > 1 else None
+                if name == "crowd":
+                    # processes have members of their own
+                    share = size if several else 1
+                    unit = crowd(self._task, jax.local_devices()[: size // share], members * scale // share)
+                    unit = unit._replace(products=unit.products * share)
+                else:
+                    unit = FITS[name](mesh, responses_of(num_subjects, scale * num_items))
+                self._units[name, size, scale] = unit
+            for _ in range(2 if first else 1):  # the first compiles
+                processes.meet()
+                began = time.perf_counter()
+                unit.run()
+                processes.meet()
+                seconds = time.perf_counter() - began
+        return {"seconds": seconds / unit.steps, "bytes": unit.bytes, "products": unit.products}
+
+    def describe(self) -> dict[str, Any]:
+        """The machine, and what the devices of the process exchange."""
+        device = jax.devices()[0]
+        alone = jax.process_count() == 1 and jax.device_count() > 1
+        return {
+            "device": device.device_kind,
+            "platform": device.platform,
+            "jax": jax.__version__,
+            "product_rate": flops.product_rate(),
+            "exchanged": exchanged(mesh_of(1, jax.device_count())) if alone else {},
+        }
 
 
 def main() -> None:
-    """Joins the others, measures and writes."""
+    """Joins the others, and answers."""
     settings = json.loads(sys.argv[1])
-    if settings["process"] is not None:
-        jax.distributed.initialize(settings["coordinator"], settings["number"], settings["process"])
-    found = measure(settings)
-    if jax.process_index() == 0:
-        with open(settings["output"], "w", encoding="utf-8") as file:
-            json.dump(found, file)
+    if settings["cores"] and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, settings["cores"])
+    if settings["coordinator"]:
+        jax.distributed.initialize(settings["coordinator"], settings["processes"], settings["process"])
+    jax.devices()  # all processes have to say what they have before one of them can begin
+    answers = os.fdopen(os.dup(1), "w")  # what else is printed goes elsewhere
+    os.dup2(2, 1)
+    worker = Worker()
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(worker.time(**request) if request else worker.describe()), file=answers, flush=True)
 
 
 if __name__ == "__main__":

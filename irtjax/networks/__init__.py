@@ -70,6 +70,11 @@ def choices(task: Task) -> tuple[str, ...]:
     return tuple(name for name, kind in _KINDS.items() if sentences in (kind.sentences or (0,)))
 
 
+def usual_dropout(name: str) -> float:
+    """The rate of a network unless another one is asked for."""
+    return _KINDS[name].dropout
+
+
 def build(name: str, task: Task, width: int, *, dropout: float | None = None) -> Network:
     """The network called `name`, sized for the inputs and classes of `task`.
 
