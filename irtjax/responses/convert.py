@@ -17,7 +17,7 @@ from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.stored import Responses, StoredResponses
 
-SUBJECT_ID = LONG_COLUMNS[0]
+SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 
 
 def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMatrix:
@@ -27,7 +27,8 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     * A path: a file in any format of `read_responses`.
     * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
       `subject_id`, `item_id` and `response`; or wide, with one column per item. Subjects of a wide table are named by
-      its column `subject_id`, else by its index, else (where the index only counts) by a first column of text.
+      its column `subject_id`, else by its index, else (where the index only counts) by a first column of text. With a
+      column or an index called `item_id`, its rows are the items.
     * A two-dimensional array or a list of rows, subjects × items. Its subjects are called subject_1, subject_2, …, its
       items item_1, item_2, ….
 
@@ -69,6 +70,10 @@ def _of_frame(table: pd.DataFrame) -> ResponseMatrix:
         return of_long_table(table)
     if SUBJECT_ID in table.columns:
         table = table.set_index(SUBJECT_ID)
+    elif ITEM_ID in table.columns:
+        table = table.set_index(ITEM_ID).T
+    elif table.index.name == ITEM_ID:
+        table = table.T
     elif isinstance(table.index, pd.RangeIndex) and table.shape[1] and _is_text(table.iloc[:, 0]):
         table = table.set_index(table.columns[0])
     return of_table(table)

@@ -8,6 +8,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, as_ids, counts, described, require_unique, sound
+from irtjax.storage.sources import naming
 from irtjax.types import Int, Shaped
 
 READ_AT_ONCE = 2**25  # responses
@@ -172,7 +173,9 @@ class StoredValues:
         for at in range(0, len(columns), step):
             part = slice(at, at + step)
             chosen = slice(columns.start + at, min(columns.start + at + step, columns.stop))
-            block = sound(self[subjects, chosen], self._ids[0][subjects], self._ids[1][chosen])
+            block = self[subjects, chosen]
+            with naming(self.source.name):
+                block = sound(block, self._ids[0][subjects], self._ids[1][chosen])
             found.right_by_item[part], found.observed_by_item[part] = counts(block, axis=0)
             right, observed = counts(block, axis=1)
             found.right_by_subject[:] += right

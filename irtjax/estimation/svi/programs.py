@@ -109,7 +109,7 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
         lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
         optimizer,
-        AntitheticELBO(settings.num_responses < MANY_RESPONSES or settings.parts is not None),
+        AntitheticELBO(settings.num_responses < MANY_RESPONSES and settings.parts is None),
     )
 
     def means(state: SVIState, start: Start) -> dict[str, Normal]:

@@ -28,8 +28,8 @@ def read_responses(path: str | Path) -> ResponseMatrix:
     * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns are
       ignored.
     * `.jsonl`, `.jsonlines`: py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`.
-    * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids; one with a row per
-      item, its first column called item_id and one column per subject; or the long columns.
+    * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids; one with one row
+      per item, its first column (or that index) called item_id, and one column per subject; or the long columns.
     * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
     * A folder of `write_shards`.
 

@@ -24,7 +24,7 @@ COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 def read(path: Path) -> ResponseMatrix:
     """The matrix of a Parquet file, see `read_responses`."""
-    if _names(path)[:1] == [ITEM_ID] and not _is_long(path):
+    if _is_by_item(path) and not _is_long(path):
         return open_parquet(path).read()
     table = _guarded(lambda: _whole(path))
     if set(LONG_COLUMNS) <= set(table.columns):
@@ -36,7 +36,7 @@ def open_parquet(path: Path) -> Responses:
     """The responses of a Parquet file, of which only the ids are read; a long table is read as a whole."""
     if _is_long(path):
         return read(path)
-    source = RowsOfItems(path) if _names(path)[:1] == [ITEM_ID] else RowsOfSubjects(path)
+    source = RowsOfItems(path) if _is_by_item(path) else RowsOfSubjects(path)
     for ids, what in ((source.subject_ids, "subject"), (source.item_ids, "item")):
         require_sound_ids(ids, what)
     return StoredResponses(source, np.array(source.subject_ids), np.array(source.item_ids))
@@ -58,9 +58,7 @@ class RowsOfSubjects:
     def __init__(self, path: Path) -> None:
         self.name, self._path = str(path), path
         schema = _guarded(lambda: _open(path).schema_arrow)
-        kept = (schema.pandas_metadata or {}).get("index_columns", [])
-        index = [name for name in kept if isinstance(name, str)]
-        self._subject_columns = index or schema.names[:1]
+        self._subject_columns = _index(schema) or schema.names[:1]
         self._items = [name for name in schema.names if name not in self._subject_columns]
         if not self._items:
             raise InputError("responses have no items")
@@ -85,7 +83,7 @@ class RowsOfSubjects:
 
 
 class RowsOfItems:
-    """A file with one row per item, whose first column `item_id` names it, and one column per subject.
+    """A file with one row per item, named by the first column or the index `item_id`, and one column per subject.
 
     Row groups are read one at a time, so that it may be larger than the memory.
 
@@ -102,8 +100,9 @@ class RowsOfItems:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self._file = file = _guarded(lambda: _open(path))
-        self.subject_ids = texts(pd.Series(file.schema_arrow.names[1:]), "subject ids")
-        ids = _guarded(lambda: _checked(file.read(columns=[ITEM_ID])))
+        names = [name for name in file.schema_arrow.names if name != ITEM_ID]
+        self.subject_ids = texts(pd.Series(names), "subject ids")
+        ids = _guarded(lambda: _checked(file.read(columns=[ITEM_ID]), ignore_metadata=True))
         self.item_ids = texts(ids[ITEM_ID], "item ids")
         groups = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(groups)]).astype(int)
@@ -146,21 +145,28 @@ def _open(path: Path) -> pyarrow.parquet.ParquetFile:
         return pyarrow.parquet.ParquetFile(path)
 
 
-def _names(path: Path) -> list[str]:
-    return _guarded(lambda: _open(path).schema_arrow.names)
+def _index(schema: pyarrow.Schema) -> list[str]:
+    """The columns that pandas had as an index."""
+    kept = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in kept if isinstance(name, str)]
+
+
+def _is_by_item(path: Path) -> bool:
+    schema = _guarded(lambda: _open(path).schema_arrow)
+    return ITEM_ID in schema.names[:1] + _index(schema)
 
 
 def _is_long(path: Path) -> bool:
-    return set(LONG_COLUMNS) <= set(_names(path))
+    return set(LONG_COLUMNS) <= set(_guarded(lambda: _open(path).schema_arrow.names))
 
 
 def _whole(path: Path) -> pd.DataFrame:
     return _checked(_open(path).read())
 
 
-def _checked(table: pyarrow.Table) -> pd.DataFrame:
+def _checked(table: pyarrow.Table, **options: bool) -> pd.DataFrame:
     table.validate(full=True)  # damaged text is found here, not when it is used
-    return table.to_pandas()
+    return table.to_pandas(**options)
 
 
 def _guarded(action: Callable[[], T]) -> T:

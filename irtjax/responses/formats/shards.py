@@ -86,9 +86,10 @@ def open_shards(folder: Path) -> StoredResponses:
     sizes = np.diff(source.starts)
     items = [_array(folder / f"item_ids_{at:05d}.npy", (int(size),), "U") for at, size in enumerate(sizes)]
     item_ids = np.concatenate(items)
-    for ids, what in ((subject_ids, "subject"), (item_ids, "item")):
-        require_sound_ids(ids, what)
-    return StoredResponses(source, subject_ids, item_ids)
+    with naming(folder):
+        for ids, what in ((subject_ids, "subject"), (item_ids, "item")):
+            require_sound_ids(ids, what)
+        return StoredResponses(source, subject_ids, item_ids)
 
 
 class Shards:
@@ -107,11 +108,12 @@ class Shards:
         path = folder / INDEX
         try:
             record = json.loads(path.read_text())
-            if record["format"] != FORMAT:
-                raise InputError(f"{path}: of another version (format {record['format']}, expected {FORMAT})")
             sizes, num_subjects = [int(size) for size in record["num_items"]], int(record["num_subjects"])
+            version = record["format"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: not the index of a folder of shards ({one_line(error)})") from error
+        if version != FORMAT:
+            raise InputError(f"{path}: of another version (format {version}, expected {FORMAT})")
         if num_subjects < 1 or not sizes or min(sizes) < 1:
             raise InputError(f"{path}: {num_subjects} subjects and shards of {sizes} items, expected at least one each")
         self.name, self._folder = str(folder), folder
