@@ -66,7 +66,8 @@ class Group:
                 everyone = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
                 cores = everyone[process * devices : (process + 1) * devices]
             elif processes > 1:
-                environment["CUDA_VISIBLE_DEVICES"] = str(process)
+                visible = [*filter(None, environment.get("CUDA_VISIBLE_DEVICES", "").split(","))]
+                environment["CUDA_VISIBLE_DEVICES"] = visible[process] if visible else str(process)
             settings = {"cores": cores, "coordinator": address, "processes": processes, "process": process}
             self._processes.append(
                 subprocess.Popen(

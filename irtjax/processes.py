@@ -147,9 +147,10 @@ def rows(table: pd.DataFrame | None) -> pd.DataFrame:
 
 
 def everyone(value: Any) -> list[Any]:
-    """What each process says; anything that JSON can hold."""
+    """What each process says; anything that JSON can hold. They wait for each other, however long that takes."""
     if number() == 1:
         return [value]
+    meet()
     said = json.dumps(value).encode()
     longest = max(int.from_bytes(part[:8], "little") for part in _exchange(len(said).to_bytes(8, "little")))
     return [json.loads(part[: part.find(b"\0")]) for part in _exchange(said.ljust(longest + 1, b"\0"))]
@@ -178,7 +179,6 @@ def agreed(action: Callable[[], T]) -> T:
         if number() == 1:
             raise
         failure = str(error)
-    meet()
     for process, reason in enumerate(everyone(failure)):
         if reason is not None:
             raise InputError(reason if failure is not None else f"{reason} (process {process} of {number()})")

@@ -86,7 +86,7 @@ def compare_curricula(
     recipe = default_recipe(task) if recipe is None else recipe
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
-    own = seeds[processes.share(num_seeds)]
+    own = seeds[processes.index() :: processes.number()]
     keys = jax.vmap(jax.random.key)(jnp.asarray(own, jnp.uint32))
     own_mesh = default_mesh(own.size, mesh)
     data = to_device(task, own_mesh)

@@ -77,11 +77,12 @@ def adopt(earlier: list[Saved], order: np.ndarray, slots: int, size: int) -> Sav
     wanted: set[int] = set(order.tolist())
     known: set[int] = set()
     for names, pool in earlier:
+        new = wanted - known
         for at, leaves in pool.done:
-            if names[at] in wanted - known:
+            if names[at] in new:
                 done[int(names[at])] = pool, at, leaves
         for slot, at in enumerate(pool.numbers):
-            if at != EMPTY and names[at] in wanted - known and len(live) < size:
+            if at != EMPTY and names[at] in new and len(live) < size:
                 live[int(names[at])] = pool, int(at), slot
         known |= done.keys() | live.keys()
     if not known:

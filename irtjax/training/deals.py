@@ -7,20 +7,21 @@ devices, of those that had not finished by then. In a deal each process has a pa
 import hashlib
 import json
 import time
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.storage.files import whole_file
-from irtjax.training.pool import Job
+from irtjax.storage.files import whole_file, writable_directory
+from irtjax.training.pool import Job, shapes
 from irtjax.training.results import Columns, blank, read_finished
 
-RECORD = "deal.json"
+PREFIX, RECORD = "deal_", "deal.json"
 VISIBLE_SECONDS = 60.0  # after which all processes should see a file that one has written
 
 
@@ -65,15 +66,21 @@ def open_deals(folder: Path, networks: Sequence[int], columns: Columns, devices:
     all_devices = processes.everyone(devices)
 
     def deal() -> list[Deal]:
+        writable_directory(folder)
         deals = _read(folder, signature)
         if deals and deals[-1].devices == all_devices:
-            return deals
+            before, _ = collect(deals[:-1], columns, len(networks))
+            last = np.concatenate([np.array(part, int) for part in deals[-1].parts])
+            if sorted([*np.flatnonzero(before), *last]) == list(range(len(networks))):
+                return deals  # else a part of an earlier deal was removed
         finished, _ = collect(deals, columns, len(networks))
         parts = dealt([network for network in networks if not finished[network]], len(all_devices))
-        own = folder / f"deal_{len(deals):04d}"
-        own.mkdir(parents=True, exist_ok=True)
+        number = 1 + int(deals[-1].folder.name.removeprefix(PREFIX)) if deals else 0
+        own = folder / f"{PREFIX}{number:04d}"
+        own.mkdir(exist_ok=True)
+        record = {"signature": signature, "devices": all_devices, "parts": parts}
         with whole_file(own / RECORD) as path:
-            path.write_text(json.dumps({"signature": signature, "devices": all_devices, "parts": parts}) + "\n")
+            path.write_text(json.dumps({"checksum": _checksum(record), **record}) + "\n")
         return [*deals, Deal(own, all_devices, parts)]
 
     found = processes.agreed(lambda: deal() if processes.index() == 0 else [])
@@ -88,6 +95,23 @@ def open_deals(folder: Path, networks: Sequence[int], columns: Columns, devices:
         return deals
 
     return processes.agreed(lambda: found or look())
+
+
+def collect_all(folder: Path, deals: Sequence[Deal], columns: Columns, count: int) -> dict[str, np.ndarray]:
+    """The rows of all networks, once all have finished; another process's last ones may be seen a little later.
+
+    Raises:
+        InputError: some have not, or are damaged.
+    """
+    until = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        finished, found = collect(deals, columns, count)
+        if finished.all():
+            return found
+        if time.monotonic() > until:
+            missing = np.flatnonzero(~finished)
+            raise InputError(f"{folder}: {missing.size} of {count} networks are gone: give the same command again")
+        time.sleep(0.1)
 
 
 def collect(deals: Sequence[Deal], columns: Columns, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -110,11 +134,13 @@ def collect(deals: Sequence[Deal], columns: Columns, count: int) -> tuple[np.nda
 
 def _read(folder: Path, signature: str) -> list[Deal]:
     deals = []
-    for path in sorted(folder.glob(f"deal_*/{RECORD}")):
+    for path in sorted(folder.glob(f"{PREFIX}*/{RECORD}")):
         try:
             record = json.loads(path.read_text())
+            if record.pop("checksum") != _checksum(record):
+                raise ValueError("its checksum is another")
             made_for, deal = record["signature"], Deal(path.parent, record["devices"], record["parts"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: a damaged record of networks in training: remove {folder}") from error
         if made_for != signature:
             raise InputError(
@@ -131,5 +157,10 @@ def signature_of(jobs: Sequence[Job], options: str) -> str:
     for job in jobs:
         for leaf in jax.tree.leaves((job.rows, job.shared)):
             digest.update(np.ascontiguousarray(leaf).tobytes())
-        digest.update(repr(([leaf.shape for leaf in jax.tree.leaves(job.data)], job.steps_per_epoch)).encode())
+        kinds = [(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((job.data, shapes(job)))]
+        digest.update(repr((kinds, job.steps_per_epoch)).encode())
     return digest.hexdigest()
+
+
+def _checksum(record: Any) -> int:
+    return zlib.crc32(json.dumps(record).encode())

@@ -12,10 +12,22 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax import processes
-from irtjax.storage.files import writable_directory
+from irtjax.errors import InputError
 from irtjax.training.checkpoints import Saved, adopt, read, save
-from irtjax.training.deals import Deal, collect, dealt, open_deals, signature_of
-from irtjax.training.pool import Finished, Job, Pool, Progress, begin, pool_size, progress, resume, store, train_all
+from irtjax.training.deals import Deal, collect, collect_all, dealt, open_deals, signature_of
+from irtjax.training.pool import (
+    EMPTY,
+    Finished,
+    Job,
+    Pool,
+    Progress,
+    begin,
+    pool_size,
+    progress,
+    resume,
+    store,
+    train_all,
+)
 from irtjax.training.results import TRAINED, Columns, Results
 
 CHECKPOINT_SECONDS = 30.0
@@ -77,17 +89,15 @@ def train_groups(
     order = np.concatenate([group.networks for group in groups]).tolist()
     deals: list[Deal] = []
     if folder is not None:
-        writable_directory(folder)
         devices = groups[0].job(groups[0].networks).mesh.size
         signature = signature_of([group.job(group.networks) for group in groups], options)
         deals = open_deals(folder, order, columns, devices, signature)
     own = np.array((deals[-1].parts if deals else dealt(order, processes.number()))[processes.index()], int)
     part = deals[-1].part(processes.index()) if deals else None
-    results = Results(columns, own.size, part)
-    report = _Report(on_progress, len(order))
-    if deals[:-1]:
-        finished, before = collect(deals[:-1], columns, len(order))
-        report.add(np.flatnonzero(finished), before["best_accuracies"][finished])
+    results = processes.agreed(lambda: Results(columns, own.size, part))
+    finished, before = processes.agreed(lambda: collect(deals[:-1], columns, len(order)))
+    report = _Report(on_progress, len(order), own.size + int(finished.sum()))
+    report.add(np.flatnonzero(finished), before["best_accuracies"][finished])
     for group in groups:
         networks = group.networks[np.isin(group.networks, own)]
         rows = np.searchsorted(own, networks)
@@ -96,9 +106,10 @@ def train_groups(
             checkpoints = None if part is None else _Checkpoints(part / group.name / STATE, seconds, results, earlier)
             _train(group, networks, own, answer, results, checkpoints, report)
         report.add(networks, results.columns["best_accuracies"][rows])
+    report.end()
     processes.meet()
-    if deals:
-        return collect(deals, columns, len(order))[1]
+    if folder is not None:
+        return processes.agreed(lambda: collect_all(folder, deals, columns, len(order)))
     if processes.number() == 1:
         return results.columns
     back = np.argsort(processes.gather(own))
@@ -106,22 +117,28 @@ def train_groups(
 
 
 class _Report:
-    """Tells the progress of all networks, group after group."""
+    """Tells the progress of networks, group after group: `total` of `count`, those of this process and before it."""
 
-    def __init__(self, on_progress: Callable[[Progress], None] | None, count: int) -> None:
+    def __init__(self, on_progress: Callable[[Progress], None] | None, count: int, total: int) -> None:
         self._on_progress = on_progress
         self._accuracies = np.full(count, np.nan, np.float32)
-        self._finished, self._total = 0, count
+        self._finished, self._total, self._told = 0, total, False
 
     def add(self, networks: np.ndarray, accuracies: np.ndarray) -> None:
         """Networks that have finished."""
         self._accuracies[networks] = accuracies
         self._finished += networks.size
 
+    def end(self) -> None:
+        """Tells that all have finished, where no epoch was left that could."""
+        if self._on_progress is not None and self._finished and not self._told:
+            self._on_progress(Progress(self._finished, 0, 0, self._accuracies.copy()))
+
     def epoch(self, networks: np.ndarray, pool: Pool) -> None:
         """The pool that is at work."""
         if self._on_progress is None:
             return
+        self._told = True
         state = progress(pool)
         self._accuracies[networks] = state.accuracies
         finished = self._finished + state.finished
@@ -134,12 +151,26 @@ class _Checkpoints:
 
     def __init__(self, path: Path, seconds: float, results: Results, earlier: Callable[[], list[Saved]]) -> None:
         self._path, self._seconds, self._results, self.earlier = path, seconds, results, earlier
+        self._part = path.parent.parent
         self._last, self._duration = time.monotonic(), 0.0
         path.parent.mkdir(exist_ok=True)
 
     def read(self) -> Saved | None:
         """The pool as it was."""
         return read(self._path)
+
+    def require_results(self, saved: Saved, finished: np.ndarray) -> None:
+        """Compares a pool with the results of its networks, as finished (n,) says.
+
+        Raises:
+            InputError: a network has left the pool, and its results are gone.
+        """
+        pool = saved.pool
+        gone = np.arange(pool.epochs.size) < pool.waiting
+        gone[[at for at, _ in pool.done]] = False
+        gone[pool.numbers[pool.numbers != EMPTY]] = False
+        if (gone & ~finished).any():
+            raise InputError(f"{self._path}: results of networks that have left it are gone: remove {self._part}")
 
     def save_if_due(self, order: np.ndarray, slots: int, pool: Pool) -> None:
         """Writes the pool, and before it the results that it does without."""
@@ -168,6 +199,8 @@ def _train(
     if checkpoints is not None and saved is None:
         saved = adopt(checkpoints.earlier(), networks, slots, pool_size(job, slots))
     order = networks if saved is None else saved.order
+    if checkpoints is not None and saved is not None:
+        checkpoints.require_results(saved, results.finished[np.searchsorted(own, order)])
     job = group.job(order)
 
     def on_finished(finished: Finished) -> None:

@@ -124,7 +124,7 @@ class Finished:
 def begin(job: Job, slots: int) -> Pool:
     """An empty pool of so many slots on each device, or as many as the networks can fill; all networks wait."""
     size = pool_size(job, slots)
-    plans, learners = programs.empty(job.mesh, size, *_shapes(job))
+    plans, learners = programs.empty(job.mesh, size, *shapes(job))
     return Pool(
         numbers=np.full(size, EMPTY),
         plans=plans,
@@ -147,7 +147,8 @@ def _answer_batch(job: Job, slots: int) -> int:
     return job.mesh.size * max(1, slots // SHRINK_FACTOR)
 
 
-def _shapes(job: Job) -> tuple[Plan, Learner]:
+def shapes(job: Job) -> tuple[Plan, Learner]:
+    """The plan and the learner of one network, as shapes and types."""
     return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.embeddings)
 
 
@@ -184,7 +185,7 @@ def resume(job: Job, stored: Stored) -> Pool:
     fields = stored._asdict()
     rows = jax.tree.map(lambda column: column[np.maximum(stored.numbers, 0)], job.rows)
     plans = programs.plan(job.plan, job.mesh, rows, job.shared)
-    _, learner = _shapes(job)
+    _, learner = shapes(job)
     restore = functools.partial(programs.restored, programs.spread(job.mesh))
     learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), fields.pop("learners")))
     structure = jax.tree.structure(learner.parameters)
@@ -261,19 +262,28 @@ def train_all(
     Returns:
         The pool at its end, with epochs and accuracies of all networks.
     """
-    batch = pool.answer_batch
-    while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
-        pool = shrink(job, epoch(job, fill(job, pool)))
-        at_end = pool.waiting == job.num_networks and (pool.numbers == EMPTY).all()
-        while len(pool.done) >= batch or (at_end and pool.done):
-            numbers, parameters = zip(*pool.done[:batch], strict=True)
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
-            at = np.array(numbers)
-            tables = (pool.epochs[at], pool.best_epochs[at], pool.best_accuracies[at])
-            on_finished(Finished(job, at, stacked, *tables, batch))
-            pool = pool._replace(done=pool.done[batch:])
+    pool = _hand_over(job, pool, on_finished)  # one that goes on may have nothing else to do
+    while not _at_end(job, pool):
+        pool = _hand_over(job, shrink(job, epoch(job, fill(job, pool))), on_finished)
         if on_epoch is not None:
             on_epoch(pool)
+    return pool
+
+
+def _at_end(job: Job, pool: Pool) -> bool:
+    return pool.waiting == job.num_networks and bool((pool.numbers == EMPTY).all())
+
+
+def _hand_over(job: Job, pool: Pool, on_finished: Callable[[Finished], None]) -> Pool:
+    """Networks that have stopped leave the pool, as soon as they fill a group, or nothing is left to wait for."""
+    batch = pool.answer_batch
+    while len(pool.done) >= batch or (pool.done and _at_end(job, pool)):
+        numbers, parameters = zip(*pool.done[:batch], strict=True)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
+        at = np.array(numbers)
+        tables = (pool.epochs[at], pool.best_epochs[at], pool.best_accuracies[at])
+        on_finished(Finished(job, at, stacked, *tables, batch))
+        pool = pool._replace(done=pool.done[batch:])
     return pool
 
 

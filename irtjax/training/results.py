@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.storage.files import whole_file
+from irtjax.storage.files import whole_file, writable_directory
 
 Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
 
@@ -50,22 +51,25 @@ class Results:
         if folder is None:
             self.columns = blank(columns, count)
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        begun = any(folder.iterdir())  # checkpoints do without the results of networks that have finished
+        writable_directory(folder)
+        begun = (folder / FINISHED).exists()  # written last
         for name, column in (columns | TRAINED).items():
             path, shape = folder / f"{name}.npy", (count, *column.shape)
             if not begun:
                 with whole_file(path) as partial:
-                    np.lib.format.open_memmap(partial, mode="w+", dtype=column.dtype, shape=shape).flush()
+                    _make(partial, column.dtype, shape)
             _read(path, shape, folder)  # opened to write, a short file would grow
             self.columns[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
         if begun:
             self.finished[_checked(self.columns, folder)] = True
+        else:
+            self.flush()
 
     def put(self, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
-        """The rows of networks that have finished."""
+        """The rows of networks that have finished; those that had before stay as they are, with their checksums."""
+        fresh = ~self.finished[rows]
         for name, column in self.columns.items():
-            column[rows] = values[name]
+            column[rows[fresh]] = np.asarray(values[name])[fresh]
         self.finished[rows] = True
 
     def flush(self) -> None:
@@ -93,6 +97,14 @@ def read_finished(folder: Path, columns: Columns, count: int) -> tuple[np.ndarra
     return _checked(found, folder), found
 
 
+def _make(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """A file of zeros that has its place on the disk: to write into a hole on a full disk ends the process."""
+    np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape).flush()
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
 def _read(path: Path, shape: tuple[int, ...], folder: Path) -> np.ndarray:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -116,7 +128,7 @@ def _checked(columns: Mapping[str, np.ndarray], folder: Path) -> np.ndarray:
     except (OSError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{path}: checksums of networks in training are damaged: remove {folder}") from error
     if damaged:
-        raise InputError(f"{folder}: the results of network {damaged[0]} in training are damaged: remove it")
+        raise InputError(f"{folder}: the results in row {damaged[0]} are damaged: remove this folder")
     return np.array(list(found), int)
 
 
