@@ -147,8 +147,12 @@ def _open(path: Path) -> pyarrow.parquet.ParquetFile:
 
 def _index(schema: pyarrow.Schema) -> list[str]:
     """The columns that pandas had as an index."""
-    kept = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in kept if isinstance(name, str)]
+
+    def names() -> list[str]:
+        kept = (schema.pandas_metadata or {}).get("index_columns", [])  # which is JSON, perhaps damaged
+        return [name for name in kept if isinstance(name, str)]
+
+    return _guarded(names)
 
 
 def _is_by_item(path: Path) -> bool:
