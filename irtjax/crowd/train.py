@@ -20,7 +20,7 @@ from irtjax.training.devices import default_mesh
 from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
 from irtjax.training.pool import Finished, Job, Progress
 from irtjax.training.pool_size import choose_slots
-from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_trainer
+from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 
 STOP_ON = ("validation", "train")
 
@@ -69,8 +69,8 @@ def train_crowd(
             the same bits as if it had never been interrupted; on another number of processes or devices, with the same
             to rounding. None keeps everything in memory.
         checkpoint_seconds: least time from one checkpoint to the next.
-        on_progress: called after each epoch with the progress of the crowd; of several processes, with that of the
-            members of this one.
+        on_progress: called as networks end epochs, with the progress of the crowd; of several processes, with that of
+            the members of this one.
         mesh: devices to train on; None for all of this process. If they are of several processes, members are dealt to
             them; all call this function, with a folder that all share or with none, and return the same crowd.
 
@@ -96,11 +96,13 @@ def train_crowd(
     own_mesh = default_mesh(len(members), mesh)
     data = to_device(task, own_mesh, _monitor(task, seed) if stop_on == "train" else None)
 
+    order = longest_first(epoch_lengths(recipe, members.subset_size))
+
     def group_of(network: str) -> Group:
         own_recipe = dataclasses.replace(recipe, network=network)
         return Group(
             name=network,
-            networks=np.flatnonzero(members.network == network),
+            networks=order[members.network[order] == network],
             job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
             slots=lambda job: choose_slots(job, task, own_recipe, slots),
         )
@@ -154,7 +156,7 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
         rows=rows_of(members),
         shared=gold_of(task),
         data=data,
-        steps_per_epoch=recipe.steps_per_epoch,
+        steps=epoch_lengths(recipe, members.subset_size),
         mesh=mesh,
     )
 

@@ -15,7 +15,7 @@ from irtjax.training.devices import default_mesh
 from irtjax.training.groups import Group, train_groups
 from irtjax.training.pool import Finished, Job, Progress
 from irtjax.training.pool_size import choose_slots
-from irtjax.training.recipe import Recipe, fingerprint, make_trainer
+from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.training.trainer import Plan
 from irtjax.types import AnyArray, Float, Int
 
@@ -153,7 +153,7 @@ def train_on_subsets(
         slots: networks that train at once on a device; None for what is fastest, by a measurement that is kept in the
             cache.
         checkpoints: a folder for the state of training, see `irtjax.crowd.train_crowd`.
-        on_progress: called after each epoch.
+        on_progress: called as networks end epochs.
         mesh: devices to train on, see `irtjax.crowd.train_crowd`.
 
     Raises:
@@ -170,15 +170,17 @@ def train_on_subsets(
         width=np.full(count, recipe.width, np.int32),
     )
 
+    steps = epoch_lengths(recipe, rows.size)
+
     def job(networks: np.ndarray) -> Job:
         own = jax.tree.map(lambda column: column[networks], rows)
-        return Job(trainer, plan_subset, own, task.train.labels, data, recipe.steps_per_epoch, own_mesh)
+        return Job(trainer, plan_subset, own, task.train.labels, data, steps[networks], own_mesh)
 
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         return {"test_accuracy": (finished.classify(data.test) == task.test.labels).mean(axis=1)}
 
     results = train_groups(
-        [Group(recipe.network, np.arange(count), job, lambda job: choose_slots(job, task, recipe, slots))],
+        [Group(recipe.network, longest_first(steps), job, lambda job: choose_slots(job, task, recipe, slots))],
         {"test_accuracy": jax.ShapeDtypeStruct((), np.float64)},
         answer,
         folder=None if checkpoints is None else Path(checkpoints),

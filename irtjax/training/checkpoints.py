@@ -1,4 +1,4 @@
-"""Pools on disk: a run that is killed goes on from the end of an epoch, and ends with the same bits.
+"""Pools on disk: a run that is killed goes on from the end of a round, and ends with the same bits.
 
 A checkpoint is one NPZ file, written whole. Plans are not stored, because they follow from the rows of the job. Neither
 are tree structures: leaves are numbered and put back into the structure that follows from the job.
@@ -17,7 +17,7 @@ from irtjax.storage.files import whole_file
 from irtjax.training.pool import EMPTY, Stored
 
 SCALARS = ("slots", "waiting")
-ARRAYS = ("numbers", "epochs", "best_epochs", "best_accuracies")
+ARRAYS = ("numbers", "positions", "epochs", "best_epochs", "best_accuracies")
 
 
 class Saved(NamedTuple):
@@ -102,6 +102,7 @@ def adopt(earlier: list[Saved], order: np.ndarray, slots: int, size: int) -> Sav
     pool = Stored(
         slots=slots,
         numbers=np.where(np.arange(size) < len(live), len(done) + np.arange(size), EMPTY),
+        positions=np.array([pool.positions[slot] for pool, slot in filled], np.int32),
         waiting=len(begun),
         learners=[np.stack([pool.learners[leaf][slot] for pool, slot in filled]) for leaf in range(num_leaves)],
         done=[(at, parameters) for at, (_, _, parameters) in enumerate(done.values())],

@@ -155,10 +155,10 @@ def signature_of(jobs: Sequence[Job], options: str) -> str:
     """A digest of what networks depend on: their rows, labels, shapes of the data, options."""
     digest = hashlib.sha256(options.encode())
     for job in jobs:
-        for leaf in jax.tree.leaves((job.rows, job.shared)):
+        for leaf in jax.tree.leaves((job.rows, job.shared, job.steps)):
             digest.update(np.ascontiguousarray(leaf).tobytes())
         kinds = [(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((job.data, shapes(job)))]
-        digest.update(repr((kinds, job.steps_per_epoch)).encode())
+        digest.update(repr(kinds).encode())
     return digest.hexdigest()
 
 

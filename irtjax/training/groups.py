@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
     Attributes:
         name: of their kind.
-        networks: (n,) numbers in the whole.
+        networks: (n,) numbers in the whole, in the order in which they begin.
         job: networks -> the job to train some of them, in that order.
         slots: job -> how many of them should train at once on a device.
     """
@@ -76,7 +76,7 @@ def train_groups(
         folder: for checkpoints, which all processes share; None for memory.
         seconds: least time from one checkpoint to the next.
         options: a text that tells what else the networks depend on, beside what their jobs show.
-        on_progress: called after each epoch, with the progress of the networks of this process and of those that
+        on_progress: called after each round, with the progress of the networks of this process and of those that
             finished before they were dealt.
 
     Returns:
@@ -134,7 +134,7 @@ class _Report:
         if self._on_progress is not None and self._finished and not self._told:
             self._on_progress(Progress(self._finished, 0, 0, self._accuracies.copy()))
 
-    def epoch(self, networks: np.ndarray, pool: Pool) -> None:
+    def round(self, networks: np.ndarray, pool: Pool) -> None:
         """The pool that is at work."""
         if self._on_progress is None:
             return
@@ -208,12 +208,12 @@ def _train(
         trained = {name: getattr(finished, name) for name in TRAINED}
         results.put(np.searchsorted(own, names), {**answer(names, finished), **trained})
 
-    def on_epoch(pool: Pool) -> None:
-        report.epoch(order, pool)
+    def on_round(pool: Pool) -> None:
+        report.round(order, pool)
         if checkpoints is not None:
             checkpoints.save_if_due(order, slots, pool)
 
-    train_all(job, begin(job, slots) if saved is None else resume(job, saved.pool), on_finished, on_epoch)
+    train_all(job, begin(job, slots) if saved is None else resume(job, saved.pool), on_finished, on_round)
     results.flush()  # so that a kill later, while another group is trained, finds this one done
 
 

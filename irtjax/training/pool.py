@@ -1,10 +1,13 @@
 """Any number of networks through a pool of slots: when a network stops, its slot goes to the next one that waits.
 
-A crowd is as large as its user likes, but a device is not. So a few networks train at a time, one epoch of all of them
-after the other. Between epochs, networks that have stopped give their slots to others. Towards the end, when no network
-waits any more, the pool shrinks to the networks that are left. Memory is bounded by the number of slots, and few steps
-are wasted on networks that have stopped. Slots are spread evenly over the devices of a mesh; no device waits for
-another within an epoch.
+A crowd is as large as its user likes, but a device is not. So a few networks train at a time, in rounds: until the
+first of them ends an epoch. Between rounds, networks that have stopped give their slots to others. Towards the end,
+when no network waits any more, the pool shrinks to the networks that are left. Memory is bounded by the number of
+slots, and few steps are wasted on networks that have stopped. Slots are spread evenly over the devices of a mesh; no
+device waits for another within a round.
+
+Epochs may be of different length. A round goes on to the end of a window of `trainer.WINDOW` minibatches, so that the
+windows of all networks begin together; networks whose epochs end earlier in that window wait for it.
 """
 
 import dataclasses
@@ -18,7 +21,7 @@ import numpy as np
 from irtjax.networks import Parameters
 from irtjax.training import pool_programs as programs
 from irtjax.training.data import Data, EvaluationSplit
-from irtjax.training.trainer import Learner, Plan, Trainer
+from irtjax.training.trainer import WINDOW, Learner, Plan, Trainer
 
 EMPTY = -1  # in place of a network's number
 SHRINK_FACTOR = 4  # the pool shrinks by this factor when the networks left fit into that part of it
@@ -39,10 +42,11 @@ class Progress(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The state between two epochs: together with its job, all that is needed to go on.
+    """The state between two rounds: together with its job, all that is needed to go on.
 
     Attributes:
         numbers: (slots on all devices,) which network is in a slot, or `EMPTY`.
+        positions: (slots on all devices,) minibatches of the epoch that the network has behind it.
         plans, learners: those of the networks, with a leading axis of slots; meaningless in empty slots.
         waiting: number of the first network that has not started; it and all after it wait.
         done: (number, parameters of the best epoch) of networks that have stopped and have not been handed on yet.
@@ -51,6 +55,7 @@ class Pool(NamedTuple):
     """
 
     numbers: np.ndarray
+    positions: np.ndarray
     plans: Plan
     learners: Learner
     waiting: int
@@ -72,8 +77,7 @@ class Job:
         rows: what networks differ in; NumPy arrays with a leading axis of J.
         shared: arrays that all plans have in common.
         data: the task, on all devices of the mesh.
-        steps_per_epoch: minibatches between two looks at the validation accuracy. The same number for every network,
-            whatever the size of its training set, so that no network waits for another.
+        steps: (J,) minibatches in an epoch, between two looks at the validation accuracy, of each network.
         mesh: devices in a row.
     """
 
@@ -82,7 +86,7 @@ class Job:
     rows: Any
     shared: Any
     data: Data
-    steps_per_epoch: int
+    steps: np.ndarray
     mesh: jax.sharding.Mesh
 
     @property
@@ -127,6 +131,7 @@ def begin(job: Job, slots: int) -> Pool:
     plans, learners = programs.empty(job.mesh, size, *shapes(job))
     return Pool(
         numbers=np.full(size, EMPTY),
+        positions=np.zeros(size, np.int32),
         plans=plans,
         learners=learners,
         waiting=0,
@@ -157,13 +162,14 @@ class Stored(NamedTuple):
 
     Attributes:
         slots: on a device, as given to `begin`.
-        numbers, waiting, epochs, best_epochs, best_accuracies: as in `Pool`.
+        numbers, positions, waiting, epochs, best_epochs, best_accuracies: as in `Pool`.
         learners: leaves in the order of `jax.tree.leaves`, made NumPy arrays by `pool_programs.storable`.
         done: numbers of networks that have stopped, each with the leaves of its parameters.
     """
 
     slots: int
     numbers: np.ndarray
+    positions: np.ndarray
     waiting: int
     epochs: np.ndarray
     best_epochs: np.ndarray
@@ -206,29 +212,59 @@ def fill(job: Job, pool: Pool) -> Pool:
     rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
     old = pool.plans, pool.learners
     plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
-    return pool._replace(numbers=numbers, plans=plans, learners=learners, waiting=waiting + fresh.size)
+    positions = np.where(marks, 0, pool.positions)
+    return pool._replace(
+        numbers=numbers, positions=positions, plans=plans, learners=learners, waiting=waiting + fresh.size
+    )
 
 
-def train_slots(job: Job, learners: Learner, plans: Plan, live: np.ndarray, num_steps: int) -> Learner:
-    """Trains every slot that is marked `live` (slots,) for `num_steps` minibatches; the given learners are used up."""
-    return programs.train(job.trainer, job.mesh, learners, plans, live, job.data, num_steps)
+def train_slots(
+    job: Job,
+    learners: Learner,
+    plans: Plan,
+    live: np.ndarray,
+    num_steps: int | np.ndarray,
+    positions: np.ndarray | None = None,
+) -> Learner:
+    """Trains every slot that is marked `live` (slots,) for `num_steps` minibatches; the given learners are used up.
+
+    Args:
+        job: of the networks.
+        learners: theirs.
+        plans: theirs.
+        live: (slots,) which are trained.
+        num_steps: of all, or (slots,).
+        positions: (slots,) minibatches of the epoch that lie behind, a multiple of `WINDOW`; None for none.
+    """
+    first = np.zeros(live.shape, np.int32) if positions is None else positions // WINDOW
+    return programs.train(job.trainer, job.mesh, learners, plans, live, first, num_steps, job.data)
 
 
-def epoch(job: Job, pool: Pool) -> Pool:
-    """One epoch of every network in the pool; those that have stopped leave their slots."""
+def advance(job: Job, pool: Pool) -> Pool:
+    """One round: every network in the pool trains until one of them ends an epoch; those that have stopped leave."""
     live = pool.numbers != EMPTY
-    learners = train_slots(job, pool.learners, pool.plans, live, job.steps_per_epoch)
-    learners, training = programs.validate_all(job.trainer, job.mesh, learners, live, job.data)
-    training = np.asarray(training)
+    left = np.where(live, job.steps[np.maximum(pool.numbers, 0)] - pool.positions, 0)
+    steps = np.minimum(left, -(-left[live].min() // WINDOW) * WINDOW)
+    common = steps[live][0]
+    # one number for all makes a program that does not choose in each step who takes it
+    num_steps = int(common) if (steps[live] == common).all() else steps
+    learners = train_slots(job, pool.learners, pool.plans, live, num_steps, pool.positions)
+    ended = live & (steps == left)
+    learners, training = programs.validate_all(job.trainer, job.mesh, learners, ended, job.data)
+    stopped = ended & ~np.asarray(training)
     table = {}
     for name, column in (("epochs", "epoch"), ("best_epochs", "best_epoch"), ("best_accuracies", "best_accuracy")):
         table[name] = getattr(pool, name).copy()
-        table[name][pool.numbers[live]] = np.asarray(getattr(learners, column))[live]
-    stopped = np.flatnonzero(live & ~training)
+        table[name][pool.numbers[ended]] = np.asarray(getattr(learners, column))[ended]
     best = learners.best_parameters
-    done = tuple((int(pool.numbers[at]), programs.read_slot(best, int(at))) for at in stopped)
-    numbers = np.where(training, pool.numbers, EMPTY)
-    return pool._replace(numbers=numbers, learners=learners, done=pool.done + done, **table)
+    done = tuple((int(pool.numbers[at]), programs.read_slot(best, int(at))) for at in np.flatnonzero(stopped))
+    return pool._replace(
+        numbers=np.where(stopped, EMPTY, pool.numbers),
+        positions=np.where(ended, 0, pool.positions + steps).astype(np.int32),
+        learners=learners,
+        done=pool.done + done,
+        **table,
+    )
 
 
 def shrink(job: Job, pool: Pool) -> Pool:
@@ -240,14 +276,14 @@ def shrink(job: Job, pool: Pool) -> Pool:
     at = np.resize(live, slots)
     numbers = np.where(np.arange(slots) < live.size, pool.numbers[at], EMPTY)
     plans, learners = jax.tree.map(lambda leaf: programs.choose_slots(leaf, at), (pool.plans, pool.learners))
-    return pool._replace(numbers=numbers, plans=plans, learners=learners)
+    return pool._replace(numbers=numbers, positions=pool.positions[at], plans=plans, learners=learners)
 
 
 def train_all(
     job: Job,
     pool: Pool,
     on_finished: Callable[[Finished], None],
-    on_epoch: Callable[[Pool], None] | None = None,
+    on_round: Callable[[Pool], None] | None = None,
 ) -> Pool:
     """Trains all networks of a job, each to its own end.
 
@@ -256,7 +292,7 @@ def train_all(
         pool: from `begin` or `resume`. Its arrays are used up.
         on_finished: called with networks that have stopped, in groups of at most `Pool.answer_batch`, so that they can
             answer together.
-        on_epoch: called after each epoch with the pool, whose arrays the next epoch uses up. Networks that
+        on_round: called after each round with the pool, whose arrays the next round uses up. Networks that
             `on_finished` was called with are no longer in it.
 
     Returns:
@@ -264,9 +300,9 @@ def train_all(
     """
     pool = _hand_over(job, pool, on_finished)  # one that goes on may have nothing else to do
     while not _at_end(job, pool):
-        pool = _hand_over(job, shrink(job, epoch(job, fill(job, pool))), on_finished)
-        if on_epoch is not None:
-            on_epoch(pool)
+        pool = _hand_over(job, shrink(job, advance(job, fill(job, pool))), on_finished)
+        if on_round is not None:
+            on_round(pool)
     return pool
 
 

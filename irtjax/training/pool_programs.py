@@ -94,23 +94,27 @@ def train(
     learners: Learner,
     plans: Plan,
     live: jax.Array,
+    first: jax.Array,
+    num_steps: int | jax.Array,
     data: Data,
-    num_steps: int,
 ) -> Learner:
-    """Trains the slots marked `live` for so many minibatches; the others stay as they are."""
+    """Trains the slots marked `live` for so many minibatches, as `train_epoch` does; the others stay as they are."""
 
-    def train_all(learners, plans, live, data, num_steps):
-        new = train_epoch(trainer, learners, plans, data, jnp.where(live.any(), num_steps, 0), live)
+    def train_all(learners, plans, live, first, num_steps, data):
+        steps = jnp.where(live if each else live.any(), num_steps, 0)
+        new = train_epoch(trainer, learners, plans, data, steps, live, first)
         return jax.vmap(tree_where)(live, new, learners)
 
-    return on_devices(train_all, mesh, (True, True, True, False, False))(learners, plans, live, data, num_steps)
+    each = jnp.ndim(num_steps) > 0
+    program = on_devices(train_all, mesh, (True, True, True, True, each, False))
+    return program(learners, plans, live, first, num_steps, data)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
 def validate_all(
     trainer: Trainer, mesh: jax.sharding.Mesh, learners: Learner, live: jax.Array, data: Data
 ) -> tuple[Learner, jax.Array]:
-    """Ends an epoch of the slots marked `live`, and tells which of them go on training."""
+    """Ends the epoch of the slots marked `live`, and tells which of them go on training."""
 
     def end(learners, live, data):
         learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)

@@ -5,18 +5,15 @@ import hashlib
 
 import jax
 import numpy as np
-import optax
 
 from irtjax import networks
 from irtjax.errors import InputError
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, TextFormat
 from irtjax.training.augmentation import flip_and_shift
+from irtjax.training.optimizers import optimizer_of, sgd_rate
 from irtjax.training.trainer import Trainer
-
-# One object: another would be a different static argument of jit, and compiled for again. At learning rate 1, because
-# each network scales its updates by a rate of its own.
-ADAM = optax.adam(1.0)
+from irtjax.types import AnyArray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,31 +23,36 @@ class Recipe:
     Attributes:
         network: name of the architecture, one of `irtjax.networks.choices(task)`.
         width: hidden units of a layer; of an image network with convolutions, the channels of the first.
+        optimizer: its name, "adam" or "sgd", see `irtjax.training.optimizers`.
         learning_rate: of the optimizer.
+        momentum: of gradient descent, 0 to below 1.
+        weight_decay: λ of the optimizer, at least 0.
         batch_size: examples in a gradient step.
         max_epochs: where training stops in any case.
         patience: epochs without a better validation accuracy after which it stops.
-        steps_per_epoch: gradient steps in an epoch, whatever the size of the training set.
+        steps_per_epoch: gradient steps in an epoch, whatever the size of the training set; None for a pass over the
+            network's own training set, as many whole minibatches as it fills, at least one.
         train_embeddings: for text, whether each network trains word vectors of its own; else all share the task's.
-        optimizer: an optax transformation at learning rate 1.
     """
 
     network: str = "mlp"
     width: int = 32
+    optimizer: str = "adam"
     learning_rate: float = 5e-3
+    momentum: float = 0.0
+    weight_decay: float = 0.0
     batch_size: int = 32
     max_epochs: int = 40
     patience: int = 5
-    steps_per_epoch: int = 37
+    steps_per_epoch: int | None = 37
     train_embeddings: bool = False
-    optimizer: optax.GradientTransformation = ADAM
 
 
 _TEXT = Recipe("lstm", width=64, learning_rate=1e-3, max_epochs=15, patience=3, steps_per_epoch=200)
 RECIPES = {
     "digits": Recipe(),
     "mnist": Recipe(learning_rate=2e-3, batch_size=64, max_epochs=20, steps_per_epoch=200),
-    "cifar10": Recipe("lenet", 8, 1e-3, batch_size=64, max_epochs=12, patience=3, steps_per_epoch=100),
+    "cifar10": Recipe("lenet", 8, learning_rate=1e-3, batch_size=64, max_epochs=12, patience=3, steps_per_epoch=100),
     "sst2": _TEXT,
     "snli": _TEXT,
 }
@@ -58,17 +60,19 @@ RECIPES = {
 LEARNING_RATES = {"vgg16": 2e-4}
 
 
-def default_recipe(task: Task, network: str | None = None) -> Recipe:
+def default_recipe(task: Task, network: str | None = None, optimizer: str = "adam", momentum: float = 0.0) -> Recipe:
     """The recipe for a task, which has been tried on it; for other tasks, that of `mnist` or, for text, of `sst2`.
 
     Args:
         task: what is trained on.
         network: the architecture; None for the task's usual one.
+        optimizer: its name; the learning rate goes by it.
+        momentum: of gradient descent.
     """
     usual = RECIPES.get(task.name, RECIPES["sst2" if isinstance(task.format, TextFormat) else "mnist"])
     network = usual.network if network is None else network
-    rate = LEARNING_RATES.get(network, usual.learning_rate)
-    return dataclasses.replace(usual, network=network, learning_rate=rate)
+    rate = LEARNING_RATES.get(network, usual.learning_rate) if optimizer == "adam" else sgd_rate(momentum)
+    return dataclasses.replace(usual, network=network, optimizer=optimizer, momentum=momentum, learning_rate=rate)
 
 
 def make_trainer(recipe: Recipe, task: Task) -> Trainer:
@@ -84,7 +88,7 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
     augmented = not isinstance(task.format, TextFormat) and task.format.flips
     return Trainer(
         network=networks.build(recipe.network, task, recipe.width),
-        optimizer=recipe.optimizer,
+        optimizer=optimizer_of(recipe.optimizer, recipe.momentum, recipe.weight_decay),
         batch_size=recipe.batch_size,
         patience=recipe.patience,
         max_epochs=recipe.max_epochs,
@@ -94,10 +98,21 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
     )
 
 
+def epoch_lengths(recipe: Recipe, sizes: AnyArray) -> np.ndarray:
+    """Gradient steps in an epoch of networks whose training sets are of some sizes (J,)."""
+    if recipe.steps_per_epoch is not None:
+        return np.full(np.shape(sizes), recipe.steps_per_epoch, np.int32)
+    return np.maximum(np.asarray(sizes) // recipe.batch_size, 1).astype(np.int32)
+
+
+def longest_first(steps: np.ndarray) -> np.ndarray:
+    """Networks in the order in which they should begin, so that those in a pool have epochs of similar length."""
+    return np.argsort(-steps, kind="stable")
+
+
 def fingerprint(recipe: Recipe, task: Task) -> str:
     """A text that tells one recipe and one task's examples and labels from others."""
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-    del fields["optimizer"]  # functions, which have no name that lasts
     digest = hashlib.sha256()
     for array in jax.tree.leaves([task.split(name)[:2] for name in SPLITS]):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from irtjax.tasks.task import PADDING
 from irtjax.types import AnyArray
 
 NO_WORD = jnp.iinfo(jnp.int32).max  # a number that no vocabulary has
-DECAY, DECAY_SQUARE, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as optax has them
 
 
 class Owned(NamedTuple):
@@ -21,19 +21,6 @@ class Owned(NamedTuple):
 
     network: Any
     embeddings: jax.Array
-
-
-class Moments(NamedTuple):
-    """Adam's state of the vectors: running means (V, D) of gradients and of their squares, and the steps so far."""
-
-    mean: jax.Array
-    square: jax.Array
-    steps: jax.Array
-
-
-def start_moments(embeddings: jax.Array) -> Moments:
-    """No gradient seen."""
-    return Moments(jnp.zeros_like(embeddings), jnp.zeros_like(embeddings), jnp.int32(0))
 
 
 def split(parameters: Any, shared: AnyArray | None) -> tuple[Any, Any]:
@@ -64,25 +51,40 @@ def rows_of(embeddings: jax.Array, words: jax.Array) -> jax.Array:
 
 
 def update(
-    embeddings: jax.Array, moments: Moments, words: jax.Array, gradient: jax.Array, learning_rate: jax.Array
-) -> tuple[jax.Array, Moments]:
-    """Adam (Kingma and Ba 2015) for the rows of a minibatch.
+    optimizer: optax.GradientTransformation,
+    embeddings: jax.Array,
+    state: Any,
+    words: jax.Array,
+    gradient: jax.Array,
+    learning_rate: jax.Array,
+    active: jax.Array | bool = True,
+) -> tuple[jax.Array, Any]:
+    """One step of an optimiser for the rows of a minibatch.
 
-    Rows of other words stay as they are, and so do their running means; optimisers for sparse gradients call this lazy
-    Adam. The bias correction counts all steps.
+    Rows of other words stay as they are, and so do their running means; optimisers for sparse gradients call this lazy.
+    What an optimiser keeps for the table as a whole, such as the number of steps, it keeps here too.
 
     Args:
+        optimizer: an optax transformation at learning rate 1, each number of which depends on no other number.
         embeddings: (V, D).
-        moments: of them.
+        state: of the optimiser, for the table.
         words: (U,) distinct rows, in ascending order; numbers beyond the table are ignored.
         gradient: (U, D).
         learning_rate: scalar.
+        active: whether the step is taken at all.
     """
-    steps = moments.steps + 1
-    mean = DECAY * rows_of(moments.mean, words) + (1 - DECAY) * gradient
-    square = DECAY_SQUARE * rows_of(moments.square, words) + (1 - DECAY_SQUARE) * gradient**2
-    corrected = mean / (1 - DECAY**steps), square / (1 - DECAY_SQUARE**steps)
-    step = -learning_rate * corrected[0] / (jnp.sqrt(corrected[1]) + EPSILON)
-    options: Any = {"mode": "drop", "unique_indices": True, "indices_are_sorted": True}
-    new = Moments(moments.mean.at[words].set(mean, **options), moments.square.at[words].set(square, **options), steps)
-    return embeddings.at[words].add(step, **options), new
+    words = jnp.where(active, words, NO_WORD)  # without choosing between whole tables
+
+    def is_table(leaf):
+        return jnp.shape(leaf) == embeddings.shape
+
+    def write(leaf, new):
+        if not is_table(leaf):
+            return jnp.where(active, new, leaf)
+        return leaf.at[words].set(new, mode="drop", unique_indices=True, indices_are_sorted=True)
+
+    own = jax.tree.map(lambda leaf: rows_of(leaf, words) if is_table(leaf) else leaf, state)
+    rows = rows_of(embeddings, words)
+    updates, new = optimizer.update(gradient, own, rows)
+    changed = optax.apply_updates(rows, jax.tree.map(lambda step: learning_rate * step, updates))
+    return write(embeddings, changed), jax.tree.map(write, state, new)

@@ -11,15 +11,31 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from irtjax.networks import Network, Parameters
 from irtjax.networks.hashing import permute
 from irtjax.training.data import Data, accuracy, take
-from irtjax.training.sparse_embeddings import NO_WORD, Owned, pad_rows, renumber, rows_of, start_moments, update
+from irtjax.training.sparse_embeddings import Owned, pad_rows, renumber, rows_of, update
 from irtjax.types import AnyArray
 
 WINDOW = 64  # minibatches that are drawn together; of text, sorted by length
+
+
+def _turns() -> np.ndarray:
+    """(WINDOW + 1, WINDOW): which of `count` minibatches by length comes at each place of a window.
+
+    A random order of `count`, and at each place nearly the same share of them is shorter, whatever their number: so
+    networks whose windows are of different size still read sentences of similar length together.
+    """
+    draws = np.random.default_rng(0).random(WINDOW)
+    shorter = draws < draws[:, None]  # (place, other place)
+    earlier = np.arange(WINDOW) < np.arange(WINDOW + 1)[:, None]  # (count, place)
+    return np.where(earlier, earlier.astype(np.int32) @ shorter.T, 0)
+
+
+TURNS = _turns()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +103,7 @@ def start(trainer: Trainer, plan: Plan, embeddings: AnyArray | None) -> Learner:
     if embeddings is not None and trainer.own_embeddings:
         vectors = jnp.asarray(embeddings)
         parameters = Owned(parameters, vectors)
-        optimizer_state = (optimizer_state, start_moments(vectors))
+        optimizer_state = (optimizer_state, trainer.optimizer.init(vectors))
     return Learner(
         key=key,
         parameters=parameters,
@@ -111,16 +127,17 @@ def train_epoch(
     data: Data,
     num_steps: int | jax.Array,
     live: jax.Array | None = None,
+    first: jax.Array | None = None,
 ) -> Learner:
-    """`num_steps` minibatches for each network from the first `size` examples of its order.
+    """`num_steps` minibatches for each network from the first `size` examples of its order: an epoch, or a part of it.
 
     The prefix is permuted anew each epoch and read from its beginning: no example returns before all others have been
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
     Minibatches of text consist of examples of similar length. `WINDOW` of them are drawn at once, their examples are
-    sorted by length, and dealt out again in an order of lengths that is random but the same for all networks and
-    epochs. So padding costs little, even though all networks must pad to the longest. Within a window, the rule above
-    does not hold: a training set smaller than a window has each example in it several times.
+    sorted by length, and dealt out again in an order of lengths that is random but the same for all networks, windows
+    and epochs. So padding costs little, even though all networks must pad to the longest. Within a window, the rule
+    above does not hold: a training set smaller than a window has each example in it several times.
 
     Args:
         trainer: how.
@@ -130,32 +147,35 @@ def train_epoch(
         num_steps: of all networks, or (G,), where those with fewer steps wait for the others.
         live: (G,) which of them matter; None for all. What becomes of the others means nothing, and their sentences
             make no minibatch longer.
+        first: (G,) whole windows of the epoch that each network has behind it; None for none.
     """
     keys = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in)(learners.key, learners.epoch))
     batch, last = trainer.batch_size, jnp.max(num_steps)
     live = jnp.ones(plans.size.shape, bool) if live is None else live
+    first = jnp.zeros(plans.size.shape, jnp.int32) if first is None else first
 
     def gradients(parameters, at, chosen, cut):
-        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys[:, 1], at)
+        step_keys = jax.vmap(jax.random.fold_in)(keys[:, 1], first * WINDOW + at)
         return jax.vmap(functools.partial(_gradient, trainer, data, cut))(parameters, step_keys, plans.labels, chosen)
 
     # gradients alone: parameters that went in and out of a branch would be copied
     levels = [functools.partial(gradients, cut=cut) for cut in trainer.buckets or (None,)]
 
     def window(number, carry):
-        count = jnp.minimum(WINDOW, last - number * WINDOW)  # minibatches; fewer in the last window
-        places = (number * WINDOW * batch + jnp.arange(WINDOW * batch))[None] % plans.size[:, None]
+        count = jnp.clip(num_steps - number * WINDOW, 0, WINDOW)  # minibatches; fewer in the last window
+        places = ((first + number)[:, None] * WINDOW * batch + jnp.arange(WINDOW * batch)[None]) % plans.size[:, None]
         drawn = jnp.take_along_axis(plans.order, jax.vmap(permute)(keys[:, 0], places, plans.size), axis=1)
         turns = jnp.arange(WINDOW)
         if trainer.buckets:
-            beyond = jnp.arange(WINDOW * batch)[None] >= count * batch
+            beyond = jnp.arange(WINDOW * batch)[None] >= jnp.broadcast_to(count * batch, live.shape)[:, None]
             by_length = jnp.argsort(jnp.where(beyond, len(levels), data.bucket[drawn]), axis=1)
             drawn = jnp.take_along_axis(drawn, by_length, axis=1)
-            draws = jax.random.uniform(jax.random.key(number), (WINDOW,))
-            turns = jnp.argsort(jnp.where(turns < count, draws, 2.0))
+            turns = jnp.asarray(TURNS)[count]
+        turns = jnp.broadcast_to(turns, (live.size, WINDOW))
 
         def step(at, carry):
-            chosen = jax.lax.dynamic_slice_in_dim(drawn, turns[at % WINDOW] * batch, batch, axis=1)
+            starts = turns[:, at % WINDOW] * batch
+            chosen = jax.vmap(lambda row, start: jax.lax.dynamic_slice_in_dim(row, start, batch))(drawn, starts)
             active = live & (at < num_steps)
             if trainer.buckets:
                 level = jnp.where(active[:, None], data.bucket[chosen], 0).max().astype(jnp.int32)
@@ -166,7 +186,7 @@ def train_epoch(
             descend = functools.partial(_descend, trainer, keep)
             return jax.vmap(descend)(*carry, gradient, plans.learning_rate, active)
 
-        return jax.lax.fori_loop(number * WINDOW, number * WINDOW + count, step, carry)
+        return jax.lax.fori_loop(number * WINDOW, number * WINDOW + jnp.max(count), step, carry)
 
     carry = jax.lax.fori_loop(0, -(-last // WINDOW), window, (learners.parameters, learners.optimizer_state))
     return learners._replace(parameters=carry[0], optimizer_state=carry[1])
@@ -218,12 +238,10 @@ def _descend(
         return improve(parameters, optimizer_state, gradient)
     gradient, (words, rows) = gradient
     network, state = improve(parameters.network, optimizer_state[0], gradient)
-    moments = optimizer_state[1]
-    if can_wait:  # without choosing between whole tables
-        words = jnp.where(active, words, NO_WORD)
-        moments = moments._replace(steps=jnp.where(active, moments.steps, moments.steps - 1))
-    embeddings, moments = update(parameters.embeddings, moments, words, rows, learning_rate)
-    return Owned(network, embeddings), (state, moments)
+    taken = active if can_wait else True
+    table = parameters.embeddings, optimizer_state[1]
+    embeddings, of_table = update(trainer.optimizer, *table, words, rows, learning_rate, taken)
+    return Owned(network, embeddings), (state, of_table)
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:

@@ -10,16 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import mesh_of
+from conftest import data_of, mesh_of
 
 from irtjax import InputError, tasks
 from irtjax.crowd.members import CrowdDesign, Members, sample_members
 from irtjax.crowd.train import crowd_job
+from irtjax.networks import Network
 from irtjax.training import pool, pool_programs, pool_size
 from irtjax.training.checkpoints import Saved, read, save
 from irtjax.training.data import accuracy, to_device
+from irtjax.training.optimizers import optimizer_of
 from irtjax.training.pool import EMPTY
-from irtjax.training.recipe import Recipe
+from irtjax.training.recipe import Recipe, epoch_lengths, longest_first
+from irtjax.training.trainer import WINDOW
 
 TASK = tasks.load("digits")
 RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
@@ -79,6 +82,56 @@ def test_a_network_in_a_pool_is_what_it_is_alone(alone, pooled, num_devices, slo
     np.testing.assert_array_equal(end.best_epochs, expected.best_epochs[:count])
     for number in range(count):
         assert_same(handed[number], networks_alone[number], atol=2e-4)
+
+
+PASSES = dataclasses.replace(RECIPE, batch_size=4, max_epochs=4, steps_per_epoch=None)
+
+
+def passes(num_devices):
+    mesh = mesh_of(num_devices)
+    order = longest_first(epoch_lengths(PASSES, MEMBERS.subset_size))
+    return crowd_job(TASK, MEMBERS.choose(order), PASSES, to_device(TASK, mesh), mesh)
+
+
+@pytest.fixture(scope="module")
+def passes_alone():
+    return run(passes(1), slots=1)
+
+
+def test_epochs_may_be_of_different_length(passes_alone):
+    job = passes(2)
+    assert job.steps.max() > 2 * WINDOW  # some take several rounds of the others
+    assert job.steps.min() < 10
+    positions = []
+    end, handed = run(job, 2, on_epoch=lambda state: positions.append(state.positions[state.numbers != EMPTY]))
+    expected, networks_alone = passes_alone
+    assert any(len(set(at)) > 1 for at in positions), "all were in step: nothing was tested"
+    assert all((at % WINDOW == 0).all() for at in positions)
+    for name in ("epochs", "best_epochs"):
+        np.testing.assert_array_equal(getattr(end, name), getattr(expected, name))
+    for number in range(11):
+        assert_same(handed[number], networks_alone[number], atol=2e-4)
+
+
+def test_a_pass_reads_each_example_once():
+    # networks that learn nothing but which examples they have read, in a pool of two
+    job = passes(1)
+    counting = Network(
+        init=lambda key, width: jnp.zeros(1197),
+        logits=lambda parameters, _, inputs, key: jnp.stack([parameters[inputs[:, 0]], 0.0 * inputs[:, 0]], axis=1),
+    )
+    trainer = dataclasses.replace(
+        job.trainer, network=counting, optimizer=optimizer_of("sgd"), patience=99, max_epochs=2
+    )
+    rows = job.rows._replace(learning_rate=np.full(11, 1e-6, np.float32))
+    shared = job.shared._replace(num_classes=np.int32(2))
+    data = data_of(np.arange(1197)[:, None], np.zeros(1197))
+    _, handed = run(dataclasses.replace(job, trainer=trainer, rows=rows, data=data, shared=shared), 2)
+    for number, size in enumerate(job.rows.subset_size):
+        # at a tiny rate each reading of an example moves its parameter by half of the rate over 4
+        counts = (np.abs(handed[number]) / (0.5e-6 / 4)).round()
+        assert counts.sum() == 4 * (size // 4)  # of the best epoch, the first
+        assert counts.max() == 1
 
 
 def test_a_pool_is_no_larger_than_its_networks_can_fill():
@@ -186,7 +239,7 @@ def test_epochs_are_compiled_once():
         if state.waiting < 22:
             after.append(len(compilations))
 
-    run(dataclasses.replace(job, rows=rows), 2, on_epoch=on_epoch)
+    run(dataclasses.replace(job, rows=rows, steps=np.tile(job.steps, 2)), 2, on_epoch=on_epoch)
     assert len(after) > 5
     assert len(set(after[4:])) == 1
 
@@ -221,6 +274,6 @@ def test_sizes_are_tried_until_one_is_slower(monkeypatch, speeds, best):
 
 def test_training_learns():
     one = Members(*(np.array([value]) for value in (0, 5, 1197, 0.0, 5e-3, 32, "mlp")))
-    job = dataclasses.replace(job_of(1, one), steps_per_epoch=37)
+    job = dataclasses.replace(job_of(1, one), steps=np.full(1, 37))
     _, handed = run(job, 1)
     assert accuracy(job.trainer.network, handed[0], None, jax.tree.map(jnp.asarray, job.data.test)) > 0.94

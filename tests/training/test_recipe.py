@@ -2,13 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from conftest import sentences
 
 from irtjax import InputError, tasks
 from irtjax.tasks.task import ImageFormat
 from irtjax.training.augmentation import flip_and_shift
-from irtjax.training.recipe import ADAM, RECIPES, Recipe, default_recipe, make_trainer
+from irtjax.training.recipe import RECIPES, Recipe, default_recipe, epoch_lengths, longest_first, make_trainer
 
 DIGITS = tasks.load("digits")
 TEXT = sentences([3, 1, 2, 4])
@@ -30,8 +31,19 @@ def test_equal_recipes_make_equal_trainers():  # else programs would be compiled
     trainer = make_trainer(Recipe(width=8), DIGITS)
     assert trainer == make_trainer(Recipe(width=8), DIGITS)
     assert hash(trainer) == hash(make_trainer(Recipe(width=8), DIGITS))
-    assert trainer.optimizer is ADAM
     assert (trainer.augment, trainer.buckets, trainer.own_embeddings) == (None, (), False)
+
+
+def test_the_optimizer_has_a_rate_of_its_own():
+    assert default_recipe(DIGITS, optimizer="sgd").learning_rate == 0.1
+    assert default_recipe(DIGITS, "vgg16", "sgd", momentum=0.9).learning_rate == pytest.approx(0.01)
+
+
+def test_an_epoch_is_so_many_steps_or_a_pass():
+    sizes = np.array([1, 63, 64, 1000])
+    np.testing.assert_array_equal(epoch_lengths(Recipe(batch_size=32), sizes), [37] * 4)
+    np.testing.assert_array_equal(epoch_lengths(Recipe(batch_size=32, steps_per_epoch=None), sizes), [1, 1, 2, 31])
+    np.testing.assert_array_equal(longest_first(np.array([2, 5, 2, 9])), [3, 1, 0, 2])
 
 
 def test_the_format_decides_on_augmentation_and_buckets():

@@ -218,7 +218,7 @@ def test_only_the_words_of_the_minibatches_are_trained():
     trainer = dataclasses.replace(text_trainer(widths, batch_size=2), own_embeddings=True)
     data = to_device(task)
     trainer = dataclasses.replace(
-        trainer, network=trainer.network._replace(init=lambda key, width: jnp.ones(9)), optimizer=optax.sgd(0.0)
+        trainer, network=trainer.network._replace(init=lambda key, width: jnp.ones(9)), optimizer=optax.sgd(0.1)
     )
     plans = Plan(
         jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
