@@ -12,6 +12,7 @@ from conftest import BUCKETS, data_of, sentences
 
 from irtjax.networks import Network
 from irtjax.tasks import Split, load
+from irtjax.tasks.task import Task, TextFormat
 from irtjax.training import trainer as training
 from irtjax.training.data import ANSWER_BLOCK, Data, accuracy, classify, evaluation_split, take, to_device
 from irtjax.training.trainer import Plan, Trainer
@@ -143,6 +144,46 @@ def test_every_sentence_is_read_once_an_epoch_and_cut_to_a_bucket():
     counts[0] = (np.asarray(learners.parameters[0])[0] / (0.5e-6 / 4)).round()  # padding is read too, as much as cut
     np.testing.assert_allclose(learners.parameters[0] / (0.5e-6 / 4), counts, rtol=1e-3)
     assert 0 < counts[0] < 0.5 * (96 * 9 - lengths.sum())  # far less than if all were padded to the longest
+
+
+def test_windows_of_unequal_size_read_their_own_examples_once():
+    # sentence i has only the word 1 + i, so that parameters tell which sentences were read, and how often
+    count = 600
+    lengths = np.random.default_rng(0).integers(1, 10, count)
+    words = np.where(np.arange(9) < lengths[:, None], np.arange(1, count + 1)[:, None], 0).astype(np.uint16)
+    split = Split((words,), np.zeros(count, np.int32), np.arange(count).astype(str))
+    vocabulary = TextFormat(("",) * (count + 1), np.eye(count + 1, dtype=np.float32), BUCKETS)
+    task = Task("toy", split, split, split, ("a", "b"), vocabulary)
+    trainer = text_trainer(set(), batch_size=4)
+    trainer = dataclasses.replace(trainer, network=trainer.network._replace(init=lambda key, width: jnp.zeros(601)))
+    sizes = np.array([600, 300, 41])  # epochs of 150, 75 and 10 steps: of three windows, two and one
+    plans = Plan(
+        jax.random.split(jax.random.key(1), 3),
+        jnp.tile(jnp.arange(count), (3, 1)),
+        jnp.asarray(sizes, jnp.int32),
+        jnp.zeros((3, count), jnp.int32),
+        jnp.full(3, 1e-6),
+        jnp.ones(3, jnp.int32),
+    )
+    begun, data = started(trainer, plans), to_device(task)
+    whole = train_epoch(trainer, begun, plans, data, jnp.asarray(sizes // 4))
+    read = np.asarray(whole.parameters)[:, 1:] / (0.5e-6 / 4) / lengths
+    np.testing.assert_allclose(read.sum(1), 4 * (sizes // 4), rtol=1e-3)
+    np.testing.assert_allclose(read, read > 0.5, atol=1e-2)
+    # in parts, each network beside others that are elsewhere in their epochs
+    part = train_epoch(trainer, begun, plans, data, jnp.array([64, 64, 10]), None, jnp.zeros(3, jnp.int32))
+    again = train_epoch(trainer, part, plans, data, jnp.array([64, 11, 0]), None, jnp.array([1, 1, 0]))
+    again = train_epoch(trainer, again, plans, data, jnp.array([22, 0, 0]), None, jnp.array([2, 0, 0]))
+    np.testing.assert_allclose(again.parameters, whole.parameters, rtol=1e-5, atol=1e-12)
+
+
+def test_every_size_of_window_has_its_minibatches_in_a_similar_order():
+    turns = training.TURNS
+    for count in range(1, training.WINDOW + 1):
+        assert sorted(turns[count, :count]) == list(range(count))
+    whole = turns[training.WINDOW] / (training.WINDOW - 1)
+    half = turns[32, :32] / 31
+    assert np.corrcoef(whole[:32], half)[0, 1] > 0.95
 
 
 def test_networks_that_do_not_matter_pad_nobody():
