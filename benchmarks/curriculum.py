@@ -9,6 +9,7 @@ each epoch. Then it estimates the ability of a network in training both ways, wi
 two, six epochs of sst2 nine.
 """
 
+import dataclasses
 import functools
 import time
 
@@ -25,6 +26,7 @@ from irtjax.selection.curriculum import train_curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
 from irtjax.selection.rules import required_se, up_to_ability
 from irtjax.training.data import accuracy, classify, to_device
+from irtjax.training.recipe import make_trainer
 from irtjax.training.trainer import Plan, Trainer, start, train_epoch, validate
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
@@ -186,7 +188,7 @@ def main() -> None:
     else:
         difficulty = training_items(_ITEMS.value, task).difficulty.to_numpy()
     difficulty = difficulty.astype(np.float32)
-    trainer = factory.make_trainer(chosen, task, chosen.epochs)
+    trainer = make_trainer(factory.recipe_of(dataclasses.replace(chosen, patience=0)), task)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
     if difficulty.size >= MIN_ITEMS_TO_SAMPLE:

@@ -1,6 +1,7 @@
 """From settings to what stages work with: the task, the recipe, the design of the crowd."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 
 from tqdm import tqdm
@@ -11,9 +12,7 @@ from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
-from irtjax.training import recipe
 from irtjax.training.recipe import Recipe
-from irtjax.training.trainer import Trainer
 
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
@@ -83,17 +82,28 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
         )
 
 
-def recipe_of(settings: Settings, patience: int | None = None) -> Recipe:
-    """How all stages train networks, patience aside; the network is the first one of a mixed crowd."""
+def recipe_of(settings: Settings) -> Recipe:
+    """How crowd and filtering train networks; the network is the first one of a mixed crowd."""
     return Recipe(
         network=settings.networks[0],
         width=settings.width,
+        optimizer=settings.optimizer,
         learning_rate=settings.learning_rate,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
         max_epochs=settings.epochs,
-        patience=settings.patience if patience is None else patience,
-        steps_per_epoch=settings.steps_per_epoch,
+        patience=settings.patience or settings.epochs,
+        steps_per_epoch=settings.steps_per_epoch if settings.epoch == "steps" else None,
         train_embeddings=settings.train_embeddings,
+    )
+
+
+def curriculum_recipe_of(settings: Settings) -> Recipe:
+    """How curricula train networks: for a number of epochs of their own."""
+    epochs = settings.curriculum_epochs or settings.epochs
+    return dataclasses.replace(
+        recipe_of(settings), max_epochs=epochs, patience=settings.curriculum_patience or epochs, steps_per_epoch=None
     )
 
 
@@ -106,8 +116,3 @@ def design_of(settings: Settings) -> CrowdDesign:
         learning_rate_factor=settings.learning_rate_factor,
         networks=settings.networks,
     )
-
-
-def make_trainer(settings: Settings, task: tasks.Task, patience: int) -> Trainer:
-    """The trainer of the recipe with another patience."""
-    return recipe.make_trainer(recipe_of(settings, patience), task)

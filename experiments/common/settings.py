@@ -8,18 +8,26 @@ from absl import flags
 
 from experiments.common import app
 from experiments.common.path_flags import define_path
-from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of, library_settings
+from experiments.common.task_defaults import (
+    NETWORK_DEFAULTS,
+    PUBLISHED,
+    TASK_DEFAULTS,
+    defaults_of,
+    library_settings,
+)
 from irtjax import InputError, networks, tasks
 from irtjax.crowd.train import STOP_ON
 from irtjax.estimation.svi.fit import PRIORS
 from irtjax.selection import strategies
 from irtjax.selection.compare import PROBE_ERROR
 from irtjax.tasks.vectors import KINDS as VECTORS
+from irtjax.training.optimizers import OPTIMIZERS, SGD_RATE, sgd_rate
 
 ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")
 _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
+OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
 FILES = ("glove", "test_labels", "item_ids", "members")  # settings that name files
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
@@ -103,7 +111,14 @@ class Settings:
         stages=["crowd"],
     )
     batch_size: int = setting(_USUAL["batch_size"], "examples in a gradient step", low=1)
-    learning_rate: float = setting(_USUAL["learning_rate"], "learning rate of Adam", positive=True)
+    optimizer: str = setting("adam", "adam, or sgd for stochastic gradient descent with --momentum", choices=OPTIMIZERS)
+    momentum: float = setting(0.0, "sgd: share of the last step that the next one repeats", low=0, high=0.999)
+    weight_decay: float = setting(
+        0.0, "decay of all weights: of sgd in its gradients, of adam in its steps", low=0, high=1000
+    )
+    learning_rate: float = setting(
+        _USUAL["learning_rate"], f"learning rate; of sgd {SGD_RATE} (1 - momentum) by default", positive=True
+    )
     learning_rate_factor: float = setting(
         1.0,
         "learning rates in the crowd are log-uniform from rate / factor to rate × factor",
@@ -111,16 +126,25 @@ class Settings:
         high=1000,
         stages=["crowd"],
     )
-    epochs: int = setting(_USUAL["epochs"], "largest number of epochs of a training", low=1)
+    epochs: int = setting(
+        _USUAL["epochs"], "largest number of epochs of a training", low=1, stages=["crowd", "filtering"]
+    )
     patience: int = setting(
         _USUAL["patience"],
-        "a training ends after this many epochs without a better validation accuracy",
-        low=1,
+        "a training ends after this many epochs without a better validation accuracy; 0: after --epochs only",
+        low=0,
+        stages=["crowd", "filtering"],
+    )
+    epoch: str = setting(
+        "steps",
+        "what lies between two validations in crowd and filtering: --steps_per_epoch, or a pass over the network's own "
+        "training set (as in curricula)",
+        choices=("steps", "pass"),
         stages=["crowd", "filtering"],
     )
     steps_per_epoch: int = setting(
         _USUAL["steps_per_epoch"],
-        "gradient steps between validations in crowd and filtering (a curriculum's epoch is a pass)",
+        "gradient steps in an epoch of crowd and filtering",
         low=1,
         stages=["crowd", "filtering"],
     )
@@ -168,7 +192,10 @@ class Settings:
     )
     filtering_seeds: int = setting(5, "networks for each filtering strategy and share", low=1, stages=["filtering"])
     curriculum_seeds: int = setting(5, "networks for each curriculum strategy", low=1, stages=["curriculum"])
-    curriculum_patience: int = setting(10, "as --patience, for curricula", low=1, stages=["curriculum"])
+    curriculum_epochs: int = setting(
+        0, "largest number of epochs of a curriculum; 0 for that of crowd and filtering", low=0, stages=["curriculum"]
+    )
+    curriculum_patience: int = setting(10, "as --patience, for curricula", low=0, stages=["curriculum"])
     curriculum_length: int = setting(
         _STRATEGIES.length, "T of CB-linear and CB-root: epochs until they use all data", low=1, stages=["curriculum"]
     )
@@ -221,6 +248,13 @@ _DEFINERS: dict[Any, Callable[..., Any]] = {
 }
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
+_PRESET = flags.DEFINE_enum(
+    "preset",
+    "fast",
+    ["fast", "published"],
+    "defaults of the other flags: fast, in minutes; or those of the published study of the task, as far as it states "
+    "them (hours to days)",
+)
 DATA_DIR = define_path(
     "data_dir", "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
 )
@@ -235,6 +269,7 @@ def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
     """Defines a flag for each of these settings; those that are not given leave the task's default."""
     flags.declare_key_flag("task")
     flags.declare_key_flag("data_dir")
+    flags.declare_key_flag("preset")
     defaults = {task: defaults_of(task) for task in TASK_DEFAULTS} | NETWORK_DEFAULTS
     for name, field in _FIELDS.items():
         if name in names:
@@ -248,10 +283,10 @@ def define_flags(names: Collection[str] = tuple(_FIELDS)) -> None:
 
 
 def from_flags() -> Settings:
-    """The task's and the network's defaults, replaced by the flags that were given.
+    """The task's and the network's defaults, replaced by those of the preset and the flags that were given.
 
     Raises:
-        InputError: unknown task, or a value out of range.
+        InputError: unknown task, a task that no study had, or a value out of range.
     """
     task = _TASK.value
     if task not in tasks.TASKS:
@@ -259,10 +294,18 @@ def from_flags() -> Settings:
     given: dict[str, Any] = {
         name: flags.FLAGS[name].value for name in _FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
     }
-    defaults = defaults_of(task)
-    network = given.get("network", defaults.get("network", Settings.network)).split(",")[0]
-    settings = Settings(**{"task": task, **defaults, **NETWORK_DEFAULTS.get(network, {}), **given})
+    chosen = (_of_study(task, given) if _PRESET.value == "published" else {}) | given
+    defaults = defaults_of(task) | {"task": task}
+    network = chosen.get("network", defaults.get("network", Settings.network)).split(",")[0]
+    own = NETWORK_DEFAULTS.get(network, {})
+    if chosen.get("optimizer") == "sgd":
+        own = {"learning_rate": sgd_rate(chosen.get("momentum", 0.0))}
+    settings = Settings(**{**defaults, **own, **chosen})
     _check(settings)
+    if settings.optimizer == "adam":
+        app.without_effect(["momentum"], "--optimizer=adam")
+    if settings.epoch == "pass":
+        app.without_effect(["steps_per_epoch"], "--epoch=pass")
     if settings.members:
         app.without_effect(OF_DRAWN_MEMBERS, "--members")
     if settings.glove:
@@ -270,6 +313,14 @@ def from_flags() -> Settings:
     if settings.probe == "all":
         app.without_effect(["probe_error"], "--probe=all")
     return settings
+
+
+def _of_study(task: str, given: Collection[str]) -> dict[str, Any]:
+    """The settings of the study of a task, but for an optimizer in place of which another is given."""
+    if task not in PUBLISHED:
+        raise InputError(f"--preset=published: no study had {task}, expected one of {', '.join(PUBLISHED)}")
+    left_out = OF_OPTIMIZER if "optimizer" in given else ()
+    return {name: value for name, value in PUBLISHED[task].items() if name not in left_out}
 
 
 def values(settings: Settings, names: Collection[str]) -> dict[str, Any]:

@@ -111,7 +111,10 @@ def crowd_cost(path: str) -> CrowdCost | None:
             members = pd.read_csv(directory / "crowd" / "members.csv")
             records = directory / "crowd" / RECORD, Path(path).with_name("fit.json")
             seconds = sum(json.loads(record.read_text())["seconds"] for record in records)
-            examples = int(members.epochs.sum()) * settings["steps_per_epoch"] * settings["batch_size"]
+            batch, steps = settings["batch_size"], settings["steps_per_epoch"]
+            if settings.get("epoch") == "pass":
+                steps = np.maximum(members.subset_size // batch, 1)
+            examples = int((members.epochs * steps).sum()) * batch
         except (OSError, ValueError, KeyError, AttributeError):
             continue
         return CrowdCost(len(members), examples, seconds)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common import peers
-from experiments.common.factory import recipe_of
+from experiments.common.factory import curriculum_recipe_of
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.kernels.scoring import Population
@@ -35,12 +35,13 @@ def run(
         population: abilities of the crowd, for a MAP estimate.
         strategies: those that the task allows, the baseline among them.
     """
-    progress = CurriculumProgress(settings.epochs)
+    recipe = curriculum_recipe_of(settings)
+    progress = CurriculumProgress(recipe.max_epochs)
     return compare_curricula(
         task,
         items.difficulty.to_numpy(),
         strategies,
-        recipe=recipe_of(settings, settings.curriculum_patience),
+        recipe=recipe,
         options=Options(settings.curriculum_length, settings.initial_share, settings.window),
         num_seeds=settings.curriculum_seeds,
         first_seed=settings.seed,

@@ -156,7 +156,7 @@ BAD_FLAGS = [
     (["--members={tmp}/no.csv", "--num_models=3"], "--num_models has no effect with --members: leave it out"),
     (["--num_models=100000000000000000000"], "--num_models=100000000000000000000: expected 2 to 1000000"),
     (["--width=100000000000000000000"], "--width=100000000000000000000: expected 1 to 65536"),
-    (["--patience=100000000000000000000"], "expected 1 to 1000000"),
+    (["--patience=100000000000000000000"], "expected 0 to 1000000"),
     (["--checkpoint_seconds=nan"], "--checkpoint_seconds=nan: expected a finite number"),
     (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
@@ -164,6 +164,10 @@ BAD_FLAGS = [
     (["--glove=vectors.txt"], "--glove=vectors.txt: the task digits has no use for it"),
     (["--checkpoint_seconds=-1"], "error: --checkpoint_seconds=-1"),
     (["--train_embeddings"], "--train_embeddings: digits has no words"),
+    (["--momentum=0.5"], "--momentum has no effect with --optimizer=adam: leave it out"),
+    (["--optimizer=sgd", "--momentum=1"], "--momentum=1.0: expected 0 to 0.999"),
+    (["--epoch=pass", "--steps_per_epoch=5"], "--steps_per_epoch has no effect with --epoch=pass: leave it out"),
+    (["--preset=published"], "--preset=published: no study had digits, expected one of mnist, cifar10, sst2, snli"),
 ]
 
 

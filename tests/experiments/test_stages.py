@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import rankdata
 
 import irtjax
-from experiments.common.factory import make_trainer
+from experiments.common.factory import recipe_of
 from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
 from irtjax import tasks
@@ -19,6 +19,7 @@ from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
 from irtjax.selection.summary import summarise
 from irtjax.training import trainer as training
 from irtjax.training.data import accuracy, to_device
+from irtjax.training.recipe import make_trainer
 
 TASK = tasks.load("digits")
 DEFAULTS = Settings(task="digits", slots=4)  # fewer than usual: programs are compiled for each size of the pool
@@ -77,7 +78,7 @@ def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     table = pd.read_csv(tmp_path / "filtering.csv")
     assert len(table) == 21
     assert (table.epochs < settings.epochs).any()
-    trainer, data = make_trainer(settings, TASK, settings.patience), to_device(TASK)
+    trainer, data = make_trainer(recipe_of(settings), TASK), to_device(TASK)
     start, epoch, answer = one_by_one(trainer, data)
     for row in table.iloc[::4].itertuples():
         order = ranking(row.strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), row.seed)

@@ -1,0 +1,57 @@
+"""Settings from flags: which default comes first."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = {
+    "fast": ["--task=mnist"],
+    "study": ["--task=mnist", "--preset=published"],
+    "flags first": ["--task=cifar10", "--preset=published", "--epochs=3", "--network=lenet"],
+    "other optimizer": ["--task=sst2", "--preset=published", "--optimizer=adam"],
+    "sgd": ["--task=cifar10", "--optimizer=sgd", "--momentum=0.9", "--network=vgg16"],
+}
+PROGRAM = """
+import dataclasses, json, sys
+from absl import flags
+from experiments.common import settings
+settings.define_flags()
+found = []
+for arguments in json.loads(sys.argv[1]):
+    flags.FLAGS.unparse_flags()
+    for name in flags.FLAGS:
+        flags.FLAGS[name].unparse()
+    flags.FLAGS(["x", *arguments])
+    found.append(dataclasses.asdict(settings.from_flags()))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found():
+    arguments = json.dumps(list(COMMANDS.values()))
+    done = subprocess.run([sys.executable, "-c", PROGRAM, arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(COMMANDS, json.loads(done.stdout.splitlines()[-1]), strict=True))
+
+
+def test_a_study_has_its_own_settings(found):
+    fast, study = found["fast"], found["study"]
+    assert (fast["optimizer"], fast["epoch"], fast["network"], fast["num_models"]) == ("adam", "steps", "mlp", 256)
+    assert (study["optimizer"], study["momentum"], study["learning_rate"]) == ("sgd", 0.5, 0.01)
+    assert (study["epoch"], study["epochs"], study["patience"], study["num_models"]) == ("pass", 100, 0, 1000)
+    assert (study["curriculum_epochs"], study["curriculum_patience"]) == (200, 0)
+
+
+def test_flags_come_before_the_study(found):
+    chosen = found["flags first"]
+    assert (chosen["epochs"], chosen["network"], chosen["weight_decay"]) == (3, "lenet", 5e-4)
+
+
+def test_numbers_of_an_optimizer_belong_to_it(found):
+    chosen = found["other optimizer"]
+    assert (chosen["optimizer"], chosen["momentum"], chosen["learning_rate"]) == ("adam", 0.0, 1e-3)
+    assert chosen["epoch"] == "pass"
+    assert found["sgd"]["learning_rate"] == pytest.approx(0.01)  # not that of Adam for this network
