@@ -1,8 +1,8 @@
 r"""Which examples should a network train on? Filters training data by item difficulty and trains on the rest.
 
-Strategies: AVI keeps |b| < d, AVO |b| > d, UB b < d, LB b > d, PCUB pc < d and PCLB pc > d; random keeps any. Here b is
-the difficulty of an item and pc the share of the crowd that answered it right. The threshold d is set so that each of
---shares of the data is kept.
+Strategies: AVI keeps |b - c| < d, AVO |b - c| > d, UB b < d, LB b > d, PCUB pc < d and PCLB pc > d; random keeps any.
+Here b is the difficulty of an item, c that of an average one (--centre), and pc the share of the crowd that answered it
+right. The threshold d is set so that each of --shares of the data is kept.
 
   python -m experiments.filtering --task=digits --items=runs/demo/difficulty/hierarchical/items.csv \
     --output_dir=runs/filtering
@@ -21,7 +21,7 @@ from experiments.common.task_items import training_items
 from experiments.reports import document, sections
 from experiments.stages import filtering
 from irtjax import InputError
-from irtjax.selection.filtering import STRATEGIES
+from irtjax.selection.filtering import CENTRED, STRATEGIES, centre_of
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 BY_PERCENT = {"PCUB", "PCLB"}
@@ -48,6 +48,8 @@ def main() -> None:
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
     if not BY_PERCENT & set(strategies):
         app.without_effect(["responses"], "strategies other than PCUB and PCLB")
+    if not set(CENTRED) & set(strategies):
+        app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = training_items(_ITEMS.value, task, _RESPONSES.value, need)
@@ -68,7 +70,7 @@ def main() -> None:
     parts = [
         f"# {task.name}: which examples to train on?",
         sections.difficulties(directory, task, items),
-        sections.filtering(directory),
+        sections.filtering(directory, centre_of(items.difficulty.to_numpy(), chosen.centre)),
         sections.class_balance(directory),
         document.how_it_was_made(used | {"items": _ITEMS.value}, directory),
     ]

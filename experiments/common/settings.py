@@ -20,6 +20,7 @@ from irtjax.crowd.train import STOP_ON
 from irtjax.estimation.svi.fit import PRIORS
 from irtjax.selection import strategies
 from irtjax.selection.compare import PROBE_ERROR
+from irtjax.selection.filtering import CENTRES
 from irtjax.tasks.vectors import KINDS as VECTORS
 from irtjax.training.optimizers import OPTIMIZERS, SGD_RATE, sgd_rate
 
@@ -189,6 +190,13 @@ class Settings:
         low=0,
         high=0.5,
         stages=["mislabelled"],
+    )
+    centre: str = setting(
+        "difficulty",
+        "what AVI and AVO take for an average example: one of mean difficulty, or of median difficulty; one as hard as "
+        "the crowd is able on average; or one halfway between mean difficulty and mean ability",
+        choices=CENTRES,
+        stages=["filtering"],
     )
     filtering_seeds: int = setting(5, "networks for each filtering strategy and share", low=1, stages=["filtering"])
     curriculum_seeds: int = setting(5, "networks for each curriculum strategy", low=1, stages=["curriculum"])

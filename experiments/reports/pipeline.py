@@ -13,6 +13,7 @@ from experiments.stages.difficulty import load_items
 from irtjax.estimation.svi.model import PRIORS
 from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
+from irtjax.selection.filtering import centre_of
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS, TextFormat
 
@@ -24,7 +25,9 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
     parts = [_overview(task, directory), _difficulty(settings, task, directory)]
     if settings.mislabelled > 0:
         parts.append(_mislabelled(settings, directory))
-    parts += [sections.filtering(directory), sections.curriculum(settings, directory)]
+    items = load_items(directory / "difficulty", settings.priors, task.train.ids)
+    centre = centre_of(items.difficulty.to_numpy(), settings.centre)
+    parts += [sections.filtering(directory, centre), sections.curriculum(settings, directory)]
     parts.append(document.how_it_was_made(dataclasses.asdict(settings), directory))
     document.save(parts, directory)
 

@@ -47,7 +47,10 @@ def run(
     num_examples = len(task.train.labels)
     seeds = range(settings.seed, settings.seed + settings.filtering_seeds)
     scales = items.difficulty.to_numpy(), items.percent_correct.to_numpy()
-    orders = {(strategy, seed): ranking(strategy, *scales, seed) for strategy, seed in product(strategies, seeds)}
+    orders = {
+        (strategy, seed): ranking(strategy, *scales, seed, settings.centre)
+        for strategy, seed in product(strategies, seeds)
+    }
     table = pd.DataFrame(product(strategies, shares, seeds), columns=["strategy", "share", "seed"])
     table["examples"] = np.maximum(np.round(table.share * num_examples), 1).astype(int)
     with networks_bar("filtering", len(table)) as on_progress:
@@ -66,7 +69,7 @@ def run(
     table["dev_accuracy"] = trained.validation_accuracy
     table["test_accuracy"] = trained.test_accuracy
     first = {strategy: orders[strategy, settings.seed] for strategy in strategies}
-    return Filtered(table, kept(task, scales, first, table))
+    return Filtered(table, kept(task, scales, first, table, settings.centre))
 
 
 def write(filtered: Filtered, folder: Path) -> None:
@@ -76,7 +79,7 @@ def write(filtered: Filtered, folder: Path) -> None:
 
 
 def kept(
-    task: Task, scales: tuple[np.ndarray, np.ndarray], orders: dict[str, np.ndarray], table: pd.DataFrame
+    task: Task, scales: tuple[np.ndarray, np.ndarray], orders: dict[str, np.ndarray], table: pd.DataFrame, centre: str
 ) -> pd.DataFrame:
     """What each strategy keeps at each share, for the first seed: one row per strategy, share and class.
 
@@ -92,7 +95,7 @@ def kept(
                 {
                     "strategy": strategy,
                     "share": share,
-                    "threshold": threshold(strategy, *scales, chosen),
+                    "threshold": threshold(strategy, *scales, chosen, centre),
                     "class": task.classes,
                     "examples": counts,
                     "share_of_kept": counts / chosen.size,

@@ -20,16 +20,52 @@ from irtjax.training.trainer import Plan
 from irtjax.types import AnyArray, Float, Int
 
 STRATEGIES = ("AVI", "AVO", "UB", "LB", "PCUB", "PCLB", "random")
+CENTRED = ("AVI", "AVO")  # strategies that depend on what is average
+CENTRES: dict[str, Callable[[np.ndarray], float]] = {
+    "difficulty": lambda difficulty: float(difficulty.mean()),
+    "median": lambda difficulty: float(np.median(difficulty)),
+    "ability": lambda difficulty: 0.0,
+    "midpoint": lambda difficulty: float(difficulty.mean()) / 2,
+}
+
+
+def centre_of(difficulty: Float[AnyArray, " N"], centre: str) -> float:
+    """The difficulty of an average example, in logits.
+
+        ==========  ============================================================
+        difficulty  the mean difficulty
+        median      the median difficulty
+        ability     0, the mean ability of the crowd
+        midpoint    halfway between mean ability and mean difficulty
+        ==========  ============================================================
+
+    The studies do not say where b = 0 is. Fits here put it at the mean ability. Free means of abilities and
+    difficulties, both at 0 when a fit by gradients starts, end up with the midpoint at 0.
+
+    Args:
+        difficulty: (N,) b, relative to the mean ability of the crowd.
+        centre: one of `CENTRES`.
+
+    Raises:
+        InputError: unknown centre.
+    """
+    if centre not in CENTRES:
+        raise InputError(f"unknown centre {centre!r}, expected one of {', '.join(CENTRES)}")
+    return CENTRES[centre](np.asarray(difficulty))
 
 
 def ranking(
-    strategy: str, difficulty: Float[AnyArray, " N"], percent_correct: Float[AnyArray, " N"], seed: int = 0
+    strategy: str,
+    difficulty: Float[AnyArray, " N"],
+    percent_correct: Float[AnyArray, " N"],
+    seed: int = 0,
+    centre: str = "difficulty",
 ) -> Int[np.ndarray, " N"]:
     """Training examples in the order in which a strategy takes them in as its threshold d moves.
 
         =======  ===================  =======================================
-        AVI      keep |b| < d         average examples first
-        AVO      keep |b| > d         extreme examples, easy or hard, first
+        AVI      keep |b - c| < d     average examples first
+        AVO      keep |b - c| > d     extreme examples, easy or hard, first
         UB       keep b < d           easy examples first
         LB       keep b > d           hard examples first
         PCUB     keep pc < d          examples that few answer right first
@@ -44,14 +80,15 @@ def ranking(
         difficulty: (N,) b, relative to the mean ability of the crowd.
         percent_correct: (N,) pc, 0 to 1.
         seed: of the random order, which also decides among ties (many where few answered).
+        centre: what c is, see `centre_of`.
 
     Returns:
         (N,) indices.
 
     Raises:
-        InputError: unknown strategy.
+        InputError: unknown strategy or centre.
     """
-    key = _key(strategy, difficulty, percent_correct)
+    key = _key(strategy, difficulty, percent_correct, centre)
     shuffled = np.random.default_rng(seed).permutation(difficulty.size)
     return shuffled[np.argsort(key[shuffled], kind="stable")]
 
@@ -61,6 +98,7 @@ def threshold(
     difficulty: Float[AnyArray, " N"],
     percent_correct: Float[AnyArray, " N"],
     kept: Int[AnyArray, " K"],
+    centre: str = "difficulty",
 ) -> float:
     """The threshold d at which a strategy keeps the examples `kept`, (K,) indices: the value of the last of them.
 
@@ -68,15 +106,16 @@ def threshold(
     """
     if strategy == "random":
         return float("nan")
-    last = float(_key(strategy, difficulty, percent_correct)[kept].max())
+    last = float(_key(strategy, difficulty, percent_correct, centre)[kept].max())
     return -last if strategy in ("AVO", "LB", "PCLB") else last
 
 
-def _key(strategy: str, difficulty: AnyArray, percent_correct: AnyArray) -> np.ndarray:
+def _key(strategy: str, difficulty: AnyArray, percent_correct: AnyArray, centre: str) -> np.ndarray:
     """What a strategy sorts by, those it keeps first."""
+    distance = np.abs(difficulty - centre_of(difficulty, centre))
     keys = {
-        "AVI": np.abs(difficulty),
-        "AVO": -np.abs(difficulty),
+        "AVI": distance,
+        "AVO": -distance,
         "UB": difficulty,
         "LB": -difficulty,
         "PCUB": percent_correct,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.selection.filtering import STRATEGIES, SubsetRow, plan_subset, ranking, threshold
+from irtjax.selection.filtering import CENTRES, STRATEGIES, SubsetRow, centre_of, plan_subset, ranking, threshold
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(size=50)
 PERCENT = RNG.uniform(size=50)
 
 KEPT = {  # at threshold d, from the definitions
-    "AVI": lambda b, pc, d: np.abs(b) < d,
-    "AVO": lambda b, pc, d: np.abs(b) > d,
+    "AVI": lambda b, pc, d: np.abs(b - b.mean()) < d,
+    "AVO": lambda b, pc, d: np.abs(b - b.mean()) > d,
     "UB": lambda b, pc, d: b < d,
     "LB": lambda b, pc, d: b > d,
     "PCUB": lambda b, pc, d: pc < d,
@@ -39,6 +39,26 @@ def test_the_threshold_keeps_what_was_kept(strategy):
     beyond = set(np.flatnonzero(KEPT[strategy](DIFFICULTY, PERCENT, cut)))
     assert beyond == set(order[:19])  # the last of the 20 is at the threshold itself
     assert np.isnan(threshold("random", DIFFICULTY, PERCENT, order[:20]))
+
+
+def test_what_is_average_may_be_chosen():
+    skewed = np.array([-3.0, -2.0, -1.9, -0.1, 2.5])
+    means = {"difficulty": -0.9, "median": -1.9, "ability": 0.0, "midpoint": -0.45}
+    assert set(means) == set(CENTRES)
+    for centre, expected in means.items():
+        assert centre_of(skewed, centre) == pytest.approx(expected)
+        order = ranking("AVI", skewed, PERCENT[:5], centre=centre)
+        np.testing.assert_array_equal(order, np.argsort(np.abs(skewed - expected)))
+        np.testing.assert_array_equal(order, ranking("AVO", skewed, PERCENT[:5], centre=centre)[::-1])
+        for strategy in ("UB", "LB"):
+            np.testing.assert_array_equal(
+                ranking(strategy, skewed, PERCENT[:5], centre=centre), ranking(strategy, skewed, PERCENT[:5])
+            )
+    assert threshold("AVI", skewed, PERCENT[:5], np.array([1, 2]), "median") == pytest.approx(0.1)
+    with pytest.raises(
+        InputError, match="unknown centre 'mean', expected one of difficulty, median, ability, midpoint"
+    ):
+        centre_of(skewed, "mean")
 
 
 def test_every_strategy_has_a_definition_but_the_control():
