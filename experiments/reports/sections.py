@@ -22,7 +22,7 @@ ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward p
 
 
 def filtering(directory: Path, centre: float) -> str:
-    """Accuracy against data kept, from `filtering/` of a run directory; `centre` is the difficulty of an average item."""
+    """Accuracy against data kept, from `filtering/` of a run directory; `centre` as `centre_of` gives it."""
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     strategies, shares = table.strategy.unique(), sorted(table.share.unique())
     save_figure(selection.accuracy_against_share(table, strategies), directory / "filtering.png")
@@ -33,10 +33,11 @@ def filtering(directory: Path, centre: float) -> str:
     return f"""## Filtering
 
 Test accuracy (%) of {len(table)} new networks, trained on the examples that each strategy keeps. AVI keeps those of
-average difficulty (|b - c| < d, with c = {centre:.2f}), AVO the extreme ones (|b - c| > d), UB the easy ones (b < d), LB
-the hard ones (b > d), PCUB those that few networks answered right (pc < d), PCLB those that most answered right (pc > d).
-Mean of {markdown.seeds(table.seed.nunique())}. All seeds of a strategy train on the same examples, except for ties of
-difficulty; the random strategy draws new examples for each seed. Where no interval stands, all seeds gave the same.
+average difficulty (|b - c| < d, with c = {centre:.2f}), AVO the extreme ones (|b - c| > d), UB the easy ones (b < d),
+LB the hard ones (b > d), PCUB those that few networks answered right (pc < d), PCLB those that most answered right
+(pc > d). Mean of {markdown.seeds(table.seed.nunique())}. All seeds of a strategy train on the same examples, except for
+ties of difficulty; the random strategy draws new examples for each seed. Where no interval stands, all seeds gave the
+same.
 
 ![Accuracy against data kept](filtering.png)
 
