@@ -21,7 +21,7 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: the data are not there, or too few for the settings.
     """
-    names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids")
+    names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids", "extra_items")
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
     if "seed" not in tasks.TASKS[settings.task].unused:

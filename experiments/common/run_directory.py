@@ -20,7 +20,6 @@ from experiments.common.settings import FILES
 from irtjax import InputError, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS
 from irtjax.training.deals import VISIBLE_SECONDS
 
 T = TypeVar("T")
@@ -103,7 +102,7 @@ def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> st
     digest = hashlib.blake2b(digest_size=16)
     vectors = getattr(task.format, "embeddings", None)
     table = [] if items is None else [items.to_numpy()]
-    examples = [task.split(name)[:3] for name in SPLITS]
+    examples = [task.split(name)[:3] for name in task.splits]
     for leaf in jax.tree.leaves((examples, vectors, *table)):
         digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
     if flags.get("members"):

@@ -30,7 +30,7 @@ _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
-FILES = ("glove", "test_labels", "item_ids", "members")  # settings that name files
+FILES = ("glove", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
 WIDEST = 65_536  # layers and word vectors
 MOST_EXAMPLES = 10**9
@@ -92,6 +92,9 @@ class Settings:
     )
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
+    extra_items: str = setting(
+        "", "text: CSV of ids, texts and labels of further items that the crowd answers", stages=["crowd"]
+    )
     seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
     num_models: int = setting(384, "networks in the artificial crowd", low=2, stages=["crowd"])
     members: str = setting(

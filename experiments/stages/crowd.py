@@ -105,9 +105,15 @@ def train(
 
 
 def write(crowd: Crowd, folder: Path) -> None:
-    """Writes `members.csv`, and `responses_<split>` as NPZ and, if it is not too large, CSV."""
+    """Writes `members.csv`, `responses_<split>` (NPZ; CSV if it is not too large) and `predictions_<split>.npz`."""
     write_csv(crowd.members, folder / "members.csv")
     for split, responses in crowd.responses.items():
+        np.savez_compressed(
+            folder / f"predictions_{split}.npz",
+            predictions=crowd.predictions[split],
+            subject_ids=responses.subject_ids,
+            item_ids=responses.item_ids,
+        )
         write_responses(responses, folder / f"responses_{split}.npz")
         if responses.values.size <= CSV_LIMIT:
             write_responses(responses, folder / f"responses_{split}.csv")

@@ -1,4 +1,4 @@
-"""The graded answers of a crowd."""
+"""The answers of a crowd: the classes that it predicts, and these graded."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from irtjax.crowd.members import Members
 from irtjax.crowd.plans import in_subset
 from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS
 from irtjax.training.results import Columns
 from irtjax.types import Int
 
@@ -22,16 +21,20 @@ class Crowd(NamedTuple):
     Attributes:
         members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
             best of them, and the share of the examples of each split that it answers correctly.
-        responses: their graded answers to the items of each split: train, validation and test.
+        responses: their graded answers to the items of each split: train, validation and test, and extra if the task
+            has it.
+        predictions: (J, N) the classes that they predict for them.
     """
 
     members: pd.DataFrame
     responses: dict[str, ResponseMatrix]
+    predictions: dict[str, Int[np.ndarray, "J _"]]
 
 
 def columns_of(task: Task) -> Columns:
-    """What each member leaves: its answers to the items of each split."""
-    return {name: jax.ShapeDtypeStruct(task.split(name).labels.shape, np.int8) for name in SPLITS}
+    """What each member leaves: the classes that it predicts for the items of each split."""
+    dtype = np.int8 if task.num_classes <= 128 else np.int32
+    return {name: jax.ShapeDtypeStruct(task.split(name).labels.shape, dtype) for name in task.splits}
 
 
 def graded(
@@ -48,16 +51,21 @@ def graded(
     """
     answers = grade(classes, task.split(split).labels)
     if unseen_by is not None and split == "train":
-        answers[in_subset(unseen_by, answers.shape[1])] = MISSING
+        for at, row in enumerate(answers):
+            row[in_subset(unseen_by.choose(slice(at, at + 1)), row.size)[0]] = MISSING
     return answers
 
 
-def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray]) -> Crowd:
+def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], out_of_bag: bool = False) -> Crowd:
     """The crowd of what its members left: `columns_of`, and their epochs; accuracies are over answers not missing."""
-    subjects = members.subject_ids
-    responses = {name: ResponseMatrix(results[name], subjects, task.split(name).ids) for name in SPLITS}
+    subjects, unseen_by = members.subject_ids, members if out_of_bag else None
+    predictions = {name: np.asarray(results[name]) for name in task.splits}
+    responses = {
+        name: ResponseMatrix(graded(task, name, classes, unseen_by), subjects, task.split(name).ids)
+        for name, classes in predictions.items()
+    }
     columns = members.columns
     del columns["number"]
     epochs = {"epochs": results["epochs"], "best_epoch": results["best_epochs"]}
     accuracies = {f"accuracy_{name}": percent_correct(matrix.values, axis=1) for name, matrix in responses.items()}
-    return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses)
+    return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses, predictions)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from irtjax import networks, processes
-from irtjax.crowd.answers import Crowd, assemble, columns_of, graded
+from irtjax.crowd.answers import Crowd, assemble, columns_of
 from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
 from irtjax.crowd.plans import gold_of, plan_member, rows_of
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS, Split, sample_training
+from irtjax.tasks.task import Split, sample_training
 from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
@@ -107,20 +107,21 @@ def train_crowd(
             slots=lambda job: choose_slots(job, task, own_recipe, slots),
         )
 
-    def answer(rows: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
-        unseen_by = members.choose(rows) if out_of_bag else None
-        return {name: graded(task, name, finished.classify(getattr(data, name)), unseen_by) for name in SPLITS}
+    columns = columns_of(task)
+
+    def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
+        return {name: finished.classify(getattr(data, name)).astype(columns[name].dtype) for name in task.splits}
 
     results = train_groups(
         [group_of(network) for network in dict.fromkeys(members.network.tolist())],
-        columns_of(task),
+        columns,
         answer,
         folder=None if checkpoints is None else Path(checkpoints),
         seconds=checkpoint_seconds,
         options=repr((fingerprint(recipe, task), out_of_bag, stop_on, seed if stop_on == "train" else None)),
         on_progress=on_progress,
     )
-    return assemble(task, members, results)
+    return assemble(task, members, results, out_of_bag)
 
 
 def largest_subset(task: Task, out_of_bag: bool) -> int:

@@ -101,7 +101,7 @@ def _row_keys(rows: Rows, num_sentences: int, classes: tuple[str, ...]) -> list[
     for line, key, cell in zip(rows.lines, texts, rows.column(label_column), strict=True):
         label = cell.strip().lower()
         known = all(key) and label not in NO_LABEL
-        keys.append((*key, _label(label, classes, line)) if known else None)
+        keys.append((*key, label_number(label, classes, line)) if known else None)
     return keys
 
 
@@ -114,7 +114,12 @@ def _letters(text: str) -> str:
     return _SILENT.sub("", normalise(text))
 
 
-def _label(label: str, classes: tuple[str, ...], line: int) -> int:
+def label_number(label: str, classes: tuple[str, ...], line: int) -> int:
+    """The number of a class that a cell names, in lower case, or has the number of.
+
+    Raises:
+        InputError: names the line.
+    """
     numbers = {name: at for at, name in enumerate(classes)} | {str(at): at for at in range(len(classes))}
     if label not in numbers:
         raise InputError(f"line {line} has label {shown(label)}, expected one of {', '.join(classes)}")

@@ -17,6 +17,8 @@ class Options:
         test_labels: CSV file with columns idx and label, for a test split whose labels are withheld (sst2).
         item_ids: CSV file of ids for examples, which are recognised by their text (text tasks; see
             `irtjax.tasks.item_ids`).
+        extra_items: CSV file of ids, texts and labels, a split of its own for crowds to answer (text tasks; see
+            `irtjax.tasks.extra_items`).
         glove: file of word vectors in GloVe's text format (text tasks).
         vectors: kind of word vectors where there is no `glove`, one of `vectors.KINDS` (text tasks).
         embedding_dim: length of vectors that do not come from a file (text tasks).
@@ -30,6 +32,7 @@ class Options:
     dataset: str | None = None
     test_labels: str | None = None
     item_ids: str | None = None
+    extra_items: str | None = None
     glove: str | None = None
     vectors: str = "ppmi"
     embedding_dim: int = 100

@@ -3,9 +3,10 @@
 import numpy as np
 
 from irtjax.tasks import glove, text, vectors
+from irtjax.tasks.extra_items import read_examples
 from irtjax.tasks.item_ids import rename
 from irtjax.tasks.options import Options
-from irtjax.tasks.task import SPLITS, Split, Task, TextFormat
+from irtjax.tasks.task import Split, Task, TextFormat
 
 
 def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, ...], options: Options) -> Task:
@@ -24,18 +25,22 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
         InputError: a file named in `options` is bad.
     """
     lexicon: dict[str, int] = {}
+    examples = dict(splits)
+    if options.extra_items is not None:
+        examples["extra"] = read_examples(options.extra_items, len(splits["train"].sentences), classes)
     words = {
-        split: tuple(text.number_words(sentences, lexicon) for sentences in splits[split].sentences) for split in SPLITS
+        split: tuple(text.number_words(sentences, lexicon) for sentences in own.sentences)
+        for split, own in examples.items()
     }
-    longest = [max(int(words[split][at].lengths.max()) for split in SPLITS) for at in range(len(words["train"]))]
+    longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(words["train"]))]
     buckets = text.choose_buckets(words["train"], longest)
     vocabulary = [*text.SPECIAL, *text.choose_vocabulary(words["train"], lexicon, options.min_count)]
     known = {} if options.glove is None else glove.read_glove(options.glove, lexicon, options.on_progress)
     vocabulary += sorted(known.keys() - set(vocabulary))
     table = text.lookup_table(lexicon, vocabulary)
     inputs = {
-        split: tuple(text.pad(part, table, width) for part, width in zip(words[split], buckets[-1], strict=True))
-        for split in SPLITS
+        split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
+        for split, own in words.items()
     }
     if known:
         embeddings = glove.embed(vocabulary, known, options.seed)
@@ -44,13 +49,13 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
         embeddings = vectors.make_vectors(
             options.vectors, inputs["train"], len(vocabulary), options.embedding_dim, options.seed
         )
-    ids = {split: splits[split].ids for split in SPLITS}
+    ids = {split: own.ids for split, own in examples.items()}
     if options.item_ids is not None:
-        ids, note = rename(options.item_ids, splits, classes)
+        renamed, note = rename(options.item_ids, splits, classes)
+        ids |= renamed
         options.on_note(note)
     made = {
-        split: Split(inputs[split], splits[split].labels, ids[split], _texts(splits[split].sentences))
-        for split in SPLITS
+        split: Split(inputs[split], own.labels, ids[split], _texts(own.sentences)) for split, own in examples.items()
     }
     return Task(name=name, classes=classes, format=TextFormat(tuple(vocabulary), embeddings, buckets), **made)
 

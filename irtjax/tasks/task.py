@@ -67,6 +67,7 @@ class Task:
     Attributes:
         name: as given to `load`.
         train, validation, test: the splits.
+        extra: further examples for a crowd to answer; None for none.
         classes: names of the C classes; labels run from 0 to C - 1.
         format: what the inputs are.
     """
@@ -77,6 +78,12 @@ class Task:
     test: Split
     classes: tuple[str, ...]
     format: ImageFormat | TextFormat
+    extra: Split | None = None
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, `extra` among them if there is one."""
+        return SPLITS if self.extra is None else (*SPLITS, "extra")
 
     @property
     def num_classes(self) -> int:

@@ -41,7 +41,7 @@ class Data(NamedTuple):
         inputs: of the training examples, as in `Split.inputs`; what minibatches are drawn from.
         bucket: (N,) uint8 which of the task's lengths holds a training example; None for images.
         embeddings: (V, D) word vectors; None for images.
-        train, validation, test: the splits, to be answered.
+        train, validation, test, extra: the splits, to be answered; extra None where the task has none.
         monitor: what early stopping looks at; None for the validation split.
     """
 
@@ -51,6 +51,7 @@ class Data(NamedTuple):
     train: EvaluationSplit
     validation: EvaluationSplit
     test: EvaluationSplit
+    extra: EvaluationSplit | None = None
     monitor: EvaluationSplit | None = None
 
 
@@ -67,6 +68,7 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
         train=evaluation_split(task.train, text),
         validation=evaluation_split(task.validation, text),
         test=evaluation_split(task.test, text),
+        extra=None if task.extra is None else evaluation_split(task.extra, text),
         monitor=None if monitor is None else evaluation_split(monitor, text),
     )
     if jax.default_backend() == "cpu":

@@ -9,7 +9,7 @@ import numpy as np
 from irtjax import networks
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.tasks.task import SPLITS, TextFormat
+from irtjax.tasks.task import TextFormat
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.optimizers import optimizer_of, sgd_rate
 from irtjax.training.trainer import Trainer
@@ -114,6 +114,6 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
     """A text that tells one recipe and one task's examples and labels from others."""
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
     digest = hashlib.sha256()
-    for array in jax.tree.leaves([task.split(name)[:2] for name in SPLITS]):
+    for array in jax.tree.leaves([task.split(name)[:2] for name in task.splits]):
         digest.update(np.ascontiguousarray(array).tobytes())
     return repr((fields, digest.hexdigest()))

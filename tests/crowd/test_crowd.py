@@ -10,6 +10,7 @@ import irtjax.crowd
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign, train_crowd
 from irtjax.crowd.plans import in_subset
+from irtjax.tasks.task import select
 from irtjax.training import groups
 from irtjax.training.pool import Finished
 from irtjax.training.recipe import Recipe
@@ -49,11 +50,22 @@ def test_answers_are_graded_against_gold_labels(monkeypatch, trained):
     assert sorted(map(tuple, again.responses["train"].values)) == sorted(map(tuple, right.astype(np.int8)))
     assert_same(again, trained)
     for name, responses in trained.responses.items():
+        assert trained.predictions[name].dtype == np.int8
+        np.testing.assert_array_equal(trained.predictions[name] == TASK.split(name).labels, responses.values)
         np.testing.assert_array_equal(responses.item_ids, TASK.split(name).ids)
         np.testing.assert_allclose(trained.members[f"accuracy_{name}"], responses.values.mean(1))
     assert (trained.members.best_epoch < trained.members.epochs).any(), "all ended at their best: this sees nothing"
     # the answers are those of the best epoch, by the accuracy that chose it
     np.testing.assert_allclose(trained.members.accuracy_validation, accuracies[-1], atol=1e-6)
+
+
+def test_a_crowd_answers_extra_items(trained):
+    extra = dataclasses.replace(TASK, extra=select(TASK.test, np.array([5, 3])))
+    crowd = train_crowd(extra, MEMBERS, recipe=RECIPE, slots=1)
+    assert list(crowd.responses) == ["train", "validation", "test", "extra"]
+    np.testing.assert_array_equal(crowd.responses["extra"].item_ids, TASK.test.ids[[5, 3]])
+    np.testing.assert_array_equal(crowd.predictions["extra"], trained.predictions["test"][:, [5, 3]])
+    assert "accuracy_extra" in crowd.members
 
 
 def test_a_crowd_is_drawn_from_a_seed(trained):

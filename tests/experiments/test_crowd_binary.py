@@ -63,6 +63,11 @@ def test_a_run_leaves_the_promised_files(finished):
         np.testing.assert_allclose(members[f"accuracy_{split}"], responses.values.mean(1), rtol=1e-5)
         as_csv = irtjax.read_responses(directory / "crowd" / f"responses_{split}.csv")
         np.testing.assert_array_equal(as_csv.values, responses.values)
+        with np.load(directory / "crowd" / f"predictions_{split}.npz") as stored:
+            right = stored["predictions"] == tasks.load("digits").split(split).labels
+            np.testing.assert_array_equal(right, responses.values)
+            np.testing.assert_array_equal(stored["item_ids"], responses.item_ids)
+            np.testing.assert_array_equal(stored["subject_ids"], responses.subject_ids)
     assert not list(directory.glob(".checkpoints/*"))
 
 

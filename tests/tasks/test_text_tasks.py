@@ -212,6 +212,43 @@ def test_names_are_kept_as_they_are(sst2, tmp_path):
     assert [*task.train.ids, *task.test.ids][2:] == names
 
 
+def test_extra_items_are_a_split_of_their_own(sst2, snli, tmp_path):
+    path = write_csv(
+        tmp_path / "extra.csv",
+        ("phrase_id", "label", "text"),
+        ("9", "positive", "a really splendid long film about nothing that anybody knows"),
+        ("007", "0", "so bad"),
+    )
+    task, plain = tasks.load("sst2", sst2, extra_items=path), tasks.load("sst2", sst2)
+    assert (task.splits, plain.splits) == ((*SPLITS, "extra"), SPLITS)
+    assert list(task.extra.ids) == ["9", "007"]
+    assert list(task.extra.labels) == [1, 0]
+    assert task.extra.texts[1] == "so bad"
+    width = task.extra.inputs[0].shape[1]
+    assert width == task.train.inputs[0].shape[1] == task.format.buckets[-1][0] >= 10
+    assert task.format.vocabulary == plain.format.vocabulary  # that of the training text
+    np.testing.assert_array_equal(task.extra.inputs[0][1, :2], task.test.inputs[0][0, :2])  # "so bad"
+    np.testing.assert_array_equal(task.format.embeddings, plain.format.embeddings)
+    pairs = write_csv(tmp_path / "pairs.csv", ("pair_id", "premise", "hypothesis", "gold_label"), ("p", "A", "B", "2"))
+    assert list(tasks.load("snli", snli, extra_items=pairs).extra.labels) == [2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("item_id", "text")], "expected columns text, label, and one of item_id, phrase_id, pair_id"),
+        ([("item_id", "text", "label")], "no examples"),
+        ([("item_id", "text", "label"), ("1", "fun", "1"), ("1", "bad", "0")], "item_id '1' is there twice"),
+        ([("item_id", "text", "label"), ("1", " ", "1")], "line 2 has no text: leave it out"),
+        ([("item_id", "text", "label"), ("1", "fun", "-1")], "line 2 has label '-1', expected one of negative"),
+    ],
+)
+def test_bad_extra_items_are_named(sst2, tmp_path, rows, message):
+    path = write_csv(tmp_path / "items.csv", *rows)
+    with pytest.raises(InputError, match=f"{path}: {message}"):
+        tasks.load("sst2", sst2, extra_items=path)
+
+
 def test_describing_images_is_refused():
     task = tasks.load("digits")
     with pytest.raises(InputError, match="digits: the examples are images"):

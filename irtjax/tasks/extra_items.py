@@ -1,0 +1,45 @@
+"""Examples from a CSV file, for networks to answer that were trained on a task."""
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.storage.sources import reading
+from irtjax.storage.tables import read_rows, require_ids
+from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
+from irtjax.tasks.text import Examples
+
+
+def read_examples(path: str, num_sentences: int, classes: tuple[str, ...]) -> Examples:
+    """The examples of a file, in its order.
+
+    It has a column `item_id`, `phrase_id` or `pair_id`, a column `text`, or `premise` and `hypothesis`, and a column
+    `label` or `gold_label` with names of classes, or their numbers.
+
+    Args:
+        path: the file.
+        num_sentences: of an example, 1 or 2.
+        classes: names of the labels.
+
+    Raises:
+        InputError: names the file, and the line or column that is wrong: a column is missing, an id is there twice, a
+            text is empty, a label is none of the task.
+    """
+    with reading(path) as file:
+        rows = read_rows(file)
+        columns = [
+            next((name for name in names if name in rows.header), None)
+            for names in (ID_COLUMNS, *((name,) for name in TEXT_COLUMNS[num_sentences]), LABEL_COLUMNS)
+        ]
+        if None in columns:
+            texts = " and ".join(TEXT_COLUMNS[num_sentences])
+            raise InputError(f"expected columns {texts}, label, and one of {', '.join(ID_COLUMNS)}")
+        if not rows.cells:
+            raise InputError("no examples")
+        ids, *sentences, labels = (rows.column(str(name)) for name in columns)
+        require_ids(rows.lines, ids, str(columns[0]))
+        for line, *parts in zip(rows.lines, *sentences, strict=True):
+            if not all(part.strip() for part in parts):
+                raise InputError(f"line {line} has no text: leave it out")
+        pairs = zip(rows.lines, labels, strict=True)
+        numbers = [label_number(cell.strip().lower(), classes, line) for line, cell in pairs]
+    return Examples(tuple(sentences), np.array(numbers, np.int32), np.array(ids))
