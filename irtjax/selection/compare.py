@@ -14,7 +14,7 @@ from irtjax.kernels.scoring import Population
 from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
 from irtjax.selection.strategies import BASELINE, Options, find
 from irtjax.tasks import Task
-from irtjax.tasks.text import lengths
+from irtjax.tasks.text import lengths_of_first
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.recipe import Recipe, default_recipe, make_trainer
@@ -40,6 +40,8 @@ def compare_curricula(
     mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
     """Trains networks under each strategy, from the same initial weights for the same seed.
+
+    The strategy `null` is the baseline with other seeds: it shows what no effect looks like.
 
     `irtjax.selection.summarise` compares the results:
 
@@ -87,7 +89,6 @@ def compare_curricula(
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
     own = seeds[processes.index() :: processes.number()]
-    keys = jax.vmap(jax.random.key)(jnp.asarray(own, jnp.uint32))
     own_mesh = default_mesh(own.size, mesh)
     data = to_device(task, own_mesh)
     tables = []
@@ -95,9 +96,9 @@ def compare_curricula(
         with on_strategy(name):
             history = train_curriculum(
                 trainer,
-                keys,
+                jax.vmap(jax.random.key)(jnp.asarray(own + num_seeds * strategy.other_seeds, jnp.uint32)),
                 data,
-                lengths(task.train) if strategy.by_length else difficulty,
+                lengths_of_first(task.train) if strategy.by_length else difficulty,
                 strategy.selection(trainer.max_epochs, options),
                 learning_rate=recipe.learning_rate,
                 population=population,

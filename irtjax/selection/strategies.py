@@ -13,6 +13,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 
 BASELINE = "baseline"  # what the others are compared with
+NULL = "null"  # the same with other seeds: what no effect looks like
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +37,13 @@ class Strategy(NamedTuple):
     Attributes:
         selection: (number of epochs, options) -> what `train_curriculum` selects by: a share of the data for each
             epoch, or a rule.
-        by_length: whether the length of a text stands for its difficulty.
+        by_length: whether the length of a text stands for its difficulty; of a pair of sentences, that of the first.
+        other_seeds: whether networks begin with other weights than those of the baseline.
     """
 
     selection: Callable[[int, Options], np.ndarray | Rule]
     by_length: bool = False
+    other_seeds: bool = False
 
 
 def _linear(num_epochs: int, options: Options) -> np.ndarray:
@@ -53,6 +56,7 @@ def _root(num_epochs: int, options: Options) -> np.ndarray:
 
 STRATEGIES = {
     BASELINE: Strategy(lambda num_epochs, options: full_share(num_epochs)),
+    NULL: Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
     "CB-linear": Strategy(_linear),
     "CB-root": Strategy(_root),
     "CB-linear-length": Strategy(_linear, by_length=True),

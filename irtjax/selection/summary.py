@@ -5,9 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from scipy.stats import t
+from statsmodels.stats.power import TTestPower
 
 from irtjax.errors import InputError
+from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, curves, examples_to_reach
 from irtjax.selection.strategies import BASELINE
+
+POWER = 0.8
 
 
 def interval(values: pd.Series | np.ndarray | Sequence[float]) -> float:
@@ -18,8 +22,20 @@ def interval(values: pd.Series | np.ndarray | Sequence[float]) -> float:
     return float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
 
 
+def detectable(values: pd.Series | np.ndarray | Sequence[float]) -> float:
+    """The mean that a two-sided t test at 5% finds with a probability of `POWER`, given the spread of these values.
+
+    NaN for fewer than three values, or values that do not differ.
+    """
+    values = np.asarray(values, float)
+    if values.size < 3 or not np.isfinite(values).all() or np.ptp(values) == 0:
+        return float("nan")
+    effect = TTestPower().solve_power(nobs=values.size, alpha=0.05, power=POWER, alternative="two-sided")
+    return float(effect * values.std(ddof=1))
+
+
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
-    """Curricula compared with the baseline, at the epoch of the best validation accuracy.
+    """Curricula compared with the baseline, at the epoch of the best validation accuracy and along the whole curve.
 
     Args:
         table: as from `compare_curricula`, the baseline among the strategies.
@@ -28,9 +44,20 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         One row per strategy: means over seeds, each with the half width of its 95% interval in the column of that name
         and `_ci`. `best_epoch` counts from 1; `examples_used` and `items_asked` are up to and including that epoch;
         `test_accuracy` is at it. The others compare with the baseline of the same seed, which began with the same
-        weights. `examples_ratio` is the geometric mean over seeds of the examples used over those of the baseline, from
-        `examples_ratio_low` to `examples_ratio_high` (95%). `accuracy_change_points` is in percentage points, and
-        `accuracy_change_percent` in percent of the baseline's mean, whose uncertainty its interval leaves out.
+        weights.
+
+        * `examples_ratio`: the geometric mean over seeds of the examples used over those of the baseline, from
+          `examples_ratio_low` to `examples_ratio_high` (95%). A saving (a ratio below 1) of `examples_detectable`, in
+          percent, would have been found with a probability of 80%.
+        * `reach_ratio`, with the same further columns: the same of the examples until the smoothed validation accuracy
+          (`measures.curves`) first was 99% of the baseline's best. `reached` counts the seeds in which it was. Where it
+          was not, all examples count, so that the ratio is too small.
+        * `area_change_points`: of the validation accuracy on average over the examples that the baseline uses in all,
+          in percentage points (`measures.area`).
+        * `accuracy_change_points` in percentage points, and `accuracy_change_percent` in percent of the baseline's
+          mean, whose uncertainty its interval leaves out.
+        * `within_10_change_points` and so on: of the test accuracy with 10, 25, 50 and 100% of the examples that the
+          baseline uses in all; seeds without an epoch in that many are left out.
 
     Raises:
         InputError: no baseline.
@@ -38,26 +65,53 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     if BASELINE not in set(table.strategy):
         raise InputError(f"no strategy {BASELINE!r} in the table, to compare the others with")
     sums = table.groupby(["strategy", "seed"])[["examples_used", "items_asked"]].cumsum()
-    table = table.assign(**sums, best_epoch=table.epoch + 1)
-    best = table.loc[table.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()].set_index("seed")
-    baseline = best[best.strategy == BASELINE]
+    counted = table.assign(**sums, best_epoch=table.epoch + 1)
+    best = counted.loc[counted.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()].set_index("seed")
+    along = _along(table)
+    baseline, baseline_along = best[best.strategy == BASELINE], along[along.strategy == BASELINE]
     rows = []
     for strategy, group in best.groupby("strategy", sort=False):
+        curve = along[along.strategy == strategy]
         columns = {name: group[name] for name in ("best_epoch", "examples_used", "items_asked", "test_accuracy")}
         change = group.test_accuracy - baseline.test_accuracy
         columns["accuracy_change_percent"] = 100 * change / baseline.test_accuracy.mean()
         columns["accuracy_change_points"] = 100 * change
+        columns["area_change_points"] = 100 * (curve.area - baseline_along.area)
+        for share in BUDGETS:
+            name = f"within_{100 * share:g}"
+            columns[f"{name}_change_points"] = (100 * (curve[name] - baseline_along[name])).dropna()
         row: dict[str, object] = {"strategy": strategy, "seeds": len(group)}
         for name, values in columns.items():
             row |= {name: values.mean(), f"{name}_ci": interval(values)}
-        row |= _ratio(group.examples_used, baseline.examples_used)
+        row |= _ratio("examples", group.examples_used, baseline.examples_used)
+        row["reached"] = int(curve.reached.sum())
+        row |= _ratio("reach", curve.to_reach, baseline_along.to_reach)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _ratio(used: pd.Series, of_baseline: pd.Series) -> dict[str, float]:
+def _along(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per strategy and seed, by seed: what `measures` say of its training."""
+    whole = curves(table)
+    of_baseline = {seed: curve for seed, curve in whole[whole.strategy == BASELINE].groupby("seed")}
+    rows = []
+    for (strategy, seed), curve in whole.groupby(["strategy", "seed"], sort=False):
+        baseline = of_baseline[seed]
+        total = float(baseline.used.iloc[-1])
+        to_reach, reached = examples_to_reach(curve, REACHED_SHARE * baseline.smoothed.max())
+        within = {f"within_{100 * share:g}": accuracy_within(curve, share * total) for share in BUDGETS}
+        row = {"strategy": strategy, "seed": seed, "to_reach": to_reach, "reached": reached, **within}
+        rows.append(row | {"area": area(curve, total)})
+    return pd.DataFrame(rows).set_index("seed")
+
+
+def _ratio(name: str, used: pd.Series, of_baseline: pd.Series) -> dict[str, float]:
     """Geometric mean of ratios, and its interval by that of the mean logarithm; a sum of nothing counts as one."""
     logs = np.log(used.clip(lower=1)) - np.log(of_baseline.clip(lower=1))
     mean, half = logs.mean(), interval(logs)
-    low, high = np.exp(mean - half), np.exp(mean + half)
-    return {"examples_ratio": float(np.exp(mean)), "examples_ratio_low": float(low), "examples_ratio_high": float(high)}
+    return {
+        f"{name}_ratio": float(np.exp(mean)),
+        f"{name}_ratio_low": float(np.exp(mean - half)),
+        f"{name}_ratio_high": float(np.exp(mean + half)),
+        f"{name}_detectable": 100 * -float(np.expm1(-detectable(logs))),
+    }

@@ -196,7 +196,7 @@ def test_bad_flags_get_one_line_and_leave_nothing(crowd_run, tmp_path):
     items = f"--items={crowd_run}/fit/items.csv"
     cases = [
         ([], "--items is missing: items.csv with the difficulty"),
-        ([items, "--strategies=CB-linear-length"], "'CB-linear-length' is none of baseline, CB-linear, CB-root"),
+        ([items, "--strategies=CB-linear-length"], "'CB-linear-length' is none of baseline, null, CB-linear, CB-root"),
         ([items, "--probe=some"], "--probe=some: expected one of sample, all"),
         ([items, "--probe_error=0"], "--probe_error=0.0: expected a positive number"),
         ([items, "--window=-1"], "--window=-1.0: expected a positive number"),
