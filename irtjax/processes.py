@@ -175,7 +175,7 @@ def agreed(action: Callable[[], T]) -> T:
     result, failure = None, None
     try:
         result = action()
-    except InputError as error:
+    except (InputError, OSError) as error:
         if number() == 1:
             raise
         failure = str(error)

@@ -49,9 +49,9 @@ class Group:
                     )
                 )  # fmt: skip
 
-    def kill(self, at: int) -> None:
-        """Kills one of them, so that it has no say in it."""
-        self._processes[at].send_signal(signal.SIGKILL)
+    def kill(self, at: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """Kills one of them; by SIGKILL, so that it has no say in it."""
+        self._processes[at].send_signal(number)
 
     def said(self, at: int) -> str:
         """What one of them wrote so far."""

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -66,9 +67,11 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
         except InputError as error:
             team.end(worded(str(error)), own=True)
         except Exception as error:
-            if not any(sign in str(error) for sign in _SIGNS):
-                raise
-            team.lost()
+            if any(sign in str(error) for sign in _SIGNS):
+                team.lost()
+            traceback.print_exc()
+            # left to Python, the end would wait for the others, and they for this process
+            team.end(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", own=True)
         team.over()
 
 
@@ -125,6 +128,8 @@ def _join(sentinel: "_Sentinel") -> None:
         _say(f"error: the other processes did not come{where} within {seconds} seconds: start all (--peer_timeout)")
         os._exit(2)
 
+    # the service would take SIGTERM for a warning, and the process would not end
+    jax.config.update("jax_enable_preemption_service", False)
     # JAX would end the process itself, with a stack trace
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable
@@ -27,6 +28,7 @@ T = TypeVar("T")
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
 READ = ("data_dir", *FILES, "items")  # flags that name what a run reads
+LOCK = ".lock"
 CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep
 
 
@@ -59,7 +61,12 @@ def open_run(
                 if other.get(name) != wanted.get(name):
                     what = "data" if name == DATA else f"--{name}"
                     raise InputError(f"{what} of process {process} differs: give all processes the same flags and data")
-        return processes.agreed(lambda: _open(output_dir, wanted) if processes.index() == 0 else Path(output_dir))
+        directory = processes.agreed(lambda: _open(output_dir, wanted) if processes.index() == 0 else Path(output_dir))
+        if processes.number() > 1:
+            mark, of_this_run = directory / LOCK, processes.everyone(secrets.token_hex(8))[0]
+            processes.agreed(lambda: mark.write_text(of_this_run) if processes.index() == 0 else None)
+            processes.agreed(lambda: _wait_for(mark, of_this_run))
+        return directory
 
 
 def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
@@ -112,7 +119,7 @@ def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> st
 
 def _lock(directory: Path) -> None:
     """Keeps other processes out of the directory until this one ends."""
-    handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -184,10 +191,10 @@ def _write(results: T, write: Callable[[T, Path], None], folder: Path, began: fl
     _remove_checkpoints(folder.parent, folder.name)
 
 
-def _wait_for(path: Path) -> None:
-    """Waits until a file that the first process has written is seen here."""
+def _wait_for(path: Path, content: str | None = None) -> None:
+    """Waits until a file that the first process has written, or what it has written there, is seen here."""
     until = time.monotonic() + VISIBLE_SECONDS
-    while not path.exists():
+    while not path.exists() or (content is not None and path.read_text() != content):
         if time.monotonic() > until:
             raise InputError(f"{path} cannot be seen by all processes: give an --output_dir that all share")
         time.sleep(0.1)

@@ -6,6 +6,7 @@ import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -58,7 +59,7 @@ class Results:
             if not begun:
                 with whole_file(path) as partial:
                     _make(partial, column.dtype, shape)
-            _read(path, shape, folder)  # opened to write, a short file would grow
+            _read(path, shape, column.dtype, folder)  # opened to write, a short file would grow
             self.columns[name] = np.load(path, mmap_mode="r+", allow_pickle=False)
         if begun:
             self.finished[_checked(self.columns, folder)] = True
@@ -92,8 +93,10 @@ def read_finished(folder: Path, columns: Columns, count: int) -> tuple[np.ndarra
     """
     if not (folder / FINISHED).exists():
         return np.zeros(0, int), {}
-    shapes = {name: (count, *column.shape) for name, column in (columns | TRAINED).items()}
-    found = {name: _read(folder / f"{name}.npy", shape, folder) for name, shape in shapes.items()}
+    found = {
+        name: _read(folder / f"{name}.npy", (count, *column.shape), column.dtype, folder)
+        for name, column in (columns | TRAINED).items()
+    }
     return _checked(found, folder), found
 
 
@@ -105,13 +108,14 @@ def _make(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
-def _read(path: Path, shape: tuple[int, ...], folder: Path) -> np.ndarray:
+def _read(path: Path, shape: tuple[int, ...], dtype: Any, folder: Path) -> np.ndarray:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path}: results of networks in training are gone or damaged: remove {folder}") from error
-    if found.shape != shape:
-        raise InputError(f"{path}: {found.shape} results of networks in training, not {shape}: remove {folder}")
+    if found.shape != shape or found.dtype != dtype:
+        kinds = f"{found.dtype} {found.shape} results of networks in training, not {np.dtype(dtype)} {shape}"
+        raise InputError(f"{path}: {kinds}: remove {folder}")
     return found
 
 

@@ -1,6 +1,7 @@
 """Commands as two processes: what one alone would find, with half of the memory, and a clear end where one fails."""
 
 import shutil
+import signal
 import time
 
 import numpy as np
@@ -125,16 +126,16 @@ def test_what_fails_on_one_process_ends_all(folder, tmp_path):
         assert not (tmp_path / "fit").exists()
 
 
-@pytest.mark.parametrize("killed", [0, 1])
-def test_a_process_that_dies_ends_the_other(folder, tmp_path, killed):
+@pytest.mark.parametrize(("killed", "number"), [(0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGTERM)])
+def test_a_process_that_dies_ends_the_other(folder, tmp_path, killed, number):
     flags = [f"--responses={folder / 'long.npz'}", "--estimator=svi", "--max_iterations=1000000"]
     group = Group(tmp_path, "fit_irt", [[f"--output_dir={tmp_path / 'fit'}", *flags]] * 2)
     while "steps" not in group.said(0) and not group.over():
         pass
-    group.kill(killed)
+    group.kill(killed, number)
     ends = group.wait()
     assert "lost" in only_line(ends[1 - killed])
-    assert ends[killed].status == -9
+    assert ends[killed].status == -number
     assert not list((tmp_path / "fit").glob("*.csv"))
 
 
