@@ -354,17 +354,14 @@ def test_an_epoch_of_a_crowd(network, one_device):
     rows = Row(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in Row._fields})
     one = pool_programs.shapes(trainer, plan_member, rows, gold, data.embeddings)
     plans, learners = slots = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
-    live, parameters = array(SLOTS, dtype=bool), learners.best_parameters
+    live, first, parameters = array(SLOTS, dtype=bool), array(SLOTS, dtype=jnp.int32), learners.best_parameters
+    train = pool_programs.train, trainer, one_device, learners, plans, live, first
     fill = trainer, plan_member, one_device, slots, live, rows, gold, data.embeddings
     classify = trainer.network, one_device, parameters, data.embeddings, data.test
     none_of(
         faults(f"{network} begins", pool_programs.fill, *fill),
-        faults(
-            f"{network} trains",
-            pool_programs.train,
-            *(trainer, one_device, learners, plans, live, data, 3),
-            products=products,
-        ),
+        faults(f"{network} trains", *train, 3, data, products=products),
+        faults(f"{network} trains, slots for unequal times", *train, first, data, products=products),
         faults(
             f"{network} is validated",
             pool_programs.validate_all,
