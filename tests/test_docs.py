@@ -36,7 +36,8 @@ def test_commands_and_their_flags_exist():
         defined |= {"output_dir"} & set(re.findall(r"define_(\w+)\(", code))
         if "define_flags" in code:
             settings = (REPOSITORY / "experiments/common/settings.py").read_text(encoding="utf-8")
-            defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE)) | {"task", "data_dir"}
+            defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE))
+            defined |= set(re.findall(r'declare_key_flag\("(\w+)"\)', settings))
         unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}
         assert not unknown, f"{module}: {unknown}"
 
