@@ -14,6 +14,7 @@ COMMANDS = {
     "fit": "fit_irt",
     "score": "score",
     "compare": "compare_models",
+    "difficulty": "compare_difficulty",
     "scale": "build_scale",
     "crowd": "crowd",
     "pipeline": "pipeline",

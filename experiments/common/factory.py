@@ -14,6 +14,8 @@ from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
 from irtjax.training.recipe import Recipe
 
+NOISE_SEED = 0  # no other: a curriculum must flip the labels that its crowd had flipped, whatever the seed of each
+
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     """The task with its data.
@@ -30,6 +32,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
+    if settings.label_noise:
+        task, _ = tasks.flip_labels(task, settings.label_noise, NOISE_SEED)
     check_network(settings, task)
     return task
 

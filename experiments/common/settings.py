@@ -90,6 +90,13 @@ class Settings:
     train_examples: int = setting(
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
+    label_noise: float = setting(
+        0.0,
+        "share of training labels that are wrong from the start: crowd, difficulties and curricula never see the right "
+        "ones; the same items whatever --seed is",
+        low=0,
+        high=0.9,
+    )
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
     extra_items: str = setting(
@@ -311,8 +318,12 @@ def from_flags() -> Settings:
     own = NETWORK_DEFAULTS.get(network, {})
     if chosen.get("optimizer") == "sgd":
         own = {"learning_rate": sgd_rate(chosen.get("momentum", 0.0))}
+    if chosen.get("label_noise"):  # labels that are wrong already, and not marked, cannot show what is found
+        defaults = defaults | {"mislabelled": 0.0}
     settings = Settings(**{**defaults, **own, **chosen})
     _check(settings)
+    if settings.label_noise and settings.mislabelled:
+        raise InputError(f"--mislabelled={settings.mislabelled}: not beside --label_noise, which flips labels unmarked")
     if settings.optimizer == "adam":
         app.without_effect(["momentum"], "--optimizer=adam")
     if settings.epoch == "pass":

@@ -1,10 +1,11 @@
-"""Pictures of difficulties and abilities: their densities, and the easiest and hardest items."""
+"""Pictures of difficulties and abilities: their densities, the easiest and hardest items, and two sources compared."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import gaussian_kde
+from scipy.stats import gaussian_kde, spearmanr
 
 from irtjax.plots.style import COLOURS, line_styles, literal, plain
 
@@ -88,3 +89,40 @@ def contact_sheet(
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)
     return figure
+
+
+def against_each_other(table: pd.DataFrame, groups: pd.Series | None, title: str) -> Figure:
+    """Difficulties from each two sources against each other: one panel per pair, one point per item.
+
+    Args:
+        table: one row per item, one column of logits per source; two sources or more.
+        groups: what colours stand for, such as the label of each item; None for one colour.
+        title: of the figure.
+    """
+    sources, last = list(table), table.shape[1] - 1
+    figure = Figure(figsize=(1.2 + 3.6 * last, 1.0 + 3.6 * last))
+    axes = figure.subplots(last, last, squeeze=False, sharex="col", sharey="row")
+    names = [None] if groups is None else sorted(groups.dropna().unique())
+    alpha = min(0.8, 25 / len(table) ** 0.6 + 0.03)
+    size = 16 if len(table) < 500 else 5
+    for (row, column), axis in np.ndenumerate(axes):
+        if column > row:
+            axis.remove()
+            continue
+        below, beside = sources[column], sources[row + 1]
+        for name, colour in zip(names, COLOURS, strict=False):
+            some = table if name is None else table[groups == name]
+            label = None if name is None else literal(str(name))
+            axis.scatter(some[below], some[beside], s=size, color=colour, alpha=alpha, linewidths=0, label=label)
+        correlation = spearmanr(table[below], table[beside]).statistic
+        axis.set_title(f"Spearman {correlation:.2f}", fontsize=10)
+        if row == last - 1:
+            axis.set_xlabel(f"difficulty, {literal(below)} (logits)")
+        if column == 0:
+            axis.set_ylabel(f"difficulty, {literal(beside)} (logits)")
+    if groups is not None:
+        legend = axes[0, 0].legend(frameon=False, fontsize=8, loc="best", markerscale=1.5)
+        for handle in legend.legend_handles:
+            handle.set_alpha(1)
+    figure.suptitle(literal(title))
+    return plain(figure)

@@ -1,16 +1,22 @@
 """Settings from flags: which default comes first."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from experiments.common.factory import load_task
+from experiments.common.settings import Settings
 
 COMMANDS = {
     "fast": ["--task=mnist"],
     "study": ["--task=mnist", "--preset=published"],
     "flags first": ["--task=cifar10", "--preset=published", "--epochs=3", "--network=lenet"],
     "other optimizer": ["--task=sst2", "--preset=published", "--optimizer=adam"],
+    "noise": ["--label_noise=0.2"],
     "sgd": ["--task=cifar10", "--optimizer=sgd", "--momentum=0.9", "--network=vgg16"],
 }
 PROGRAM = """
@@ -55,3 +61,20 @@ def test_numbers_of_an_optimizer_belong_to_it(found):
     assert (chosen["optimizer"], chosen["momentum"], chosen["learning_rate"]) == ("adam", 0.0, 1e-3)
     assert chosen["epoch"] == "pass"
     assert found["sgd"]["learning_rate"] == pytest.approx(0.01)  # not that of Adam for this network
+
+
+def test_label_noise_leaves_no_labels_to_be_found(found):
+    assert (found["noise"]["label_noise"], found["noise"]["mislabelled"]) == (0.2, 0.0)
+    assert found["fast"]["mislabelled"] == 0.05
+
+
+def test_label_noise_flips_the_same_training_labels_whatever_the_seed():
+    task, *noisy = (
+        load_task(dataclasses.replace(Settings("digits"), label_noise=share, seed=seed), None)
+        for share, seed in ((0.0, 0), (0.4, 0), (0.4, 7))
+    )
+    wrong = noisy[0].train.labels != task.train.labels
+    assert wrong.mean() == pytest.approx(0.4, abs=1e-3)
+    np.testing.assert_array_equal(noisy[0].train.labels, noisy[1].train.labels)
+    for split in ("validation", "test"):
+        np.testing.assert_array_equal(noisy[0].split(split).labels, task.split(split).labels)

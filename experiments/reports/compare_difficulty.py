@@ -1,0 +1,181 @@
+"""The report of a comparison of difficulties: agreement, a picture, and the items that sources disagree on."""
+
+import itertools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments.reports import document, markdown
+from irtjax import versions
+from irtjax.estimation.rank_agreement import LEAST_ITEMS, disattenuated, rank_agreement
+from irtjax.plots.difficulty import against_each_other
+from irtjax.plots.style import COLOURS, save_figure
+from irtjax.storage.files import write_csv
+
+FILES = ("report.md", "agreement.csv", "difficulty.csv", "difficulty.png")
+ALL = "all"
+LONGEST = 120  # characters of a text in a table
+EXTREME = 3  # easiest and hardest items of a class
+
+
+class Compared(NamedTuple):
+    """Difficulties of the same items from several sources.
+
+    Attributes:
+        table: one row per item, one column of logits per source; the index is the item id.
+        texts: `label` and `text` of these items, where they are known.
+        reliabilities: of each source; NaN where it is not known.
+        sizes: number of items of each source, joined or not.
+    """
+
+    table: pd.DataFrame
+    texts: pd.DataFrame
+    reliabilities: dict[str, float]
+    sizes: dict[str, int]
+
+
+def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
+    """Writes the tables, the picture and report.md; returns one line per pair of sources."""
+    table, texts = compared.table, compared.texts
+    rows = agreement(compared, flags["seed"])
+    write_csv(rows, directory / "agreement.csv")
+    labels = texts["label"] if "label" in texts else pd.Series(np.nan, texts.index)
+    grouped = 2 <= labels.nunique() <= len(COLOURS)
+    write_csv(pd.concat([table, texts], axis=1).reset_index(names="item_id"), directory / "difficulty.csv")
+    title = f"Difficulty of {len(table):,} items"
+    save_figure(against_each_other(table, labels if grouped else None, title), directory / "difficulty.png")
+    verdicts = [
+        f"{row.one} and {row.other}: Spearman {_with_limits(row.spearman, row.low, row.high)} over {row.items:,} items"
+        for row in rows[rows.group == ALL].itertuples()
+    ]
+    parts = [
+        "# Who finds which items hard?",
+        "\n".join(f"* {markdown.inline(verdict)}" for verdict in verdicts),
+        sources(compared),
+        agreement_section(rows),
+        "## Difficulty against difficulty\n\n![Difficulties of each two sources](difficulty.png)",
+        *(disagreement(compared, pair, flags["shown"]) for pair in itertools.combinations(table, 2)),
+        *(extremes(compared, name) for name in table),
+        document.provenance(flags, versions()),
+    ]
+    document.write(parts, directory)
+    return "\n".join(verdicts)
+
+
+def agreement(compared: Compared, seed: int) -> pd.DataFrame:
+    """One row per pair of sources and group of items: all of them, then each label that has enough."""
+    groups = {ALL: np.ones(len(compared.table), bool)}
+    if "label" in compared.texts:
+        labels = compared.texts["label"]
+        groups |= {str(label): (labels == label).to_numpy() for label in sorted(labels.dropna().unique())}
+    rows = []
+    for one, other in itertools.combinations(compared.table, 2):
+        reliability = compared.reliabilities[one], compared.reliabilities[other]
+        for name, members in groups.items():
+            if members.sum() < LEAST_ITEMS:
+                continue
+            found = rank_agreement(*(compared.table[source].to_numpy()[members] for source in (one, other)), seed)
+            row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
+            if name == ALL:  # the reliability of difficulties within a class is another
+                row["disattenuated"] = disattenuated(found.spearman, *reliability)
+            rows.append(row)
+    return pd.DataFrame(rows).drop(columns="num_items")
+
+
+def sources(compared: Compared) -> str:
+    """The table of sources."""
+    rows = [
+        [
+            markdown.inline(name),
+            f"{compared.sizes[name]:,}",
+            f"{compared.table[name].mean():.2f}",
+            f"{compared.table[name].std():.2f}",
+            _number(compared.reliabilities[name], ".3f"),
+        ]
+        for name in compared.table
+    ]
+    header = ["source", "items", "mean difficulty", "standard deviation", "split-half reliability"]
+    return f"""## Sources
+
+{len(compared.table):,} items are in all of them. Means and standard deviations are of these, in logits, each on the
+scale of its own source. Reliability is the rank correlation of difficulties from two halves of the subjects, raised to
+the length of the whole (Spearman and Brown: 2r / (1 + r)).
+
+{markdown.table(header, rows)}"""
+
+
+def agreement_section(rows: pd.DataFrame) -> str:
+    """The table of pairs."""
+    lines = [
+        [
+            markdown.inline(f"{row.one} and {row.other}"),
+            markdown.inline(row.group),
+            f"{row.items:,}",
+            _with_limits(row.spearman, row.low, row.high),
+            _number(row.disattenuated, ".3f"),
+            f"{row.rank_difference:,.1f}",
+            f"{row.random_rank_difference:,.1f}",
+        ]
+        for row in rows.itertuples()
+    ]
+    header = ["sources", "label", "items", "Spearman", "disattenuated", "mean rank difference", "random"]
+    return f"""## Agreement
+
+Spearman's rank correlation of the difficulties, with its 95% interval by the bootstrap over items. Disattenuated is
+what it would be without the sampling error of either source: divided by the root of the product of the reliabilities.
+The mean absolute difference of ranks stands beside what random ranks would have.
+
+{markdown.table(header, lines)}"""
+
+
+def disagreement(compared: Compared, pair: tuple[str, str], shown: int) -> str:
+    """The items that are harder for one source than for the other, by ranks, in both directions."""
+    one, other = pair
+    ranks = compared.table[list(pair)].rank()
+    apart = (ranks[one] - ranks[other]).sort_values(kind="stable")
+    parts = [f"## {markdown.inline(one)} against {markdown.inline(other)}: where they disagree most"]
+    for harder, easier, ids in ((one, other, apart.index[::-1]), (other, one, apart.index)):
+        ids = [item for item in ids[:shown] if ranks[harder][item] > ranks[easier][item]]
+        columns = {f"rank, {name}": [f"{ranks[name][item]:,.0f}" for item in ids] for name in pair}
+        if ids:
+            parts.append(f"Harder for {markdown.inline(harder)}. Ranks run from 1, the easiest, to {len(ranks):,}.")
+            parts.append(_items(compared, ids, columns))
+    return "\n\n".join(parts)
+
+
+def extremes(compared: Compared, source: str) -> str:
+    """The easiest and the hardest items of each label, for one source."""
+    difficulty = compared.table[source].sort_values(kind="stable")
+    labels = compared.texts.get("label", pd.Series("", compared.table.index)).reindex(difficulty.index)
+    ids: list[str] = []
+    for label in sorted(labels.dropna().unique()):
+        some = difficulty.index[labels == label]
+        ids += dict.fromkeys([*some[:EXTREME], *some[::-1][:EXTREME][::-1]])
+    of_each = " of each label" if labels.nunique() > 1 else ""
+    columns = {"difficulty": [f"{difficulty[item]:.2f}" for item in ids]}
+    return f"## {markdown.inline(source)}: the easiest and the hardest{of_each}\n\n" + _items(compared, ids, columns)
+
+
+def _items(compared: Compared, ids: list[str], columns: dict[str, list[str]]) -> str:
+    """A table of items: id, label and text as far as they are known, and further columns."""
+    about = compared.texts.loc[ids]
+    known = {name: [_text(cell) for cell in about[name]] for name in about}
+    every = {"item": [markdown.inline(item) for item in ids], **columns, **known}
+    return markdown.table(list(map(markdown.inline, every)), zip(*every.values(), strict=True))
+
+
+def _text(cell: object) -> str:
+    text = "" if pd.isna(cell) else str(cell)
+    return markdown.inline(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+
+
+def _number(value: float, form: str) -> str:
+    return "" if np.isnan(value) else f"{value:{form}}"
+
+
+def _with_limits(value: float, low: float, high: float) -> str:
+    if np.isnan(value):
+        return "none: one source has all equal"
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
