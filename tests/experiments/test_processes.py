@@ -179,14 +179,14 @@ def test_a_crowd_goes_on_after_a_kill(tmp_path, alone, before, after, killed):
 @pytest.mark.parametrize(
     ("command", "flags"),
     [
-        ("filtering", ["--seeds=1", "--shares=0.05,1", "--strategies=UB,PCUB,random", "--slots=1"]),
-        ("curriculum", ["--seeds=3", "--strategies=CB-root,DDaCLAE"]),
+        ("filtering", ["--epochs=4", "--seeds=1", "--shares=0.05,1", "--strategies=UB,PCUB,random", "--slots=1"]),
+        ("curriculum", ["--curriculum_epochs=4", "--seeds=3", "--strategies=CB-root,DDaCLAE"]),
     ],
 )
 def test_networks_are_those_of_one_process(alone, tmp_path, command, flags):
     crowd = irtjax.read_responses(alone / "crowd" / "responses_train.npz")
     irtjax.fit(crowd, "1pl", estimator="svi").save(tmp_path / "fit")
-    flags = [f"--items={tmp_path / 'fit' / 'items.csv'}", "--task=digits", "--width=8", "--epochs=4", *flags]
+    flags = [f"--items={tmp_path / 'fit' / 'items.csv'}", "--task=digits", "--width=8", *flags]
     (single,) = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'one'}", number=1)
     first, second = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'two'}")
     assert (single.status, first.status, second.status) == (0, 0, 0), (single.said, first.said, second.said)
