@@ -22,7 +22,7 @@ from absl import flags
 
 from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir, define_path
-from experiments.common.run_directory import open_run, stage
+from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, training_items
 from experiments.reports import document, sections
 from experiments.stages import curriculum
@@ -68,7 +68,7 @@ def main() -> None:
         directory,
         "curriculum",
         "curriculum",
-        lambda: curriculum.run(chosen, task, items, population, strategies),
+        lambda: curriculum.run(chosen, task, items, population, checkpoints_of(directory, "curriculum"), strategies),
         curriculum.write,
     )
     if not peers.is_first():
@@ -86,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, device_per_core=True)
+    app.run(main, resumes=True, device_per_core=True)

@@ -69,7 +69,7 @@ def main() -> None:
         directory,
         "curriculum",
         "5/5 curriculum",
-        lambda: curriculum.run(chosen, task, items, population),
+        lambda: curriculum.run(chosen, task, items, population, checkpoints_of(directory, "curriculum")),
         curriculum.write,
     )
     if peers.is_first():

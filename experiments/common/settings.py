@@ -186,7 +186,7 @@ class Settings:
         0,
         "networks that train at once on a device; 0 measures which number is fastest",
         low=0,
-        stages=["crowd", "filtering"],
+        stages=["crowd", "filtering", "curriculum"],
     )
     priors: str = setting(
         "hierarchical",

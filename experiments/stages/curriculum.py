@@ -24,6 +24,7 @@ def run(
     task: Task,
     items: pd.DataFrame,
     population: Population,
+    checkpoints: Path | None = None,
     strategies: Sequence[str] = STRATEGIES,
 ) -> pd.DataFrame:
     """Trains networks under each strategy: one row per strategy, seed and epoch.
@@ -33,6 +34,7 @@ def run(
         task: its training split is what the curricula choose from.
         items: difficulties of the training items, in their order.
         population: abilities of the crowd, for a MAP estimate.
+        checkpoints: folder for what has finished.
         strategies: those that the task allows, the baseline among them.
     """
     recipe = curriculum_recipe_of(settings)
@@ -47,6 +49,8 @@ def run(
         first_seed=settings.seed,
         population=population if settings.ability == "map" else None,
         probe_error=settings.probe_error if settings.probe == "sample" else None,
+        slots=settings.slots or None,
+        checkpoints=checkpoints,
         on_strategy=progress.strategy,
         on_epoch=progress.on_epoch,
         mesh=peers.mesh(),

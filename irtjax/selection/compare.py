@@ -1,7 +1,9 @@
 """Strategies side by side: the same networks under each of several curricula."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +14,20 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.kernels.scoring import Population
 from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
+from irtjax.selection.filtering import subset_job
+from irtjax.selection.finished import read_finished, write_finished
 from irtjax.selection.strategies import BASELINE, Options, find
+from irtjax.storage.files import writable_directory
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
-from irtjax.training.data import to_device
+from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.recipe import Recipe, default_recipe, make_trainer
+from irtjax.training.pool_size import choose_slots
+from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_trainer
 from irtjax.types import AnyArray, Shaped
 
 PROBE_ERROR = 0.005
+COLUMNS = ["strategy", "seed", "epoch", *History._fields]
 
 
 @processes.collective
@@ -35,6 +42,8 @@ def compare_curricula(
     first_seed: int = 0,
     population: Population | None = None,
     probe_error: float | None = PROBE_ERROR,
+    slots: int | None = None,
+    checkpoints: str | Path | None = None,
     on_strategy: Callable[[str], contextlib.AbstractContextManager] = contextlib.nullcontext,
     on_epoch: OnEpoch | None = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -55,12 +64,17 @@ def compare_curricula(
         recipe: how networks are trained, see `irtjax.training.recipe.default_recipe`, the default. Its steps per epoch
             have no use here: an epoch is a pass over what is selected.
         options: what the strategies leave open.
-        num_seeds: networks trained under each strategy, side by side.
+        num_seeds: networks trained under each strategy.
         first_seed: of initial weights, minibatches and samples; the others are the numbers after it.
         population: for strategies by ability, None for maximum likelihood, else the prior of a MAP estimate.
         probe_error: for strategies by ability, standard error of the selected share for which a sample of the training
             examples gives the ability, see `train_curriculum`; None to have all of them answered.
-        on_strategy: name -> a context in which the strategy is trained, such as that of a progress bar.
+        slots: networks that train at once on a device, group after group; None for what is fastest, by a measurement
+            that is kept in the cache.
+        checkpoints: a folder for the groups that have finished, which processes share: the same call goes on after
+            them. None for none.
+        on_strategy: name -> a context in which a strategy is trained, such as that of a progress bar; where there are
+            several groups, the name has their numbers: `DDaCLAE 2/5`.
         on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
         mesh: devices to train on; None for all of this process. If they are of several processes, seeds are dealt to
             them; all call this function, and return the same table.
@@ -70,8 +84,8 @@ def compare_curricula(
         of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `ability_se`, `items_asked`.
 
     Raises:
-        InputError: a strategy that the task does not allow, no strategies or seeds, or not one finite difficulty per
-            training example.
+        InputError: a strategy that the task does not allow, no strategies or seeds, not one finite difficulty per
+            training example; or checkpoints that are damaged, or of other trainings.
     """
     difficulty, num_examples = _in_order(difficulty, task), len(task.train.labels)
     if difficulty.shape != (num_examples,):
@@ -88,30 +102,68 @@ def compare_curricula(
     recipe = default_recipe(task) if recipe is None else recipe
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
-    own = seeds[processes.index() :: processes.number()]
-    own_mesh = default_mesh(own.size, mesh)
+    folder = None if checkpoints is None else Path(checkpoints)
+    signature = _signature(recipe, task, difficulty, options, num_seeds, population, probe_error)
+    before = processes.agreed(lambda: _open(folder, signature))
+    pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}
+    own = {name: left[processes.index() :: processes.number()] for name, left in pending.items()}
+    most = max(own.values(), key=len)
+    own_mesh = default_mesh(most.size, mesh)
     data = to_device(task, own_mesh)
+    at_once = own_mesh.size * (_slots(task, recipe, data, most, own_mesh, slots) if most.size else 1)
     tables = []
-    for name, strategy in found.items() if own.size else ():
-        with on_strategy(name):
-            history = train_curriculum(
-                trainer,
-                jax.vmap(jax.random.key)(jnp.asarray(own + num_seeds * strategy.other_seeds, jnp.uint32)),
-                data,
-                lengths_of_first(task.train) if strategy.by_length else difficulty,
-                strategy.selection(trainer.max_epochs, options),
-                learning_rate=recipe.learning_rate,
-                population=population,
-                probe_error=probe_error,
-                on_epoch=on_epoch,
-                mesh=own_mesh,
-            )
-            jax.effects_barrier()  # reports of the last epochs
-        tables.append(_rows(name, own, history))
+    for name, strategy in found.items():
+        groups = [own[name][at : at + at_once] for at in range(0, own[name].size, at_once)]
+        for number, group in enumerate(groups, 1):
+            with on_strategy(name if len(groups) == 1 else f"{name} {number}/{len(groups)}"):
+                history = train_curriculum(
+                    trainer,
+                    jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
+                    data,
+                    lengths_of_first(task.train) if strategy.by_length else difficulty,
+                    strategy.selection(trainer.max_epochs, options),
+                    learning_rate=recipe.learning_rate,
+                    population=population,
+                    probe_error=probe_error,
+                    on_epoch=on_epoch,
+                    mesh=own_mesh,
+                )
+                jax.effects_barrier()  # reports of the last epochs
+            tables.append(_rows(name, group, history))
+            if folder is not None:
+                write_finished(folder, signature, tables[-1])
     processes.meet()
-    table = processes.rows(pd.concat(tables, ignore_index=True) if tables else None)
+    parts = [before] if len(before) else []
+    if any(left.size for left in pending.values()):
+        parts.append(processes.rows(pd.concat(tables, ignore_index=True) if tables else None))
+    table = pd.concat(parts, ignore_index=True)
+    table = table[table.strategy.isin(found) & table.seed.isin(seeds)]
     places = table.strategy.map(list(found).index)
     return table.iloc[np.lexsort((table.epoch, table.seed, places))].reset_index(drop=True)
+
+
+def _open(folder: Path | None, signature: str) -> pd.DataFrame:
+    """The rows that are in a folder of checkpoints, which is made where it is missing."""
+    if folder is None:
+        return pd.DataFrame(columns=COLUMNS)
+    writable_directory(folder)
+    return read_finished(folder, signature, COLUMNS)
+
+
+def _signature(recipe: Recipe, task: Task, difficulty: np.ndarray, *others: object) -> str:
+    """A digest of all that trainings depend on, but for the strategy and the seed."""
+    text = fingerprint(recipe, task) + repr(others)
+    return hashlib.sha256(text.encode() + np.ascontiguousarray(difficulty).tobytes()).hexdigest()
+
+
+def _slots(
+    task: Task, recipe: Recipe, data: Data, seeds: np.ndarray, mesh: jax.sharding.Mesh, slots: int | None
+) -> int:
+    """How many networks should train at once on a device, as for networks that are trained on all examples."""
+    size = len(task.train.labels)
+    orders = np.broadcast_to(np.arange(size), (seeds.size, size))
+    job = subset_job(task, recipe, data, orders, np.full(seeds.size, size), seeds, mesh)
+    return choose_slots(job, task, recipe, slots)
 
 
 def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:

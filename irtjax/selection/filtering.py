@@ -1,5 +1,6 @@
 """Data filtering: which training examples to keep, by item difficulty (Lalor, Wu and Yu 2019, section 4)."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.training.data import to_device
+from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.groups import Group, train_groups
 from irtjax.training.pool import Finished, Job, Progress
@@ -151,6 +152,28 @@ def plan_subset(row: SubsetRow, labels: AnyArray) -> Plan:
     return Plan(jax.random.key(row.seed), row.order, row.size, labels, row.learning_rate, row.width)
 
 
+def subset_job(
+    task: Task,
+    recipe: Recipe,
+    data: Data,
+    orders: Int[AnyArray, "G N"],
+    sizes: Int[AnyArray, " G"],
+    seeds: Int[AnyArray, " G"],
+    mesh: jax.sharding.Mesh,
+) -> Job:
+    """The job to train G networks, as in `train_on_subsets`, on devices in a row that have the data."""
+    count = len(sizes)
+    rows = SubsetRow(
+        seed=np.asarray(seeds, np.uint32),
+        order=np.asarray(orders, np.int32),
+        size=np.asarray(sizes, np.int32),
+        learning_rate=np.full(count, recipe.learning_rate, np.float32),
+        width=np.full(count, recipe.width, np.int32),
+    )
+    steps = epoch_lengths(recipe, rows.size)
+    return Job(make_trainer(recipe, task), plan_subset, rows, task.train.labels, data, steps, mesh)
+
+
 class TrainedOnSubsets(NamedTuple):
     """What became of G networks.
 
@@ -198,28 +221,19 @@ def train_on_subsets(
     Raises:
         InputError: a recipe that the task does not allow, or checkpoints that are damaged or of other networks.
     """
-    count = len(sizes)
-    own_mesh = default_mesh(count, mesh)
-    trainer, data = make_trainer(recipe, task), to_device(task, own_mesh)
-    rows = SubsetRow(
-        seed=np.asarray(seeds, np.uint32),
-        order=np.asarray(orders, np.int32),
-        size=np.asarray(sizes, np.int32),
-        learning_rate=np.full(count, recipe.learning_rate, np.float32),
-        width=np.full(count, recipe.width, np.int32),
-    )
-
-    steps = epoch_lengths(recipe, rows.size)
+    own_mesh = default_mesh(len(sizes), mesh)
+    data = to_device(task, own_mesh)
+    whole = subset_job(task, recipe, data, orders, sizes, seeds, own_mesh)
 
     def job(networks: np.ndarray) -> Job:
-        own = jax.tree.map(lambda column: column[networks], rows)
-        return Job(trainer, plan_subset, own, task.train.labels, data, steps[networks], own_mesh)
+        rows = jax.tree.map(lambda column: column[networks], whole.rows)
+        return dataclasses.replace(whole, rows=rows, steps=whole.steps[networks])
 
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         return {"test_accuracy": (finished.classify(data.test) == task.test.labels).mean(axis=1)}
 
     results = train_groups(
-        [Group(recipe.network, longest_first(steps), job, lambda job: choose_slots(job, task, recipe, slots))],
+        [Group(recipe.network, longest_first(whole.steps), job, lambda job: choose_slots(job, task, recipe, slots))],
         {"test_accuracy": jax.ShapeDtypeStruct((), np.float64)},
         answer,
         folder=None if checkpoints is None else Path(checkpoints),

@@ -76,6 +76,56 @@ def test_the_null_is_the_baseline_with_other_seeds():
     assert (null != baseline).any()
 
 
+class Stopped(Exception):
+    pass
+
+
+def test_groups_that_have_finished_are_kept(trained, one_device, tmp_path):
+    entered = []
+
+    def compare(last=None, **options):
+        @contextlib.contextmanager
+        def on_strategy(name):
+            entered.append(name)
+            if name == last:
+                raise Stopped
+            yield
+
+        return compare_curricula(
+            TASK,
+            DIFFICULTY,
+            ("baseline", "CB-linear"),
+            recipe=RECIPE,
+            options=Options(length=2, initial_share=0.2),
+            num_seeds=2,
+            first_seed=5,
+            slots=1,
+            mesh=one_device,
+            on_strategy=on_strategy,
+            **options,
+        )
+
+    whole = compare()
+    assert entered == ["baseline 1/2", "baseline 2/2", "CB-linear 1/2", "CB-linear 2/2"]
+    pd.testing.assert_frame_equal(whole.iloc[:, :6], trained[0].iloc[:, :6])
+    assert np.abs(whole.test_accuracy - trained[0].test_accuracy).max() < 0.02  # others only by rounding
+    entered.clear()
+    with pytest.raises(Stopped):
+        compare("CB-linear 1/2", checkpoints=tmp_path)
+    again = compare(checkpoints=tmp_path)
+    assert entered == ["baseline 1/2", "baseline 2/2", "CB-linear 1/2", "CB-linear 1/2", "CB-linear 2/2"]
+    pd.testing.assert_frame_equal(again, whole)
+    entered.clear()
+    pd.testing.assert_frame_equal(compare(checkpoints=tmp_path), whole)
+    assert not entered
+    with pytest.raises(InputError, match="is of other trainings: choose another folder"):
+        compare(checkpoints=tmp_path, probe_error=0.1)
+    (damaged,) = tmp_path.glob("baseline_5*")
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"baseline_5_1\.npz: a damaged checkpoint"):
+        compare(checkpoints=tmp_path)
+
+
 def test_bad_requests_are_named():
     def refused(message, difficulty=DIFFICULTY, **options):
         with pytest.raises(InputError, match=message):
