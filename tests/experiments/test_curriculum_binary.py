@@ -140,8 +140,14 @@ def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "train_curriculum", spy)
     difficulty = np.linspace(-1, 1, len(lengths))
     settings = Settings(
-        task="sst2", network="lstm", width=4, slots=1,
-        curriculum_epochs=3, curriculum_seeds=1, probe_error=0.02, window=0.3,
+        task="sst2",
+        network="lstm",
+        width=4,
+        slots=1,
+        curriculum_epochs=3,
+        curriculum_seeds=1,
+        probe_error=0.02,
+        window=0.3,
     )
     run_stage = functools.partial(
         curriculum.run, task=task, items=pd.DataFrame({"difficulty": difficulty}), population=None
