@@ -14,6 +14,7 @@ On 2 CPU cores, seconds; half a minute for responses of 1,000 networks to 10,000
 """
 
 import os
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,7 +100,9 @@ def fit(responses: ResponseMatrix, path: str, name: str) -> Rasch:
             return irtjax.fit(some, model="rasch", on_iteration=on_iteration, max_iterations=MAX_ITERATIONS)
 
     with app.naming(path):
-        whole, halves = rasch(responses), split_half(responses, rasch)
+        whole = rasch(responses)
+        with warnings.catch_warnings(category=irtjax.FitWarning, action="ignore"):  # the same again
+            halves = split_half(responses, rasch)
     return Rasch(pd.Series(whole.difficulty, responses.item_ids.astype(str)), spearman_brown(halves.spearman))
 
 
