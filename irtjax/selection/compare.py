@@ -50,7 +50,7 @@ def compare_curricula(
 ) -> pd.DataFrame:
     """Trains networks under each strategy, from the same initial weights for the same seed.
 
-    The strategy `null` is the baseline with other seeds: it shows what no effect looks like.
+    The strategy `no-effect` is the baseline with other seeds: it shows what no effect looks like.
 
     `irtjax.selection.summarise` compares the results:
 

@@ -13,7 +13,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 
 BASELINE = "baseline"  # what the others are compared with
-NULL = "null"  # the same with other seeds: what no effect looks like
+NO_EFFECT = "no-effect"  # the same with other seeds: what no effect looks like
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _root(num_epochs: int, options: Options) -> np.ndarray:
 
 STRATEGIES = {
     BASELINE: Strategy(lambda num_epochs, options: full_share(num_epochs)),
-    NULL: Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
+    NO_EFFECT: Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
     "CB-linear": Strategy(_linear),
     "CB-root": Strategy(_root),
     "CB-linear-length": Strategy(_linear, by_length=True),

@@ -70,7 +70,7 @@ def test_the_null_is_the_baseline_with_other_seeds():
         table = compare_curricula(TASK, DIFFICULTY, strategies, recipe=RECIPE, num_seeds=2, first_seed=first_seed)
         return [rows.dev_accuracy.to_numpy() for _, rows in table.groupby("strategy")]
 
-    baseline, null = accuracies(("baseline", "null"), 5)
+    baseline, null = accuracies(("baseline", "no-effect"), 5)
     (other,) = accuracies(("baseline",), 7)
     np.testing.assert_array_equal(null, other)
     assert (null != baseline).any()
@@ -133,7 +133,7 @@ def test_bad_requests_are_named():
 
     refused("10 difficulties for 1197 training examples of 'digits', expected one each", DIFFICULTY[:10])
     refused("difficulty 3 is not a finite number", np.where(np.arange(DIFFICULTY.size) == 3, np.nan, DIFFICULTY))
-    refused("unknown curriculum strategy 'best', expected one of baseline, null, CB-linear", strategies=("best",))
+    refused("unknown curriculum strategy 'best', expected one of baseline, no-effect, CB-linear", strategies=("best",))
     refused("'CB-root-length' goes by the length of texts; for task 'digits', choose", strategies=("CB-root-length",))
     refused("0 seeds, expected at least 1", num_seeds=0)
     refused("no strategies", strategies=())
