@@ -54,10 +54,11 @@ _OUTPUT_DIR = define_output_dir()
 
 
 class Rasch(NamedTuple):
-    """Difficulties of the Rasch model by item id, and how reliable they are."""
+    """The Rasch model: difficulties by item id, how reliable they are, and the abilities of the subjects."""
 
     difficulty: pd.Series
     reliability: float
+    abilities: np.ndarray
 
 
 def difficulties_of(path: str) -> pd.Series:
@@ -103,7 +104,8 @@ def fit(responses: ResponseMatrix, path: str, name: str) -> Rasch:
         whole = rasch(responses)
         with warnings.catch_warnings(category=irtjax.FitWarning, action="ignore"):  # the same again
             halves = split_half(responses, rasch)
-    return Rasch(pd.Series(whole.difficulty, responses.item_ids.astype(str)), spearman_brown(halves.spearman))
+    difficulty = pd.Series(whole.difficulty, responses.item_ids.astype(str))
+    return Rasch(difficulty, spearman_brown(halves.spearman), whole.ability)
 
 
 def names_of(paths: list[str], given: list[str]) -> list[str]:
@@ -178,13 +180,14 @@ def main() -> None:
     ids |= {name: pd.Index(matrix.item_ids.astype(str)) for name, matrix in responses.items()}
     common = join({name: pd.Series(0.0, index) for name, index in ids.items()}).index
     texts = pd.DataFrame(index=common) if _TEXTS.value is None else texts_of(_TEXTS.value, common)
-    known = dict(zip(names, reliabilities, strict=False))
+    known, abilities = dict(zip(names, reliabilities, strict=False)), {}
     for (name, matrix), path in zip(responses.items(), _RESPONSES.value, strict=True):
-        difficulty[name], known[name] = fit(matrix, path, name)
+        difficulty[name], known[name], abilities[name] = fit(matrix, path, name)
     given = {flag: ",".join(flags.FLAGS[flag].value) for flag in ("items", "responses", "names", "reliabilities")}
     given |= {"texts": _TEXTS.value, "shown": _SHOWN.value, "seed": _SEED.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
-        compared = report.Compared(join(difficulty), texts, known, {name: index.size for name, index in ids.items()})
+        sizes = {name: index.size for name, index in ids.items()}
+        compared = report.Compared(join(difficulty), texts, known, sizes, abilities)
         verdict = report.write(compared, given, directory)
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md, agreement.csv, difficulty.csv and difficulty.png")
 

@@ -28,12 +28,14 @@ class Compared(NamedTuple):
         texts: `label` and `text` of these items, where they are known.
         reliabilities: of each source; NaN where it is not known.
         sizes: number of items of each source, joined or not.
+        abilities: of the subjects of each source, in its logits; none of sources whose responses are not known.
     """
 
     table: pd.DataFrame
     texts: pd.DataFrame
     reliabilities: dict[str, float]
     sizes: dict[str, int]
+    abilities: dict[str, np.ndarray]
 
 
 def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
@@ -85,7 +87,7 @@ def agreement(compared: Compared, seed: int) -> pd.DataFrame:
 
 
 def sources(compared: Compared) -> str:
-    """The table of sources."""
+    """The tables of sources: of their items, and of their subjects."""
     rows = [
         [
             markdown.inline(name),
@@ -102,6 +104,28 @@ def sources(compared: Compared) -> str:
 {len(compared.table):,} items are in all of them. Means and standard deviations are of these, in logits, each on the
 scale of its own source. Reliability is the rank correlation of difficulties from two halves of the subjects, raised to
 the length of the whole (Spearman and Brown: 2r / (1 + r)).
+
+{markdown.table(header, rows)}{_subjects(compared)}"""
+
+
+def _subjects(compared: Compared) -> str:
+    if not compared.abilities:
+        return ""
+    rows = [
+        [
+            markdown.inline(name),
+            f"{ability.size:,}",
+            f"{ability.std(ddof=1):.2f}",
+            *(f"{value:.2f}" for value in np.percentile(ability, (0, 10, 50, 90, 100))),
+            f"{(compared.table[name] < ability.max()).mean():.1%}",
+        ]
+        for name, ability in compared.abilities.items()
+    ]
+    header = ["source", "subjects", "standard deviation", "least", "10%", "median", "90%", "greatest", "items below it"]
+    return f"""
+
+Abilities of the subjects, on the same scales. An item below the greatest ability is one that the most able subject is
+more likely to answer right than wrong. Where many items are above it, these are hard for all, and hard to tell apart.
 
 {markdown.table(header, rows)}"""
 

@@ -50,6 +50,13 @@ def test_compares_two_sources(sources, tmp_path):
     assert f"items and people: Spearman {rows.spearman[0]:.3f}" in report
     assert "items and people: Spearman" in result.stdout
     assert "a\\|b / c" in report
+    subjects = next(line for line in report.splitlines() if line.startswith("| people | 150 |")).split(" | ")
+    spread = [float(cell) for cell in subjects[3:8]]
+    assert spread == sorted(spread)
+    assert spread[0] < -1 < spread[2] < 1 < spread[4]
+    assert float(subjects[2]) > 0.8  # the abilities were drawn with a standard deviation of 1
+    easier = (table["people"] < float(subjects[7])).mean()
+    assert subjects[8] == f"{easier:.1%} |"
     assert (tmp_path / "difficulty.png").read_bytes()[:4] == b"\x89PNG"
 
 
