@@ -18,6 +18,7 @@ class Agreement(NamedTuple):
         supermajority: share of items of which one label has two thirds of them or more.
         mode_is_gold: share of items whose most frequent label is the gold one.
         answer_is_gold: share of all answers that are the gold label.
+        answer_is_mode: share of all answers that are the most frequent label of their item.
         kappa: of Fleiss, over all labels.
         kappa_of_label: of each label, that label against the others.
     """
@@ -26,6 +27,7 @@ class Agreement(NamedTuple):
     supermajority: float
     mode_is_gold: float
     answer_is_gold: float
+    answer_is_mode: float
     kappa: float
     kappa_of_label: dict[str, float]
 
@@ -69,6 +71,7 @@ def agreement(counts: Int[np.ndarray, "I C"], labels: Sequence[str], gold: Shape
         supermajority=float((share.max(1) >= 2 / 3).mean()),
         mode_is_gold=float(is_gold[np.arange(len(counts)), counts.argmax(1)].mean()),
         answer_is_gold=float((counts * is_gold).sum() / total.sum()),
+        answer_is_mode=float(counts.max(1).sum() / total.sum()),
         kappa=float((pairs.sum(1).mean() - by_chance) / (1 - by_chance)),
         kappa_of_label=dict(zip(labels, each.tolist(), strict=True)),
     )

@@ -55,5 +55,5 @@ def agreement_text(table: pd.DataFrame) -> str:
 
 {int(row.answers):,} answers to {int(row["items"])} items. A majority agrees on {row.majority:.1%} of the items, two
 thirds on {row.supermajority:.1%}. The most frequent label is the gold label for {row.mode_is_gold:.1%} of the items;
-{row.answer_is_gold:.1%} of all answers are the gold label. Fleiss' kappa is {row.kappa:.2f}; for single labels:
-{kappas}."""
+{row.answer_is_gold:.1%} of all answers are the gold label, {row.answer_is_mode:.1%} the most frequent label of their
+item. Fleiss' kappa is {row.kappa:.2f}; for single labels: {kappas}."""
