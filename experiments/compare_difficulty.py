@@ -13,9 +13,7 @@ them, which tell how reliable the difficulties are.
 On 2 CPU cores, seconds; half a minute for responses of 1,000 networks to 10,000 items.
 """
 
-import os
 import warnings
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +24,7 @@ import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
+from experiments.common.sources import difficulties_of, names_of
 from experiments.reports import compare_difficulty as report
 from irtjax.errors import InputError
 from irtjax.estimation.rank_agreement import join, spearman_brown
@@ -61,23 +60,6 @@ class Rasch(NamedTuple):
     abilities: np.ndarray
 
 
-def difficulties_of(path: str) -> pd.Series:
-    """The difficulties of an items.csv or of a saved fit, by item id.
-
-    Raises:
-        InputError: there is no column of numbers called difficulty.
-    """
-    folder = Path(path).expanduser()
-    items = irtjax.read_items(folder / "items.csv" if folder.is_dir() else folder)
-    if "difficulty" not in items:
-        raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
-    values = pd.to_numeric(items["difficulty"], errors="coerce").to_numpy(float)
-    if not np.isfinite(values).all():
-        item = items["item_id"][~np.isfinite(values)].iloc[0]
-        raise InputError(f"{path}: item {item}: no number for difficulty")
-    return pd.Series(values, items["item_id"].astype(str))
-
-
 def responses_of(path: str) -> ResponseMatrix:
     """Responses that can be fitted in two halves.
 
@@ -106,25 +88,6 @@ def fit(responses: ResponseMatrix, path: str, name: str) -> Rasch:
             halves = split_half(responses, rasch)
     difficulty = pd.Series(whole.difficulty, responses.item_ids.astype(str))
     return Rasch(difficulty, spearman_brown(halves.spearman), whole.ability)
-
-
-def names_of(paths: list[str], given: list[str]) -> list[str]:
-    """What sources are called: as given, or else by the last part of their paths in which they differ.
-
-    Raises:
-        InputError: there are more or fewer names than sources, or one of them twice.
-    """
-    if given:
-        if len(given) != len(paths) or len(set(given)) < len(given) or not all(given):
-            raise InputError(f"--names={','.join(given)}: expected {len(paths)} different names, one per source")
-        return given
-    parts = [Path(os.path.abspath(path)).with_suffix("").parts for path in paths]
-    for last in range(1, min(map(len, parts)) + 1):
-        if len({part[-last] for part in parts}) == len(parts):
-            return [part[-last] for part in parts]
-    if len(set(paths)) < len(paths):
-        raise InputError(f"{next(path for path in paths if paths.count(path) > 1)} is given twice")
-    return paths
 
 
 def reliabilities_of(words: list[str], number: int) -> list[float]:

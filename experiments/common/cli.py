@@ -20,6 +20,7 @@ COMMANDS = {
     "pipeline": "pipeline",
     "filtering": "filtering",
     "curriculum": "curriculum",
+    "size": "training_size",
     "prepare": "prepare",
 }
 

@@ -43,7 +43,8 @@ def plain(figure: Figure) -> Figure:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
     replaced = [text for text in figure.findobj(Text) if _replace_unknown(text)]
-    figure.tight_layout()
+    if figure.get_layout_engine() is None:  # one that was chosen places colour bars too
+        figure.tight_layout()
     if replaced:
         figure.text(0.005, 0, f"{UNKNOWN}: a character that the font lacks", fontsize=7, color="0.4", va="top")
     return figure
