@@ -1,0 +1,131 @@
+"""Soft labels: the shares of an item's answers that went to each class, and how many answers they need.
+
+    p_i(y) = n_iy / n_i
+
+with n_iy of the n_i answers to item i for class y (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.types import AnyArray, Float, Int
+
+TOLERANCE = 1e-6  # of a sum of shares
+BINS = 10  # of the probability of the gold label
+
+
+def soft_labels(counts: Int[AnyArray, "I C"]) -> Float[np.ndarray, "I C"]:
+    """Shares of answers (I, C) from their numbers, as `irtjax.responses.agreement.label_counts` has them.
+
+    Raises:
+        InputError: an item without answers.
+    """
+    counts = np.asarray(counts)
+    total = counts.sum(1)
+    if (total < 1).any():
+        raise InputError(f"item number {int(np.argmax(total < 1)) + 1} has no answers")
+    return counts / total[:, None]
+
+
+def check_soft_labels(shares: Float[AnyArray, "I C"], names: AnyArray) -> None:
+    """Refuses what are no probabilities of classes.
+
+    Args:
+        shares: (I, C).
+        names: (I,) of the items, for the error.
+
+    Raises:
+        InputError: names the first item whose shares are negative, not finite, or do not sum to 1.
+    """
+    shares = np.asarray(shares, float)
+    sums = shares.sum(1)
+    bad = ~np.isfinite(shares).all(1) | (shares < 0).any(1)
+    if bad.any():
+        raise InputError(f"item {names[int(np.argmax(bad))]}: a soft label that is negative or no number")
+    off = np.abs(sums - 1) > TOLERANCE
+    if off.any():
+        at = int(np.argmax(off))
+        raise InputError(f"item {names[at]}: its soft labels sum to {sums[at]:.6g}, expected 1")
+
+
+def gold_histogram(counts: Int[AnyArray, "I C"], gold: Int[AnyArray, " I"]) -> Int[np.ndarray, " B"]:
+    """How many items have a probability of the gold label from 0 to 0.1, 0.1 to 0.2 and so on; 1 is in the last bin.
+
+    In whole numbers, as shares such as 0.3 have no exact floats: the bin of n_iy of n_i is ⌊10 n_iy / n_i⌋.
+
+    Args:
+        counts: (I, C) answers for each class.
+        gold: (I,) class numbers.
+    """
+    counts = np.asarray(counts)
+    of_gold = counts[np.arange(len(counts)), gold]
+    bins = np.minimum(BINS * of_gold // counts.sum(1), BINS - 1)
+    return np.bincount(bins, minlength=BINS)
+
+
+def kl(p: Float[np.ndarray, "*B C"], q: Float[np.ndarray, "*B C"]) -> Float[np.ndarray, "*B"]:
+    """KL(p ‖ q) = Σ_y p(y) log(p(y) / q(y)) in nats; infinite where q rules out what p allows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, p * (np.log(p) - np.log(q)), 0.0)
+    return terms.sum(-1)
+
+
+# From the answers of all people, as shares p, and the counts of those drawn: the divergence between them.
+# A class that none of those drawn chose has a share of 0, against which KL is infinite: what is put in its place
+# decides the curve.
+DIVERGENCES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "add ½": lambda p, counts: kl(p, _shares(counts + 0.5)),
+    "floor 1e-3": lambda p, counts: kl(p, np.maximum(_shares(counts), 1e-3)),
+    "floor 1e-10": lambda p, counts: kl(p, np.maximum(_shares(counts), 1e-10)),
+    "reverse": lambda p, counts: kl(_shares(counts), p),
+}
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    return counts / counts.sum(-1, keepdims=True)
+
+
+def divergence_by_number(
+    answers: Int[AnyArray, "R I"], num_classes: int, numbers: Int[AnyArray, " K"], runs: int = 10, seed: int = 0
+) -> pd.DataFrame:
+    """How far soft labels of a few people are from those of all, against how many they are.
+
+    In each run people are drawn one after the other without replacement. After each number of them, the divergence of
+    the soft labels of all from theirs is averaged over the items; items that none of them answered are left out.
+
+    Args:
+        answers: (R, I) class numbers of R people, -1 where one did not answer.
+        num_classes: C.
+        numbers: of people drawn.
+        runs: of the draw.
+        seed: of the runs.
+
+    Returns:
+        One row per run and number: `run`, `people`, one column per name in `DIVERGENCES`, in nats, and `unseen`, the
+        share of an item's classes that all people together chose and none of those drawn did.
+
+    Raises:
+        InputError: a number below 1 or above R, or an item that nobody answered.
+    """
+    answers, numbers = np.asarray(answers), np.asarray(numbers)
+    if numbers.min() < 1 or numbers.max() > len(answers):
+        raise InputError(f"{numbers.min()} to {numbers.max()} people, expected 1 to {len(answers)}")
+    chosen = answers[..., None] == np.arange(num_classes)  # (R, I, C)
+    everyone = soft_labels(chosen.sum(0))
+    rows = []
+    for run in range(runs):
+        order = np.random.default_rng((seed, run)).permutation(len(answers))
+        counts = np.zeros(everyone.shape, int)
+        done = 0
+        for number in np.sort(numbers):
+            counts = counts + chosen[order[done:number]].sum(0)
+            done = number
+            seen = counts.sum(1) > 0
+            values = {name: float(of(everyone[seen], counts[seen]).mean()) for name, of in DIVERGENCES.items()}
+            possible = everyone[seen] > 0
+            unseen = float((possible & (counts[seen] == 0)).sum() / possible.sum())
+            rows.append({"run": run, "people": int(number), **values, "unseen": unseen})
+    return pd.DataFrame(rows)
