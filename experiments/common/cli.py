@@ -21,6 +21,7 @@ COMMANDS = {
     "filtering": "filtering",
     "curriculum": "curriculum",
     "size": "training_size",
+    "soft": "soft_labels",
     "prepare": "prepare",
 }
 

@@ -32,10 +32,9 @@ def write_json(record: dict[str, Any], path: Path) -> None:
 
 def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
     """Flags, durations and versions of the stages whose folders are in a run directory."""
-    folders = [directory / name for name in STAGES]  # in the order of the stages
-    records = {
-        folder.name: json.loads((folder / RECORD).read_text()) for folder in folders if (folder / RECORD).exists()
-    }
+    found = {path.parent.name: path for path in sorted(directory.glob(f"*/{RECORD}"))}
+    in_order = [*(name for name in STAGES if name in found), *(name for name in found if name not in STAGES)]
+    records = {name: json.loads(found[name].read_text()) for name in in_order}
     versions = next(iter(records.values()))["versions"]
     seconds = [[name, f"{record['seconds']:.1f}"] for name, record in records.items()]
     return provenance(flags, versions, markdown.table(["stage", "seconds"], seconds))

@@ -93,7 +93,7 @@ def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict
 
 def _row_keys(rows: Rows, num_sentences: int, classes: tuple[str, ...]) -> list[Key | None]:
     """The key of each row; None for those without a text or a label."""
-    texts = zip(*(map(_letters, rows.column(name)) for name in TEXT_COLUMNS[num_sentences]), strict=True)
+    texts = zip(*(map(letters, rows.column(name)) for name in TEXT_COLUMNS[num_sentences]), strict=True)
     label_column = next((name for name in LABEL_COLUMNS if name in rows.header), None)
     if label_column is None:
         return [key if all(key) else None for key in texts]
@@ -106,11 +106,12 @@ def _row_keys(rows: Rows, num_sentences: int, classes: tuple[str, ...]) -> list[
 
 
 def _keys(examples: Examples, with_label: bool) -> list[Key]:
-    columns = [[_letters(text) for text in sentences] for sentences in examples.sentences]
+    columns = [[letters(text) for text in sentences] for sentences in examples.sentences]
     return list(zip(*columns, *([examples.labels.tolist()] if with_label else []), strict=True))
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
+    """The letters and digits of a text, by which copies of a corpus are compared."""
     return _SILENT.sub("", normalise(text))
 
 

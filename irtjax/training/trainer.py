@@ -38,6 +38,11 @@ def _turns() -> np.ndarray:
 TURNS = _turns()
 
 
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """The mean of -log p̂(label) over the B examples of a minibatch: logits (B, C), labels (B,) integers."""
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels.astype(jnp.int32)).mean()
+
+
 @dataclasses.dataclass(frozen=True)
 class Trainer:
     """How to train; hashable, so that it can be a static argument of jit.
@@ -51,6 +56,7 @@ class Trainer:
         buckets: for text, `TextFormat.buckets`; else empty.
         own_embeddings: for text, whether each network trains the word vectors, from the task's on, for itself.
         augment: (key, inputs) -> inputs, at random, of a minibatch of images; None for none.
+        loss: (logits, labels of the plan) -> scalar, of a minibatch.
     """
 
     network: Network
@@ -61,6 +67,7 @@ class Trainer:
     buckets: tuple[tuple[int, ...], ...] = ()
     own_embeddings: bool = False
     augment: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    loss: Callable[[jax.Array, jax.Array], jax.Array] = cross_entropy
 
 
 class Plan(NamedTuple):
@@ -70,7 +77,7 @@ class Plan(NamedTuple):
         key: of its initial weights, minibatches and dropout.
         order: (N,) int32 indices of training examples; the first `size` are its training set.
         size: scalar int32.
-        labels: (N,) integer labels it is shown, corrupted ones included.
+        labels: (N,) integer labels it is shown, corrupted ones included; (N, C) of a trainer with a loss of soft ones.
         learning_rate: scalar.
         width: scalar int32, hidden units that are not masked.
     """
@@ -208,8 +215,7 @@ def _gradient(
         inputs = trainer.augment(augment_key, inputs)
 
     def loss(network, embeddings, inputs):
-        logits = trainer.network.logits(network, embeddings, inputs, dropout_key)
-        return optax.softmax_cross_entropy_with_integer_labels(logits, labels[chosen].astype(jnp.int32)).mean()
+        return trainer.loss(trainer.network.logits(network, embeddings, inputs, dropout_key), labels[chosen])
 
     if not trainer.own_embeddings:
         return jax.grad(loss)(parameters, data.embeddings, inputs)

@@ -1,0 +1,128 @@
+"""Items with soft labels from files: answers of people, shares, or the classes that a crowd predicts."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from irtjax import InputError
+from irtjax.responses.agreement import label_counts
+from irtjax.soft_labels.items import take_out, without
+from irtjax.soft_labels.labels import soft_labels
+from irtjax.soft_labels.train import SoftItems
+from irtjax.storage.archives import read_arrays
+from irtjax.storage.tables import read_table
+from irtjax.tasks import Task
+from irtjax.tasks.task import Split, select
+
+ARRAYS = ("predictions", "item_ids")
+
+
+class Found(NamedTuple):
+    """What is learned from.
+
+    Attributes:
+        task: without the items.
+        items: with their soft labels.
+        removed: how many examples of each split were taken out.
+        answers: (R, K) class numbers that R people gave to all items of the file, also to those without a text, -1
+            where one did not answer; None where single answers are not known.
+    """
+
+    task: Task
+    items: SoftItems
+    removed: dict[str, int]
+    answers: np.ndarray | None = None
+
+
+def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
+    """Soft labels from a table of answers: the subject id first in each row, one column per item.
+
+    Args:
+        path: the table; cells that are empty or `na` are no answers.
+        codes: the class that each other cell stands for.
+        task: with the items' texts in its split `extra`.
+
+    Raises:
+        InputError: a cell that stands for no class, a code of no class, or no item with a text.
+    """
+    table = read_table(path, text=True)
+    cells = table.iloc[:, 1:].fillna("").map(lambda cell: str(cell).strip())
+    codes = codes or {name: name for name in task.classes}
+    for code, name in codes.items():
+        if name not in task.classes:
+            raise InputError(f"--codes={code}:{name}: {task.name} has no class {name}, only {', '.join(task.classes)}")
+    unknown = sorted(set(pd.unique(cells.to_numpy().ravel())) - set(codes) - {"", "na", "NA", "n/a"})
+    if unknown:
+        raise InputError(
+            f"{path}: answer {unknown[0]!r} stands for no class of {task.name}; say for which by --codes="
+            f"{unknown[0]}:{task.classes[0]},..."
+        )
+    numbers = {code: task.classes.index(name) for code, name in codes.items()}
+    answers = np.stack([cells[item].map(numbers).fillna(-1).to_numpy(int) for item in cells], axis=1)
+    counts = label_counts(pd.DataFrame(answers.astype(str)), [str(at) for at in range(task.num_classes)])
+    split, places = _with_text(task, np.asarray(cells.columns), path)
+    left, removed = without(task, split)
+    counts = counts[places]
+    return Found(left, SoftItems(split, soft_labels(counts), counts), removed, answers)
+
+
+def of_shares(path: str, task: Task) -> Found:
+    """Soft labels from a CSV of `item_id` and one column of shares per class.
+
+    Raises:
+        InputError: a column is missing, shares do not sum to 1, or no item has a text.
+    """
+    table = read_table(path, "item_id", text=True)
+    missing = [name for name in ("item_id", *task.classes) if name not in table]
+    if missing:
+        raise InputError(f"{path}: no column {missing[0]}; expected item_id and {', '.join(task.classes)}")
+    shares = table[list(task.classes)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    split, places = _with_text(task, table.item_id.to_numpy(str), path)
+    try:
+        items = SoftItems(split, shares[places])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    left, removed = without(task, split)
+    return Found(left, items, removed)
+
+
+def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:
+    """Soft labels from the classes that a crowd predicts for training items: a random share of them.
+
+    Raises:
+        InputError: the file is of another kind, or lacks training items.
+    """
+    try:
+        arrays = read_arrays(Path(path), ARRAYS)
+    except InputError as error:
+        raise InputError(f"{path}: {error}; expected predictions_train.npz of experiments.crowd") from error
+    predictions, ids = arrays["predictions"], arrays["item_ids"].astype(str)
+    if predictions.ndim != 2 or predictions.shape[1] != ids.size or not np.issubdtype(predictions.dtype, np.integer):
+        raise InputError(f"{path}: predictions {predictions.shape} of {ids.size} items, expected one row per network")
+    if predictions.min() < 0 or predictions.max() >= task.num_classes:
+        raise InputError(
+            f"{path}: classes {predictions.min()} to {predictions.max()}, {task.name} has {task.num_classes}"
+        )
+    number = max(round(share * len(task.train.labels)), 1)
+    rows = np.sort(np.random.default_rng(seed).choice(len(task.train.labels), number, replace=False))
+    left, split = take_out(task, rows)
+    places = pd.Index(ids).get_indexer(split.ids)
+    if (places < 0).any():
+        raise InputError(
+            f"{path}: no predictions for {split.ids[np.argmax(places < 0)]}: it is not of this task and split"
+        )
+    chosen = predictions[:, places]
+    counts = np.stack([(chosen == at).sum(0) for at in range(task.num_classes)], axis=1)
+    return Found(left, SoftItems(split, soft_labels(counts), counts), {"train": number})
+
+
+def _with_text(task: Task, ids: np.ndarray, path: str) -> tuple[Split, np.ndarray]:
+    """The items that the extra split has the texts of, and their places among the ids."""
+    if task.extra is None:
+        raise InputError(f"--extra_items is missing: the ids, texts and labels of the items of {path}")
+    places = pd.Index(ids).get_indexer(task.extra.ids)
+    if not (places >= 0).any():
+        raise InputError(f"{path}: none of its {ids.size:,} items is in --extra_items")
+    return select(task.extra, places >= 0), places[places >= 0]

@@ -1,0 +1,130 @@
+"""The soft-label binary as a user runs it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from binaries import assert_bad_flags, run
+from matplotlib.image import imread
+
+from experiments.common.soft_items import of_answers, of_predictions, of_shares
+from irtjax import InputError, tasks
+from irtjax.tasks.task import select
+
+TASK = tasks.load("digits")
+SMALL = ["--task=digits", "--width=8", "--epochs=3", "--seeds=3"]
+MODULE = "experiments.soft_labels"
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def predictions(tmp_path_factory):
+    """What 30 networks predict, most of them right."""
+    labels = TASK.train.labels
+    wrong = RNG.random((30, labels.size)) < 0.3
+    classes = np.where(wrong, RNG.integers(0, 10, wrong.shape), labels).astype(np.int8)
+    path = tmp_path_factory.mktemp("crowd") / "predictions_train.npz"
+    np.savez(path, predictions=classes, subject_ids=np.arange(30).astype(str), item_ids=TASK.train.ids)
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_extra():
+    """Digits with texts, and ten of the test examples as further items that people have answered."""
+    splits = {}
+    for name in ("train", "validation", "test"):
+        split = getattr(TASK, name)
+        splits[name] = split._replace(texts=np.array([f"digit {item}" for item in split.ids], object))
+    extra = select(splits["test"], np.arange(10))
+    extra = extra._replace(ids=np.array([f"item {at}" for at in range(10)]))
+    return tasks.Task("toy", **splits, classes=TASK.classes, format=TASK.format, extra=extra)
+
+
+def test_a_run_leaves_the_promised_files(predictions, tmp_path):
+    directory = tmp_path / "run"
+    methods = "--methods=B1,B0,I-CCE,S-CCE"
+    result = run(*SMALL, methods, f"--predictions={predictions}", f"--output_dir={directory}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    report = (directory / "report.md").read_text()
+    assert imread(directory / "gold_probability.png").std() > 0.01
+    assert "120 items have soft labels" in report
+    assert "distillation" in report
+    table = pd.read_csv(directory / "soft_labels" / "methods.csv")
+    assert table.method.tolist() == [name for name in ("B1", "B0", "I-CCE", "S-CCE") for _ in range(3)]
+    assert table.seed.tolist() == [0, 1, 2] * 4
+    assert table.test_accuracy.between(0.3, 1).all()
+    confusion = pd.read_csv(directory / "soft_labels" / "confusion.csv")
+    counts = confusion[confusion.method == "B0"][list(TASK.classes)].to_numpy()
+    np.testing.assert_allclose(counts.sum(1), np.bincount(TASK.test.labels), rtol=1e-4)
+    accuracy = table[table.method == "B0"].test_accuracy.mean()
+    assert np.trace(counts) / counts.sum() == pytest.approx(accuracy, abs=1e-4)
+
+
+def test_soft_labels_of_a_crowd(predictions):
+    found = of_predictions(str(predictions), 0.05, TASK, 0)
+    assert found.removed == {"train": 60}
+    classes = np.load(predictions)["predictions"]
+    places = pd.Index(TASK.train.ids).get_indexer(found.items.split.ids)
+    for at, place in enumerate(places[:5]):
+        np.testing.assert_array_equal(found.items.counts[at], np.bincount(classes[:, place], minlength=10))
+    assert not set(found.task.train.ids) & set(found.items.split.ids)
+
+
+def test_soft_labels_of_people(with_extra, tmp_path):
+    """Answers in codes; an item without a text is left out of training, not of the answers."""
+    cells = RNG.choice(["a", "b", "na", ""], (12, 11))
+    names = [*with_extra.extra.ids[::-1], "without a text"]
+    table = pd.DataFrame(cells, columns=names, index=pd.Index(range(12), name="subject"))
+    table.iloc[0] = "a"
+    table.to_csv(tmp_path / "answers.csv")
+    found = of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, with_extra)
+    assert found.answers.shape == (12, 11)
+    assert found.removed == {"train": 0, "validation": 0, "test": 10}
+    np.testing.assert_array_equal(found.items.split.ids, with_extra.extra.ids)
+    for item, counts in zip(found.items.split.ids, found.items.counts, strict=True):
+        assert counts[[3, 7]].tolist() == [(table[item] == "a").sum(), (table[item] == "b").sum()]
+        assert counts.sum() == counts[[3, 7]].sum()
+    with pytest.raises(InputError, match=r"answer 'b' stands for no class of toy; say for which by --codes=b:0"):
+        of_answers(str(tmp_path / "answers.csv"), {"a": "3"}, with_extra)
+    with pytest.raises(InputError, match="--codes=a:x: toy has no class x"):
+        of_answers(str(tmp_path / "answers.csv"), {"a": "x"}, with_extra)
+    with pytest.raises(InputError, match="--extra_items is missing"):
+        of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, TASK)
+
+
+def test_shares_from_a_table(with_extra, tmp_path):
+    path = tmp_path / "shares.csv"
+    table = pd.DataFrame(RNG.dirichlet(np.ones(10), 10), columns=list(TASK.classes))
+    table.insert(0, "item_id", with_extra.extra.ids)
+    table.to_csv(path, index=False)
+    found = of_shares(str(path), with_extra)
+    np.testing.assert_allclose(found.items.shares, table[list(TASK.classes)], rtol=1e-6)
+    assert found.items.counts is None
+    table.assign(**{"4": 0.9}).to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"shares.csv: item item 0: its soft labels sum to \S+, expected 1"):
+        of_shares(str(path), with_extra)
+    table.drop(columns="4").to_csv(path, index=False)
+    with pytest.raises(InputError, match="no column 4; expected item_id and 0, 1"):
+        of_shares(str(path), with_extra)
+    table.assign(item_id=[f"other {at}" for at in range(10)]).to_csv(path, index=False)
+    with pytest.raises(InputError, match="none of its 10 items is in --extra_items"):
+        of_shares(str(path), with_extra)
+
+
+def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
+    given = f"--predictions={predictions}"
+    (tmp_path / "text.npz").write_text("no archive")
+    np.savez(tmp_path / "others.npz", predictions=np.zeros((3, 2), np.int8), item_ids=np.array(["a", "b"]))
+    np.savez(tmp_path / "classes.npz", predictions=np.full((3, 2), 12, np.int8), item_ids=np.array(["a", "b"]))
+    cases = [
+        ([], "expected one of --answers, --soft_labels, --predictions, found 0"),
+        ([given, "--answers=a.csv"], "expected one of --answers, --soft_labels, --predictions, found 2"),
+        ([given, "--codes=a:1"], "--codes has no effect with --predictions"),
+        ([given, "--methods=B2"], "--methods=B2: 'B2' is none of B0, B1, B3"),
+        ([given, "--soft_share=1"], "all 1,197 training examples of digits have soft labels: leave one without"),
+        ([given, "--soft_share=2"], "--soft_share=2"),
+        (["--predictions={tmp}/none.npz"], "none.npz"),
+        (["--predictions={tmp}/text.npz"], "text.npz: not an NPZ file"),
+        (["--predictions={tmp}/others.npz"], "others.npz: no predictions for digits_"),
+        (["--predictions={tmp}/classes.npz"], "classes.npz: classes 12 to 12, digits has 10"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)
