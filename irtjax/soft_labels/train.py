@@ -20,7 +20,6 @@ from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.training.trainer import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 from irtjax.types import AnyArray, Float, Int
 
-SOFT_STREAM = 1  # folded into the key of a network for its passes over soft labels
 ALL_UNITS = np.iinfo(np.int32).max  # hidden units that are not masked
 
 
@@ -71,6 +70,21 @@ class _Passes(NamedTuple):
     steps: AnyArray
 
 
+class _Problem(NamedTuple):
+    """Arrays that no epoch changes; the passes are those over hard labels and over soft ones."""
+
+    data: Data
+    passes: tuple[_Passes, _Passes]
+    learning_rate: jax.Array
+
+
+class _Program(NamedTuple):
+    """What is compiled into the program: a trainer for either kind of labels, and the callback."""
+
+    trainers: tuple[Trainer, Trainer]
+    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None
+
+
 def train_method(
     task: Task,
     items: SoftItems,
@@ -112,7 +126,8 @@ def train_method(
     seeds = first_seed + np.arange(-(-num_seeds // own_mesh.size) * own_mesh.size) % num_seeds
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     data = to_device(joined, own_mesh)
-    trained = _train(trainers, on_epoch, own_mesh, keys, data, hard, soft, jnp.float32(recipe.learning_rate))
+    problem = _Problem(data, (hard, soft), jnp.float32(recipe.learning_rate))
+    trained = _train(_Program(trainers, on_epoch), own_mesh, keys, problem)
     jax.effects_barrier()
     return Trained(*(np.asarray(column)[:num_seeds] for column in trained))
 
@@ -154,47 +169,30 @@ def join(*splits: Split) -> Split:
     return Split(concatenate(inputs), concatenate(labels), concatenate(ids), concatenate(texts) if known else None)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _train(
-    trainers: tuple[Trainer, Trainer],
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None,
-    mesh: jax.sharding.Mesh,
-    keys: jax.Array,
-    data: Data,
-    hard: _Passes,
-    soft: _Passes,
-    learning_rate: jax.Array,
+    program: _Program, mesh: jax.sharding.Mesh, keys: jax.Array, problem: _Problem
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    train = functools.partial(_train_seeds, trainers, on_epoch)
-    return on_devices(train, mesh, (True, False, False, False, False))(keys, data, hard, soft, learning_rate)
+    return on_devices(functools.partial(_train_seeds, program), mesh, (True, False))(keys, problem)
 
 
-def _train_seeds(
-    trainers: tuple[Trainer, Trainer],
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None,
-    keys: jax.Array,
-    data: Data,
-    hard: _Passes,
-    soft: _Passes,
-    learning_rate: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _train_seeds(program: _Program, keys: jax.Array, problem: _Problem) -> tuple[jax.Array, jax.Array, jax.Array]:
     """All epochs of the seeds of one device."""
-    trainer, network = trainers[0], trainers[0].network
-    plans = [_plans(passes, keys, learning_rate) for passes in (hard, soft)]
+    (trainer, _), data, network = program.trainers, problem.data, program.trainers[0].network
+    plans = [_plans(passes, keys, problem.learning_rate) for passes in problem.passes]
     answer = jax.vmap(functools.partial(accuracy, network), (0, None, None))
 
     def epoch(learners: Learner) -> Learner:
         active = is_training(trainer, learners)
         trained = learners
-        for stream, (kind, plan, passes) in enumerate(zip(trainers, plans, (hard, soft), strict=True)):
+        for stream, (kind, plan, passes) in enumerate(zip(program.trainers, plans, problem.passes, strict=True)):
             steps = jnp.where(active, jnp.asarray(passes.steps)[learners.epoch], 0)
-            keyed = jax.vmap(jax.random.fold_in, (0, None))(learners.key, stream * SOFT_STREAM)
+            keyed = jax.vmap(jax.random.fold_in, (0, None))(learners.key, stream)
             trained = train_epoch(kind, trained._replace(key=keyed), plan, data, steps, active & (steps > 0))
-        ended = end_epoch(
-            trained._replace(key=learners.key), answer(trained.parameters, data.embeddings, data.validation)
-        )
-        if on_epoch is not None:
-            jax.debug.callback(on_epoch, ended.epoch, ended.best_accuracy)
+        validation_accuracy = answer(trained.parameters, data.embeddings, data.validation)
+        ended = end_epoch(trained._replace(key=learners.key), validation_accuracy)
+        if program.on_epoch is not None:
+            jax.debug.callback(program.on_epoch, ended.epoch, ended.best_accuracy)
         return jax.vmap(tree_where)(active, ended, learners)
 
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans[0], data.embeddings)
