@@ -24,7 +24,7 @@ from experiments.common import app, formulas, peers
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.scoring import METHODS
+from irtjax.estimation.scoring import METHODS, item_table
 from irtjax.kernels.scoring import Population
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.storage.files import write_csv
@@ -63,6 +63,8 @@ def main() -> None:
     if holds_fit(_OUTPUT_DIR.value):
         raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
     items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
+    if isinstance(responses, irtjax.ResponseMatrix):
+        responses = known(responses, items)
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_ITEMS.value}, for {_RESPONSES.value}"):
             scores = irtjax.score(items, responses, _METHOD.value, _population(items), mesh=mesh)
@@ -74,6 +76,25 @@ def main() -> None:
         if _GUARD.value:
             formulas.guard(directory)
     print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+
+
+def known(responses: irtjax.ResponseMatrix, items: Fit | pd.DataFrame) -> irtjax.ResponseMatrix:
+    """The responses to items of known parameters; how many others there are is said.
+
+    Raises:
+        InputError: there are none.
+    """
+    chosen = np.isin(responses.item_ids.astype(str), item_table(items).index)
+    if not chosen.any():
+        raise InputError(
+            f"{_RESPONSES.value}: none of its {responses.num_items:,} items, such as '{responses.item_ids[0]}', has "
+            f"parameters in {_ITEMS.value}"
+        )
+    if chosen.all():
+        return responses
+    left_out = responses.item_ids[~chosen]
+    print(f"note: {left_out.size:,} of {chosen.size:,} items, such as '{left_out[0]}', have no parameters: left out")
+    return responses.choose_items(chosen)
 
 
 def _population(items: Fit | pd.DataFrame) -> Population | None:

@@ -89,11 +89,26 @@ def test_ties_among_people_count_half(tmp_path):
     np.testing.assert_allclose(percentile, 100 * (rank - 0.5) / 300, rtol=1e-4)
 
 
+def test_items_without_parameters_are_left_out_and_counted(fitted, tmp_path):
+    folder, _ = fitted
+    pd.read_csv(folder / "items.csv").head(12).to_csv(tmp_path / "items.csv", index=False)
+    some, every = tmp_path / "some.csv", pd.read_csv(folder / "responses.csv", index_col=0)
+    every.iloc[:, :12].to_csv(some)
+    tables = []
+    for responses in (some, folder / "responses.csv"):
+        arguments = f"--items={tmp_path / 'items.csv'}", f"--responses={responses}"
+        result = run(*arguments, f"--output_dir={tmp_path / responses.stem}", module="experiments.score")
+        assert result.returncode == 0, result.stderr
+        tables.append(pd.read_csv(tmp_path / responses.stem / "subjects.csv"))
+    assert "note: 8 of 20 items, such as 'i12', have no parameters: left out" in result.stdout
+    pd.testing.assert_frame_equal(*tables)
+
+
 def test_bad_items_get_one_line(fitted, tmp_path):
     folder, _ = fitted
     items, cases = pd.read_csv(folder / "items.csv"), []
     for change, message in (
-        (items.head(5), "item 'i5' (1 of 15 such) has responses and no parameters"),
+        (items.assign(item_id=items.item_id + "x"), "none of its 20 items, such as 'i0', has parameters in"),
         (items.drop(columns="difficulty"), "no column difficulty"),
         (items.assign(difficulty=["x"] * 20), "column difficulty: no number for item 'i0'"),
         (items.assign(guessing=1.5), "0 <= guessing < upper <= 1"),
