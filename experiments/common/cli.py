@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "compare_models",
     "difficulty": "compare_difficulty",
     "scale": "build_scale",
+    "networks": "score_networks",
     "crowd": "crowd",
     "pipeline": "pipeline",
     "filtering": "filtering",

@@ -91,13 +91,16 @@ def contact_sheet(
     return figure
 
 
-def against_each_other(table: pd.DataFrame, groups: pd.Series | None, title: str) -> Figure:
-    """Difficulties from each two sources against each other: one panel per pair, one point per item.
+def against_each_other(
+    table: pd.DataFrame, groups: pd.Series | None, title: str, label: str = "difficulty, {} (logits)"
+) -> Figure:
+    """Each two columns against each other: one panel per pair, one point per row.
 
     Args:
-        table: one row per item, one column of logits per source; two sources or more.
+        table: two columns or more, such as difficulties from several sources, with one row per item.
         groups: what colours stand for, such as the label of each item; None for one colour.
         title: of the figure.
+        label: of an axis, with {} for the name of its column.
     """
     sources, last = list(table), table.shape[1] - 1
     figure = Figure(figsize=(1.2 + 3.6 * last, 1.0 + 3.6 * last))
@@ -112,14 +115,14 @@ def against_each_other(table: pd.DataFrame, groups: pd.Series | None, title: str
         below, beside = sources[column], sources[row + 1]
         for name, colour in zip(names, COLOURS, strict=False):
             some = table if name is None else table[groups == name]
-            label = None if name is None else literal(str(name))
-            axis.scatter(some[below], some[beside], s=size, color=colour, alpha=alpha, linewidths=0, label=label)
+            shown = None if name is None else literal(str(name))
+            axis.scatter(some[below], some[beside], s=size, color=colour, alpha=alpha, linewidths=0, label=shown)
         correlation = spearmanr(table[below], table[beside]).statistic
         axis.set_title(f"Spearman {correlation:.2f}", fontsize=10)
         if row == last - 1:
-            axis.set_xlabel(f"difficulty, {literal(below)} (logits)")
+            axis.set_xlabel(label.format(literal(below)))
         if column == 0:
-            axis.set_ylabel(f"difficulty, {literal(beside)} (logits)")
+            axis.set_ylabel(label.format(literal(beside)))
     if groups is not None:
         legend = axes[0, 0].legend(frameon=False, fontsize=8, loc="best", markerscale=1.5)
         for handle in legend.legend_handles:
