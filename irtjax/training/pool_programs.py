@@ -117,7 +117,7 @@ def validate_all(
     """Ends the epoch of the slots marked `live`, and tells which of them go on training."""
 
     def end(learners, live, data):
-        learners = jax.vmap(tree_where)(live, validate(trainer, learners, data), learners)
+        learners = jax.vmap(tree_where)(live, validate(trainer, learners, data, live), learners)
         return learners, live & is_training(trainer, learners)
 
     return on_devices(end, mesh, (True, True, False))(learners, live, data)

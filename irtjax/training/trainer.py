@@ -15,6 +15,7 @@ import numpy as np
 import optax
 
 from irtjax.networks import Network, Parameters
+from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.hashing import permute
 from irtjax.training.data import Data, accuracy, take
 from irtjax.training.sparse_embeddings import Owned, pad_rows, renumber, rows_of, update
@@ -250,11 +251,28 @@ def _descend(
     return Owned(network, embeddings), (state, of_table)
 
 
-def validate(trainer: Trainer, learners: Learner, data: Data) -> Learner:
-    """Ends an epoch of each network: answers the monitored split and keeps parameters that are the best so far."""
+def validate(trainer: Trainer, learners: Learner, data: Data, live: jax.Array | None = None) -> Learner:
+    """Ends an epoch of each network: answers the monitored split and keeps parameters that are the best so far.
+
+    Args:
+        trainer: how.
+        learners: G networks.
+        data: the task.
+        live: (G,) which of them matter; None for all. On a processor the others do not answer, which would take as long
+            as for those that do; on an accelerator all answer side by side.
+    """
     answer = functools.partial(accuracy, trainer.network)
     split = data.validation if data.monitor is None else data.monitor
-    return end_epoch(learners, jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split))
+    if live is None or for_accelerator():
+        accuracies = jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split)
+    else:
+
+        def in_turn(network: tuple[Parameters, jax.Array]) -> jax.Array:
+            parameters, matters = network
+            return jax.lax.cond(matters, lambda: answer(parameters, data.embeddings, split), lambda: jnp.float32(-1))
+
+        accuracies = jax.lax.map(in_turn, (learners.parameters, live))
+    return end_epoch(learners, accuracies)
 
 
 def end_epoch(learners: Learner, validation_accuracy: jax.Array) -> Learner:
