@@ -22,6 +22,7 @@ from experiments.common.path_flags import define_output_dir
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
 from irtjax import InputError, ResponseMatrix
+from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
 from irtjax.responses.matrix import concatenate_items
 from irtjax.storage.files import whole_results
@@ -55,7 +56,8 @@ def main() -> None:
     crowds = dict(zip(names_of(_CROWDS.value, _NAMES.value), map(crowd_of, _CROWDS.value), strict=True))
     tables = []
     for scale, path in zip(scale_names, _SCALES.value, strict=True):
-        items = item_table(path)
+        fit = irtjax.load_fit(path) if holds_fit(path) else None  # whose population percentiles refer to
+        items = item_table(path if fit is None else fit)
         for crowd, (members, answers) in crowds.items():
             chosen = np.isin(answers.item_ids, items.index)
             if chosen.sum() < LEAST_ITEMS:
@@ -64,7 +66,7 @@ def main() -> None:
                     f"{LEAST_ITEMS} or more; give the texts to experiments.crowd by --extra_items"
                 )
             with app.naming(path):
-                scores = irtjax.score(items.reset_index(), answers.choose_items(chosen), _METHOD.value)
+                scores = irtjax.score(fit or items.reset_index(), answers.choose_items(chosen), _METHOD.value)
             if "ability" not in scores:
                 raise InputError(f"{path}: a scale of several dimensions; expected one")
             tables.append(table_of(crowd, scale, members, scores, int(chosen.sum()), len(items), people.get(scale)))
