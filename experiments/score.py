@@ -22,6 +22,7 @@ from absl import flags
 import irtjax
 from experiments.common import app, formulas, peers
 from experiments.common.path_flags import define_output_dir, define_path
+from experiments.common.percentiles import percentile_among
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
@@ -29,8 +30,6 @@ from irtjax.kernels.scoring import Population
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
-
-SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
 
 _ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
 _RESPONSES = define_path("responses", "file of graded responses", required=True)
@@ -117,11 +116,7 @@ def among(people: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         known = pd.to_numeric(people[column], errors="coerce").to_numpy(float)
         if not np.isfinite(known).any():
             raise InputError(f"{_PEOPLE.value}: no numbers in the column {column}")
-        known, ability = np.sort(known[~np.isnan(known)]), scores[column].to_numpy()
-        below, not_above = (
-            np.searchsorted(known, ability + sign * SAME, side=side) for sign, side in ((-1, "left"), (1, "right"))
-        )
-        percentiles[name] = 50 * (below + not_above) / known.size
+        percentiles[name] = percentile_among(known, scores[column].to_numpy())
     return scores.assign(**percentiles)
 
 

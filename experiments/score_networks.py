@@ -19,6 +19,7 @@ from absl import flags
 import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_output_dir
+from experiments.common.percentiles import percentile_among
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
 from irtjax import InputError, ResponseMatrix
@@ -78,7 +79,7 @@ def main() -> None:
 
 
 def abilities_of(path: str) -> np.ndarray:
-    """The abilities of the people of a scale, ascending.
+    """The abilities of the people of a scale.
 
     Raises:
         InputError: there are none.
@@ -89,7 +90,7 @@ def abilities_of(path: str) -> np.ndarray:
     abilities = pd.to_numeric(table["ability"], errors="coerce").dropna().to_numpy(float)
     if not abilities.size:
         raise InputError(f"{path}: no numbers in the column ability")
-    return np.sort(abilities)
+    return abilities
 
 
 def crowd_of(path: str) -> tuple[pd.DataFrame, ResponseMatrix]:
@@ -129,9 +130,7 @@ def table_of(
         columns["accuracy_extra"] = members.accuracy_extra
     among = np.full(len(scores), np.nan)
     if people is not None:
-        ability = scores.ability.to_numpy()
-        below, not_above = (np.searchsorted(people, ability, side=side) for side in ("left", "right"))
-        among = 50 * (below + not_above) / people.size
+        among = percentile_among(people, scores.ability.to_numpy())
     return pd.DataFrame(
         {
             "crowd": crowd,

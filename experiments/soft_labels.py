@@ -78,7 +78,8 @@ def main() -> None:
     own |= {"codes": ",".join(_CODES.value)} if source == "answers" else {}
     own |= {"soft_share": _SHARE.value} if source == "predictions" else {}
     used = settings.values(chosen, USED) | own
-    labels = pd.DataFrame(found.items.shares, found.items.split.ids)
+    items = found.items
+    labels = pd.DataFrame(items.shares if items.counts is None else items.counts, items.split.ids)
     directory = open_run(_OUTPUT_DIR.value, used, found.task, labels)
     stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods), _write)
     parts = [

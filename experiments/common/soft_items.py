@@ -48,6 +48,7 @@ def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
         InputError: a cell that stands for no class, a code of no class, or no item with a text.
     """
     table = read_table(path, text=True)
+    split, places = _with_text(task, np.asarray(table.columns[1:], str), path)
     cells = table.iloc[:, 1:].fillna("").map(lambda cell: str(cell).strip())
     codes = codes or {name: name for name in task.classes}
     for code, name in codes.items():
@@ -62,9 +63,11 @@ def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
     numbers = {code: task.classes.index(name) for code, name in codes.items()}
     answers = np.stack([cells[item].map(numbers).fillna(-1).to_numpy(int) for item in cells], axis=1)
     counts = label_counts(pd.DataFrame(answers.astype(str)), [str(at) for at in range(task.num_classes)])
-    split, places = _with_text(task, np.asarray(cells.columns), path)
     left, removed = without(task, split)
     counts = counts[places]
+    unanswered = split.ids[counts.sum(1) == 0]
+    if unanswered.size:
+        raise InputError(f"{path}: item {unanswered[0]} has no answers: leave it out of --extra_items")
     return Found(left, SoftItems(split, soft_labels(counts), counts), removed, answers)
 
 
@@ -99,7 +102,13 @@ def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:
     except InputError as error:
         raise InputError(f"{path}: {error}; expected predictions_train.npz of experiments.crowd") from error
     predictions, ids = arrays["predictions"], arrays["item_ids"].astype(str)
-    if predictions.ndim != 2 or predictions.shape[1] != ids.size or not np.issubdtype(predictions.dtype, np.integer):
+    _require_unique(ids, path)
+    if (
+        not predictions.size
+        or predictions.ndim != 2
+        or predictions.shape[1] != ids.size
+        or not np.issubdtype(predictions.dtype, np.integer)
+    ):
         raise InputError(f"{path}: predictions {predictions.shape} of {ids.size} items, expected one row per network")
     if predictions.min() < 0 or predictions.max() >= task.num_classes:
         raise InputError(
@@ -122,7 +131,15 @@ def _with_text(task: Task, ids: np.ndarray, path: str) -> tuple[Split, np.ndarra
     """The items that the extra split has the texts of, and their places among the ids."""
     if task.extra is None:
         raise InputError(f"--extra_items is missing: the ids, texts and labels of the items of {path}")
+    _require_unique(ids, path)
     places = pd.Index(ids).get_indexer(task.extra.ids)
     if not (places >= 0).any():
         raise InputError(f"{path}: none of its {ids.size:,} items is in --extra_items")
     return select(task.extra, places >= 0), places[places >= 0]
+
+
+def _require_unique(ids: np.ndarray, path: str) -> None:
+    """Refuses an item that is there twice."""
+    names, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"{path}: item {names[np.argmax(counts > 1)]} is there twice")

@@ -11,7 +11,7 @@ from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
-from irtjax.soft_labels.labels import BINS, DIVERGENCES, divergence_by_number
+from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
@@ -74,8 +74,9 @@ def _points(value: float) -> str:
 def _items(found: Found, source: str, directory: Path) -> str:
     items, task = found.items, found.task
     of_gold = items.shares[np.arange(len(items.split.labels)), items.split.labels]
-    counts = np.bincount(np.minimum((BINS * of_gold + 1e-9).astype(int), BINS - 1), minlength=BINS)
-    save_figure(gold_probabilities(counts), directory / "gold_probability.png")
+    save_figure(
+        gold_probabilities(gold_histogram(items.shares, items.split.labels)), directory / "gold_probability.png"
+    )
     removed = ", ".join(f"{number:,} of {name}" for name, number in found.removed.items() if number)
     answers = "" if items.counts is None else f", of {items.counts.sum(1).min():,} answers or more each"
     distilled = "\nTheir soft labels are shares of the networks of a crowd: training on them is distillation."
@@ -91,12 +92,12 @@ The mean probability of the gold label is {of_gold.mean():.3f}; items by that pr
 
 
 def _people(answers: np.ndarray, num_classes: int, seed: int, directory: Path) -> str:
-    numbers = np.unique(np.geomspace(1, len(answers), 25).round().astype(int))
+    shown = [number for number in (1, 5, 10, 20, 50, 100, 200, 500) if number <= len(answers)]
+    numbers = np.union1d(np.geomspace(1, len(answers), 25).round().astype(int), shown)
     table = divergence_by_number(answers, num_classes, numbers, RUNS, seed)
     write_csv(table, directory / "divergence.csv")
     save_figure(divergence(table), directory / "divergence.png")
-    shown = [number for number in (1, 5, 10, 20, 50, 100, 200, 500) if number <= len(answers)]
-    at = divergence_by_number(answers, num_classes, np.array(shown), RUNS, seed).groupby("people").mean()
+    at = table.groupby("people").mean().loc[shown]
     rows = [[name, *(f"{value:.3f}" for value in at[name])] for name in (*DIVERGENCES, "unseen")]
     return f"""## How many people?
 

@@ -15,6 +15,7 @@ from irtjax.types import AnyArray, Float, Int
 
 TOLERANCE = 1e-6  # of a sum of shares
 BINS = 10  # of the probability of the gold label
+ROUNDING = 1e-9  # less than any two shares of answers differ by: 10 × 3/10 must not fall below 3
 
 
 def soft_labels(counts: Int[AnyArray, "I C"]) -> Float[np.ndarray, "I C"]:
@@ -51,19 +52,16 @@ def check_soft_labels(shares: Float[AnyArray, "I C"], names: AnyArray) -> None:
         raise InputError(f"item {names[at]}: its soft labels sum to {sums[at]:.6g}, expected 1")
 
 
-def gold_histogram(counts: Int[AnyArray, "I C"], gold: Int[AnyArray, " I"]) -> Int[np.ndarray, " B"]:
+def gold_histogram(shares: Float[AnyArray, "I C"], gold: Int[AnyArray, " I"]) -> Int[np.ndarray, " B"]:
     """How many items have a probability of the gold label from 0 to 0.1, 0.1 to 0.2 and so on; 1 is in the last bin.
 
-    In whole numbers, as shares such as 0.3 have no exact floats: the bin of n_iy of n_i is ⌊10 n_iy / n_i⌋.
-
     Args:
-        counts: (I, C) answers for each class.
+        shares: (I, C) soft labels.
         gold: (I,) class numbers.
     """
-    counts = np.asarray(counts)
-    of_gold = counts[np.arange(len(counts)), gold]
-    bins = np.minimum(BINS * of_gold // counts.sum(1), BINS - 1)
-    return np.bincount(bins, minlength=BINS)
+    of_gold = np.asarray(shares)[np.arange(len(shares)), gold]
+    bins = np.floor(BINS * of_gold + ROUNDING).astype(int)
+    return np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
 
 
 def kl(p: Float[np.ndarray, "*B C"], q: Float[np.ndarray, "*B C"]) -> Float[np.ndarray, "*B"]:

@@ -87,6 +87,9 @@ def test_soft_labels_of_people(with_extra, tmp_path):
         of_answers(str(tmp_path / "answers.csv"), {"a": "3"}, with_extra)
     with pytest.raises(InputError, match="--codes=a:x: toy has no class x"):
         of_answers(str(tmp_path / "answers.csv"), {"a": "x"}, with_extra)
+    table.assign(**{"item 3": "na"}).to_csv(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"none\.csv: item item 3 has no answers: leave it out of --extra_items"):
+        of_answers(str(tmp_path / "none.csv"), {"a": "3", "b": "7"}, with_extra)
     with pytest.raises(InputError, match="--extra_items is missing"):
         of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, TASK)
 
@@ -102,6 +105,9 @@ def test_shares_from_a_table(with_extra, tmp_path):
     table.assign(**{"4": 0.9}).to_csv(path, index=False)
     with pytest.raises(InputError, match=r"shares.csv: item item 0: its soft labels sum to \S+, expected 1"):
         of_shares(str(path), with_extra)
+    pd.concat([table, table[:1]]).to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"shares\.csv: item_id 'item 0' is there twice"):
+        of_shares(str(path), with_extra)
     table.drop(columns="4").to_csv(path, index=False)
     with pytest.raises(InputError, match="no column 4; expected item_id and 0, 1"):
         of_shares(str(path), with_extra)
@@ -114,6 +120,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
     given = f"--predictions={predictions}"
     (tmp_path / "text.npz").write_text("no archive")
     np.savez(tmp_path / "others.npz", predictions=np.zeros((3, 2), np.int8), item_ids=np.array(["a", "b"]))
+    np.savez(tmp_path / "twice.npz", predictions=np.zeros((3, 2), np.int8), item_ids=np.array(["a", "a"]))
     np.savez(tmp_path / "classes.npz", predictions=np.full((3, 2), 12, np.int8), item_ids=np.array(["a", "b"]))
     cases = [
         ([], "expected one of --answers, --soft_labels, --predictions, found 0"),
@@ -125,6 +132,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
         (["--predictions={tmp}/none.npz"], "none.npz"),
         (["--predictions={tmp}/text.npz"], "text.npz: not an NPZ file"),
         (["--predictions={tmp}/others.npz"], "others.npz: no predictions for digits_"),
+        (["--predictions={tmp}/twice.npz"], "twice.npz: item a is there twice"),
         (["--predictions={tmp}/classes.npz"], "classes.npz: classes 12 to 12, digits has 10"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

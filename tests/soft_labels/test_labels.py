@@ -44,14 +44,25 @@ def counts_of(codes, num_classes):
 def test_probabilities_of_the_gold_label_are_the_published_counts(sentiment, pairs):
     counts, items = sentiment
     five = items.sentiment_class.map(SENTIMENT.index).to_numpy()
-    assert gold_histogram(counts, five).tolist() == [6, 6, 22, 18, 23, 19, 21, 7, 6, 3]
+    assert gold_histogram(soft_labels(counts), five).tolist() == [6, 6, 22, 18, 23, 19, 21, 7, 6, 3]
     assert round(soft_labels(counts)[np.arange(131), five].mean(), 3) == 0.460
     binary = np.stack([counts[:, :2].sum(1), counts[:, 2:].sum(1)], axis=1)
     two = (items.sentiment_value > 0.4).astype(int).to_numpy()
-    assert gold_histogram(binary, two).tolist() == [0, 3, 3, 4, 4, 5, 13, 16, 24, 59]
+    assert gold_histogram(soft_labels(binary), two).tolist() == [0, 3, 3, 4, 4, 5, 13, 16, 24, 59]
     assert round(soft_labels(binary)[np.arange(131), two].mean(), 3) == 0.799
     nli = [(counts_of(codes, 3), gold) for codes, gold in pairs]
-    assert sum(gold_histogram(*group) for group in nli).tolist() == [0, 0, 3, 10, 14, 13, 22, 22, 45, 51]
+    assert sum(gold_histogram(soft_labels(counts), gold) for counts, gold in nli).tolist() == [
+        0,
+        0,
+        3,
+        10,
+        14,
+        13,
+        22,
+        22,
+        45,
+        51,
+    ]
     shares = np.concatenate([soft_labels(counts)[np.arange(90), gold] for counts, gold in nli])
     assert round(shares.mean(), 3) == 0.754
 
@@ -97,7 +108,7 @@ def test_kl_is_infinite_where_a_class_is_ruled_out():
 
 def test_exact_shares_fall_into_the_bin_that_they_begin():
     counts = np.array([[3, 7], [10, 0], [0, 10], [29, 71]])
-    assert gold_histogram(counts, np.zeros(4, int)).tolist() == [1, 0, 1, 1, 0, 0, 0, 0, 0, 1]
+    assert gold_histogram(soft_labels(counts), np.zeros(4, int)).tolist() == [1, 0, 1, 1, 0, 0, 0, 0, 0, 1]
 
 
 def test_bad_labels_are_refused():

@@ -1,0 +1,19 @@
+"""Where an ability stands among people."""
+
+import numpy as np
+
+SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
+
+
+def percentile_among(people: np.ndarray, ability: np.ndarray) -> np.ndarray:
+    """The percentage of people with a lower ability, plus half of those with the same.
+
+    Args:
+        people: abilities in any order; NaN for those who have none.
+        ability: those to place among them.
+    """
+    known = np.sort(people[~np.isnan(people)])
+    below, not_above = (
+        np.searchsorted(known, ability + sign * SAME, side=side) for sign, side in ((-1, "left"), (1, "right"))
+    )
+    return 50 * (below + not_above) / known.size
