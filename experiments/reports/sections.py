@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import ttest_ind
 
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import TASK_DEFAULTS
@@ -18,6 +19,7 @@ from irtjax.tasks import Task, describe
 from irtjax.tasks.text import lengths
 
 NUM_TEXTS = 10
+CONTROL = "random"  # the strategy that the others are compared with
 ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
 
@@ -40,6 +42,28 @@ ties of difficulty; the random strategy draws new examples for each seed. Where 
 same.
 
 ![Accuracy against data kept](filtering.png)
+
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}{_against_random(table, shares)}"""
+
+
+def _against_random(table: pd.DataFrame, shares: list[float]) -> str:
+    """Differences of each strategy from the random choice, with intervals."""
+    accuracies = table.groupby(["strategy", "share"]).test_accuracy.apply(np.array)
+    others = [name for name in table.strategy.unique() if name != CONTROL]
+    if len(others) == table.strategy.nunique() or table.seed.nunique() < 2:
+        return ""
+    rows = []
+    for name in others:
+        cells = []
+        for share in shares:
+            one, other = (100 * accuracies[strategy, share] for strategy in (name, CONTROL))
+            low, high = ttest_ind(one, other, equal_var=False).confidence_interval()
+            limits = "" if np.isnan(low) else f" ({low:+.1f} to {high:+.1f})"
+            cells.append(f"{one.mean() - other.mean():+.1f}{limits}")
+        rows.append([name, *cells])
+    return f"""
+
+The same against the random choice, in points, with the 95% interval of the difference (Welch):
 
 {markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}"""
 

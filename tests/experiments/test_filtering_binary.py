@@ -48,6 +48,18 @@ def test_a_run_leaves_the_promised_files(finished):
     assert sorted(table.share.unique()) == [0.01, 0.1, 1]
 
 
+def test_the_report_compares_with_the_random_choice(finished):
+    directory, _ = finished
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    means = 100 * table.groupby(["strategy", "share"]).test_accuracy.mean()
+    text = (directory / "report.md").read_text().split("against the random choice")[1].split("## ")[0]
+    rows = {cells[1].strip(): cells[2:5] for line in text.splitlines() if len(cells := line.split("|")) == 6}
+    assert "random" not in rows
+    for strategy in ("AVI", "PCLB"):
+        for share, cell in zip((0.01, 0.1, 1), rows[strategy], strict=True):
+            assert cell.strip().startswith(f"{means[strategy, share] - means['random', share]:+.1f}")
+
+
 def test_what_is_kept_is_counted_by_class(finished):
     directory, _ = finished
     kept = pd.read_csv(directory / "filtering" / "kept.csv")
