@@ -175,7 +175,7 @@ class Settings:
     stop_on: str = setting(
         STOP_ON[0],
         "split that early stopping in the crowd looks at: validation, or train, which is a sample of training examples "
-        "of the same size, for a crowd that never sees the validation split",
+        "of the same size, of at most 2,000, for a crowd that never sees the validation split",
         choices=STOP_ON,
         stages=["crowd"],
     )

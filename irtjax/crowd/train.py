@@ -23,6 +23,7 @@ from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 
 STOP_ON = ("validation", "train")
+MONITOR = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
 
 
 @processes.collective
@@ -62,7 +63,7 @@ def train_crowd(
         design: how they differ, see `default_design`, the default.
         out_of_bag: whether members' answers to examples that they were trained on count as missing.
         stop_on: what early stopping looks at: "validation", or "train", a sample of training examples of that size,
-            for a crowd that never sees the validation split.
+            of at most 2,000, for a crowd that never sees the validation split.
         slots: members that train at once on a device; None for what is fastest, by a measurement that is kept in the
             cache. Results depend on it only by rounding.
         checkpoints: a folder for the state of training. The same call goes on from what it finds there, and ends with
@@ -118,7 +119,7 @@ def train_crowd(
         answer,
         folder=None if checkpoints is None else Path(checkpoints),
         seconds=checkpoint_seconds,
-        options=repr((fingerprint(recipe, task), out_of_bag, stop_on, seed if stop_on == "train" else None)),
+        options=repr((fingerprint(recipe, task), out_of_bag, stop_on, (seed, MONITOR) if stop_on == "train" else None)),
         on_progress=on_progress,
     )
     return assemble(task, members, results, out_of_bag)
@@ -163,6 +164,6 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
 
 
 def _monitor(task: Task, seed: int) -> Split:
-    """A sample of the training examples, as large as the validation split."""
-    count = min(len(task.validation.labels), len(task.train.labels))
+    """A sample of the training examples, as large as the validation split if that is small."""
+    count = min(len(task.validation.labels), len(task.train.labels), MONITOR)
     return sample_training(task, count, seed).train
