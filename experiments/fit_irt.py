@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, peers
+from experiments.common import app, formulas, guessing, peers
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from irtjax import processes
@@ -51,6 +51,7 @@ _START = flags.DEFINE_enum("start", "mml", STARTS, "where svi begins")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
 _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")
+_GUESSING = guessing.define_guessing()
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
@@ -87,7 +88,7 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
 peers.define_flags()
 
 
-ONLY_MML = ["dims", "anchors", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_MML = ["dims", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["priors", "start", "seed", "batch_subjects", "batch_items"]
 
 
@@ -101,14 +102,17 @@ def main() -> None:
     if _ESTIMATOR.value == "svi" and _MODEL.value not in BY_SVI:
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
-    app.keep_inputs(["responses", "anchors"], _OUTPUT_DIR.value, FILES)
+    app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
     mesh = peers.mesh()
     responses = as_responses_or_stored(_RESPONSES.value, mesh)
     with app.naming(_RESPONSES.value), processes.together(mesh):
         require_estimable(responses)
+    held = guessing.held(responses.item_ids)
+    if isinstance(held, float) and _MODEL.value == "3pl":
+        raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
         with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(_RESPONSES.value):
-            options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step)
+            options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:
             return
@@ -125,10 +129,10 @@ def main() -> None:
     )
 
 
-def _of_mml(on_step: Callable[[int, float], None]) -> dict[str, Any]:
+def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, Any]:
     options = {
         "dims": _DIMS.value, "anchors": _ANCHORS.value, "extremes": _EXTREMES.value, "on_iteration": on_step,
-        "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value,
+        "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value, "guessing": held,
     }  # fmt: skip
     return options if _ASYMPTOTE_PRIORS.value else options | {"guessing_prior": None, "upper_prior": None}
 

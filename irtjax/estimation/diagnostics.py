@@ -9,6 +9,7 @@ from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
+from irtjax.responses.matrix import share_right
 from irtjax.responses.stored import StoredValues, counts_of, mine
 from irtjax.types import Float, Int
 
@@ -80,9 +81,16 @@ def _of_status(fit: Fit) -> str | None:
     begin = f"not converged after {counted(fit.iterations, 'iteration')}"
     if fit.status is Status.NO_MAXIMUM:
         names = fit.details["without_maximum"]
+        which = f"{len(names)} of {fit.responses.num_items} items, such as '{names[0]}', have no finite estimate: "
+        at = int(np.flatnonzero(fit.responses.item_ids == names[0])[0])
+        guessing = fit.item_columns.get("guessing", np.zeros(at + 1))[at]
+        if guessing > (share := share_right(*fit.responses.counts(axis=0))[at]):
+            return (
+                f"{which}{share:.1%} of the answers to it are right, fewer than by the guessing of {guessing:.0%} "
+                "that is held; hold less there, or nothing"
+            )
         return (
-            f"{len(names)} of {fit.responses.num_items} items, such as '{names[0]}', have no finite estimate: they "
-            "separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
+            f"{which}they separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
             "give a `slope_prior`, of mean 0 and sd 2 for example, or take more subjects, fewer dimensions or the 1pl"
         )
     return {
@@ -111,8 +119,8 @@ def _of_integration(fit: Fit) -> str | None:
 
 
 def _of_asymptotes(fit: Fit) -> str | None:
-    asymptotes = {"guessing", "upper"} & set(fit.item_columns)
-    if not asymptotes or "difficulty" not in fit.item_columns or not np.isfinite(fit.difficulty_se).any():
+    estimated = [name for name in ("guessing", "upper") if (fit.item_columns.get(f"{name}_se", np.zeros(1)) > 0).any()]
+    if not estimated or "difficulty" not in fit.item_columns or not np.isfinite(fit.difficulty_se).any():
         return None
     reliability = difficulty_reliability(fit.difficulty, fit.difficulty_se)
     if reliability >= REPRODUCED:

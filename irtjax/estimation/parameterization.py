@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import jax
 import numpy as np
+from scipy.special import logit
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
@@ -188,6 +189,7 @@ def specify(
     *,
     dims: int = 1,
     anchored: Bool[np.ndarray, " I"] | None = None,
+    guessing: Float[np.ndarray, " I"] | None = None,
     slope_prior: NormalPrior | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
@@ -202,6 +204,7 @@ def specify(
             slope and variance 1; the two are the same model.
         dims: D; with D > 1 slopes above the diagonal of the first D items are held at 0, which fixes the rotation.
         anchored: (I,) bool; items held at given parameters. The mean and variance of the population are then free.
+        guessing: (I,) at which lower asymptotes are held; NaN where the type decides.
         slope_prior: on slopes, None for none.
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
@@ -222,6 +225,8 @@ def specify(
     free = np.concatenate([np.repeat(flags[:, :1], dims, axis=1), flags[:, 1:]], axis=1)
     for item in range(dims - 1):
         free[item, item + 1 : dims] = False
+    if guessing is not None:
+        free[~np.isnan(guessing), dims + 1] = False
     prior_mean, prior_precision = np.zeros(free.shape), np.zeros(free.shape)
     for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior)):
         check_prior(prior, f"{name}_prior")
@@ -271,7 +276,10 @@ def specify(
 
 
 def start_items(
-    specification: Specification, right: Int[np.ndarray, " I"], observed: Int[np.ndarray, " I"]
+    specification: Specification,
+    right: Int[np.ndarray, " I"],
+    observed: Int[np.ndarray, " I"],
+    guessing: Float[np.ndarray, " I"] | None = None,
 ) -> ItemParameters:
     """Slope 1, the intercept from the logit of percent correct, free asymptotes at 0.05 and 0.95.
 
@@ -279,6 +287,8 @@ def start_items(
         specification: decides which slopes and asymptotes are free; others are 1, 0 and 1.
         right: (I,) right answers.
         observed: (I,) observed answers.
+        guessing: (I,) lower asymptotes that are held; NaN where they are not. Right answers by guessing are taken out
+            of percent correct.
     """
     num_items, dims = len(right), specification.dims
     slope = np.where(specification.free[:, :dims], 1.0 / np.sqrt(dims), 0.0)
@@ -287,12 +297,17 @@ def start_items(
         angle = np.linspace(0.2, np.pi / 2 - 0.2, num_items)
         tilt = np.stack([np.cos(angle), *[np.sin(angle) * np.cos(0.7 * k) for k in range(dims - 1)]], axis=1)
         slope = np.where(specification.free[:, :dims], tilt, 0.0)
-    logit = np.log((right + 0.5) / (observed - right + 0.5))
+    lower = np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf)
+    known: np.ndarray | float = 0.0
+    if guessing is not None:
+        held = ~np.isnan(guessing)
+        lower[held], known = logit(guessing[held]), np.where(held, guessing, 0.0)
+    able = np.maximum(right - known * observed, 0.0) / (1 - known)
     return ItemParameters(
         slope=_compact(slope),
         # a normal population of variance 1 flattens logits by about sqrt(1 + 1/2.89)
-        intercept=logit * np.sqrt(1 + 1 / 2.89),
-        lower=_compact(np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf)),
+        intercept=np.log((able + 0.5) / (observed - able + 0.5)) * np.sqrt(1 + 1 / 2.89),
+        lower=_compact(lower),
         upper=_compact(np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf)),
     )
 

@@ -61,18 +61,28 @@ BAD_FILES = {
 
 def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
     irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
+    (tmp_path / "few.csv").write_text("item_id,guessing\ni0,0.2\n")
+    (tmp_path / "high.csv").write_text(
+        "item_id,guessing\n" + "".join(f"i{i},{25 if i == 3 else ''}\n" for i in range(5))
+    )
     cases = [
         ([], "responses"),
         (["--responses=r.csv", "--model=9pl"], "--model=9pl"),
         (["--responses={tmp}/r.csv", "--slope_prior=1,x"], "--slope_prior=1,x: expected auto, none, or mean and sd"),
         (["--responses={tmp}/r.csv", "--slope_prior=nan,1"], "--slope_prior=nan,1: expected"),
         (["--responses={tmp}/r.csv", "--slope_prior=0,inf"], "--slope_prior=0,inf: expected"),
+        (["--responses={tmp}/r.csv", "--guessing=1"], "--guessing=1: expected 0 to below 1"),
+        (["--responses={tmp}/r.csv", "--model=3pl", "--guessing=0.2"], "holds what --model=3pl estimates"),
+        (["--responses={tmp}/r.csv", "--guessing={tmp}/few.csv"], "no row for item 'i1' (1 of 4 such)"),
+        (["--responses={tmp}/r.csv", "--guessing={tmp}/r.csv"], "no column guessing"),
+        (["--responses={tmp}/r.csv", "--guessing={tmp}/high.csv"], "item 'i3': '25', expected 0 to below 1"),
     ]
     for estimator, model, flag in (
         ("svi", "2pl", "--anchors=items.csv"),
         ("svi", "2pl", "--dims=2"),
         ("svi", "2pl", "--slope_prior=1,1"),
         ("svi", "2pl", "--extremes=keep"),
+        ("svi", "2pl", "--guessing=0.2"),
         ("mml", "2pl", "--batch_subjects=5"),
         ("mml", "2pl", "--priors=vague"),
         ("mml", "2pl", "--seed=1"),

@@ -23,8 +23,10 @@ from irtjax.estimation.mml.special_items import (
     EXTREME_PRIOR,
     anchored_items,
     check_extremes,
+    held_guessing,
     place_anchors,
     place_extremes,
+    without_end,
 )
 from irtjax.estimation.parameterization import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
@@ -50,6 +52,7 @@ def fit_mml(
     *,
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
+    guessing: float | Sequence[float] | np.ndarray | None = None,
     slope_prior: NormalPrior | Literal["auto"] | None = "auto",
     guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
     upper_prior: NormalPrior | Literal["auto"] | None = "auto",
@@ -76,6 +79,9 @@ def fit_mml(
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
+        guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
+            item, NaN where the model decides. A 2PL then is P = c + (1 - c) σ(a (θ - b)) with c known; a 3PL estimates
+            those that are not held. Extreme items have none, anchors keep their own.
         slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`mml.empirical_priors`). The 2PL of a short test goes without where responses determine its slopes well
@@ -125,10 +131,12 @@ def fit_mml(
     automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
     priors = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
+    held = held_guessing(guessing, responses.item_ids, extreme)
     specification = specify(
         types,
         dims=dims,
         anchored=anchored,
+        guessing=held,
         slope_prior=priors["slope"],
         guessing_prior=priors["guessing"],
         upper_prior=priors["upper"],
@@ -136,7 +144,7 @@ def fit_mml(
         extreme_prior=EXTREME_PRIOR,
         estimate=estimated,
     )
-    items = start_items(specification, right, observed)
+    items = start_items(specification, right, observed, held)
     if anchors is not None:
         items = place_anchors(items, anchors, responses.item_ids, anchored)
     engine: FixedNodes | NormalPosteriors
@@ -171,6 +179,8 @@ def fit_mml(
             patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
             on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
         )
+    if held is not None:
+        estimate = without_end(estimate, held if not apart else held[~extreme])
     estimate = oriented(estimate)
     if apart:
         with scope():

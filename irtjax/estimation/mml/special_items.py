@@ -1,4 +1,6 @@
-"""Items that are not estimated like the others: anchors, and items that everyone or no one answered right."""
+"""Items that are not estimated like the others: anchors, held asymptotes, items that everyone or no one got right."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from irtjax.types import Bool, Float, Int, Shaped
 
 EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on intercepts of extreme items, in standard deviations of the population
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+FARTHEST = 100.0  # logits: an intercept with a larger standard error says nothing
 MOST_STEPS, LONGEST_STEP = 100, 2.0  # of Newton's method
 
 
@@ -34,6 +37,51 @@ def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[n
     if not anchored.any():
         raise InputError("no anchor item is among the items of the responses: compare the item ids")
     return anchored
+
+
+def held_guessing(
+    guessing: float | Sequence[float] | np.ndarray | None,
+    item_ids: Shaped[np.ndarray, " I"],
+    extreme: Bool[np.ndarray, " I"],
+) -> Float[np.ndarray, " I"] | None:
+    """The lower asymptotes that are held, NaN where they are not; extreme items have none.
+
+    Args:
+        guessing: one for all items, or one per item, NaN where it is not held; None for none.
+        item_ids: of the items.
+        extreme: (I,) which were answered right by everyone or by no one.
+
+    Raises:
+        InputError: a wrong number of them, or one that is no number from 0 to below 1.
+    """
+    if guessing is None:
+        return None
+    try:
+        given = np.asarray(guessing, float)
+        values = np.array(np.broadcast_to(given, item_ids.shape))
+    except (TypeError, ValueError) as error:
+        message = f"`guessing`: expected a number, or one for each of {item_ids.size} items (NaN: not held)"
+        raise InputError(message) from error
+    bad = ~(np.isnan(values) | ((values >= 0) & (values < 1)))
+    if bad.any() or (given.ndim == 0 and np.isnan(given)):
+        where = f" of item '{item_ids[bad][0]}'" if given.ndim else ""
+        raise InputError(f"`guessing`={values[bad][0] if bad.any() else given}{where}: expected 0 to below 1")
+    values[extreme] = np.nan
+    return values
+
+
+def without_end(estimate: Estimate, guessing: Float[np.ndarray, " I"]) -> Estimate:
+    """The estimate with the items marked unbounded whose intercept has run off below a lower asymptote that is held.
+
+    Where fewer answers are right than by guessing, P = c for everyone is the likeliest curve, and nothing tells one
+    intercept from a lower one.
+    """
+    dims = estimate.items.slope.shape[1]
+    off = ~np.isnan(guessing) & (estimate.covariances[:, dims, dims] > FARTHEST**2)
+    if not off.any():
+        return estimate
+    covariances = np.where(off[:, None, None], np.nan, estimate.covariances)
+    return estimate._replace(unbounded=estimate.unbounded | off, covariances=covariances)
 
 
 def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:

@@ -359,6 +359,44 @@ def test_missing_equals_dropped():
     np.testing.assert_allclose(masked.log_likelihoods, dropped.log_likelihoods, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+def test_guessing_held_where_it_was_estimated_gives_the_same_fit():
+    responses, *_ = simulate("3pl", 500, 15, seed=4, missing=0.1)
+    free = irtjax.fit(responses, "3pl")
+    c = free.item_columns["guessing"]
+    for model, guessing, num_free in (("2pl", c, 30), ("3pl", np.where(np.arange(15) < 6, np.nan, c), 36)):
+        held = irtjax.fit(responses, model, guessing=guessing)
+        assert held.converged
+        assert held.num_parameters == num_free
+        assert held.log_likelihood == pytest.approx(free.log_likelihood, abs=1e-3)
+        np.testing.assert_allclose(held.difficulty, free.difficulty, atol=1e-3)
+        np.testing.assert_allclose(held.item_columns["guessing"][6:], c[6:], rtol=1e-12)
+        assert (held.item_columns["guessing_se"][6:] == 0).all()
+        assert (held.item_columns["guessing_se"][:6] > 0).all() == (model == "3pl")
+    two = irtjax.fit(responses, "2pl")
+    assert irtjax.fit(responses, "2pl", guessing=0.0).log_likelihood == pytest.approx(two.log_likelihood, abs=1e-6)
+    assert irtjax.fit(responses, "3pl", guessing=np.full(15, np.nan)).log_likelihood == free.log_likelihood
+
+
+@pytest.mark.parametrize("guessing", [1.0, -0.1, np.nan, [0.1, 0.2]])
+def test_guessing_that_cannot_be_held_is_refused(guessing):
+    responses, *_ = simulate("2pl", 200, 15)
+    with pytest.raises(InputError, match="`guessing`"):
+        irtjax.fit(responses, guessing=guessing)
+
+
+def test_fewer_right_answers_than_by_guessing_have_no_finite_difficulty():
+    responses, *_ = simulate("3pl", 500, 15, seed=4)
+    values = np.array(responses.values)
+    values[:, 3] = np.arange(500) % 10 == 0
+    with pytest.warns(FitWarning, match="'i3', .*: 10.0% of the answers to it are right, fewer than by the guessing"):
+        fit = irtjax.fit(ResponseMatrix(values, responses.subject_ids, responses.item_ids), guessing=0.25)
+    assert fit.details["without_maximum"] == ["i3"]
+    assert not fit.converged
+    assert np.isnan(fit.difficulty_se[3])
+    assert np.isfinite(np.delete(fit.difficulty_se, 3)).all()
+
+
 def test_permuting_subjects_and_items_permutes_the_estimates():
     responses, _, _ = simulate("2pl", 300, 12, seed=7, missing=0.3)
     fit = irtjax.fit(responses, "2pl")
