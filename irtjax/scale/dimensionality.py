@@ -10,6 +10,7 @@ from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix
+from irtjax.scale.forms import patterns
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
 from irtjax.types import Float, Int
 
@@ -40,19 +41,27 @@ class ParallelAnalysis(NamedTuple):
 def parallel_analysis(values: Int[np.ndarray, "J I"], seed: int = 0, replications: int = 20) -> ParallelAnalysis:
     """Compares eigenvalues with those of noise (Horn 1965).
 
-    Noise is made from the responses: those to each item are shuffled among the subjects (Buja and Eyuboglu 1992).
+    Noise is made from the responses: those to each item are shuffled among the subjects (Buja and Eyuboglu 1992) who
+    answered the same items.
 
     Args:
-        values: responses; each item has right and wrong answers.
+        values: responses; each item has right and wrong answers, and every two have subjects in common.
         seed: of the shuffles.
         replications: number of shuffles.
     """
     generator = np.random.default_rng(seed)
     observed = _eigenvalues(values)
-    shuffled = [_eigenvalues(generator.permuted(values, axis=0)) for _ in range(replications)]
+    shuffled = [_eigenvalues(_shuffled(values, generator)) for _ in range(replications)]
     noise = np.quantile(shuffled, QUANTILE, axis=0)
     below = observed <= noise
     return ParallelAnalysis(observed, noise, int(np.argmax(below)) if below.any() else len(observed))
+
+
+def _shuffled(values: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    result = np.empty_like(values)
+    for rows, _ in patterns(values):
+        result[rows] = generator.permuted(values[rows], axis=0)
+    return result
 
 
 def _eigenvalues(values: np.ndarray) -> np.ndarray:
@@ -81,18 +90,23 @@ class Factors(NamedTuple):
     num_factors: int
 
 
-def compare_factors(responses: ResponseMatrix, model: str = "3pl") -> Factors:
+def compare_factors(
+    responses: ResponseMatrix, model: str = "3pl", guessing: Float[np.ndarray, " I"] | None = None
+) -> Factors:
     """Fits the compensatory model with one and with two factors, and compares the fits.
 
     Args:
         responses: to at least three items.
+        guessing: see `irtjax.scale.procedure.Options`.
         model: "2pl" or "3pl". The 3PL has the usual prior on guessing with one factor and with two; its log-likelihoods
             are those at the posterior modes and may be below those of the 2PL.
     """
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
     one, two = (
-        fit_mml(responses, model, dims=dims, num_nodes=number, tolerance=TOLERANCE, standard_errors=False)
+        fit_mml(
+            responses, model, dims=dims, num_nodes=number, tolerance=TOLERANCE, standard_errors=False, guessing=guessing
+        )
         for dims, number in ((1, None), (2, nodes))
     )
     table = pd.DataFrame(

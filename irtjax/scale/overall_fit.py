@@ -1,6 +1,6 @@
 """Overall fit of a model by its one- and two-way margins: M2, RMSEA, TLI, CFI, SRMSR."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from irtjax.estimation.parameterization import item_types, layout, specify
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature, of_moments
-from irtjax.responses.matrix import MISSING
+from irtjax.scale.forms import FEWEST, Form, forms
 
 CONVERGED = 1e-9  # relative residual of conjugate gradients
 
@@ -26,7 +26,7 @@ class OverallFit(NamedTuple):
         m2: distributed as χ² if the model holds.
         degrees_of_freedom: of M2.
         p_value: of M2.
-        rmsea: sqrt(max(0, (M2 - df)/(df (J - 1)))).
+        rmsea: sqrt(max(0, (M2 - df)/(df (J - 1)))), times the root of the number of forms (Steiger 1998).
         rmsea_low: lower end of its 90% interval.
         rmsea_high: upper end of it.
         srmsr: root mean square difference of observed and expected correlations.
@@ -74,6 +74,9 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
     largest value of J (2 x'(p - π) - x'Ξx) over x with Δ'x = 0. Conjugate gradients find it, with products by Ξ and Δ
     summed over nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
 
+    Where responses are missing by design, each form of the test (`irtjax.scale.forms`) has margins of its own, of its
+    own subjects, by the same parameters: p, π, and the blocks of Ξ and Δ, are those of all forms, one after the other.
+
     Args:
         fit: by MML, in one or more dimensions.
         model: as it was given to the fit, if each item had a type of its own.
@@ -81,39 +84,55 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
             estimated.
 
     Raises:
-        InputError: missing answers, fewer margins than parameters, or no convergence.
+        InputError: missing answers that follow no design, fewer margins than parameters, or no convergence.
     """
     values = fit.responses.read().values
-    if (values == MISSING).any():
-        raise InputError("M2 needs complete responses: leave out subjects or items with missing answers")
-    right = (values == 1).astype(float)
-    num_subjects, num_items = right.shape
+    parts = forms(values)
+    if not parts:
+        raise InputError(f"M2 needs {FEWEST} subjects who answered the same items: leave out subjects or items")
+    num_items = values.shape[1]
     items, dims = _of_standard_population(fit), fit.parameters.slope.shape[1]
     if held:
         design = _of_population(np.asarray(fit.parameters.slope))
     else:
         types = ["1pl" if kind == "rasch" else kind for kind in item_types(model or fit.model, num_items)]
         design = _of_items(layout(specify(types, dims=dims)).items)
-    degrees = num_items * (num_items + 1) // 2 - design.shape[1]
+    observed = [_observed(form.values) for form in parts]
+    sizes = np.array([len(form.values) for form in parts])
+    margins = sum(form.items.size * (form.items.size + 1) // 2 for form in parts)
+    degrees, degrees_0 = margins - design.shape[1], margins - num_items
     if degrees <= 0:
         raise InputError(f"M2 of {num_items} items has no degrees of freedom")
-    pairs = right.T @ right / num_subjects
-    observed = _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
-    moments = _Moments(items, of_moments(dims), design)
-    statistic = num_subjects * moments.distance(observed)
-    statistic_0 = num_subjects * _independent(observed.one).distance(observed)
-    degrees_0 = num_items * (num_items - 1) // 2
+    quadrature, rows = of_moments(dims), design.reshape(num_items, -1, design.shape[1])
+    moments = [
+        _Moments(_choose(items, form.items), quadrature, rows[form.items].reshape(-1, design.shape[1]))
+        for form in parts
+    ]
+    statistic = _statistic(moments, observed, sizes)
+    statistic_0 = _statistic(_independent(parts, num_items), observed, sizes)
+    num_subjects, scale = int(sizes.sum()), np.sqrt(len(parts))
     return OverallFit(
         m2=statistic,
         degrees_of_freedom=degrees,
         p_value=float(chi2.sf(statistic, degrees)),
-        rmsea=_rmsea(statistic - degrees, degrees, num_subjects),
-        rmsea_low=_rmsea(_noncentrality(statistic, degrees, 0.95), degrees, num_subjects),
-        rmsea_high=_rmsea(_noncentrality(statistic, degrees, 0.05), degrees, num_subjects),
-        srmsr=_srmsr(observed, moments.expected),
+        rmsea=scale * _rmsea(statistic - degrees, degrees, num_subjects),
+        rmsea_low=scale * _rmsea(_noncentrality(statistic, degrees, 0.95), degrees, num_subjects),
+        rmsea_high=scale * _rmsea(_noncentrality(statistic, degrees, 0.05), degrees, num_subjects),
+        srmsr=_srmsr(observed, [of_form.expected for of_form in moments], sizes),
         tli=(statistic_0 / degrees_0 - statistic / degrees) / (statistic_0 / degrees_0 - 1),
         cfi=1 - max(statistic - degrees, 0.0) / max(statistic_0 - degrees_0, statistic - degrees, 1e-300),
     )
+
+
+def _observed(values: np.ndarray) -> _Margins:
+    """Shares of right answers, of complete responses."""
+    right = values.astype(float)
+    pairs = right.T @ right / len(right)
+    return _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
+
+
+def _choose(items: ItemParameters, positions: np.ndarray) -> ItemParameters:
+    return ItemParameters(*(np.asarray(leaf)[positions] for leaf in items))
 
 
 def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
@@ -210,39 +229,60 @@ class _Moments:
         whole[np.arange(number), :, np.arange(number)] = own
         return self.design.T @ whole.reshape(self.by_one.size, -1) @ self.design
 
-    def distance(self, observed: _Margins) -> float:
-        """(p - π)' [...] (p - π), with margins in units of their standard deviations."""
-        factor = cho_factor(self.gram())
 
-        def orthogonal(x: np.ndarray) -> np.ndarray:
-            return x - self.by_margins(cho_solve(factor, self.by_parameters(x / self.sd))) / self.sd
+def _statistic(moments: Sequence[_Moments], observed: Sequence[_Margins], sizes: np.ndarray) -> float:
+    """J (p - π)' [...] (p - π) over all forms, with margins in units of their standard deviations."""
+    root = np.sqrt(sizes / sizes.sum())
+    factor = cho_factor(sum(weight**2 * part.gram() for weight, part in zip(root, moments, strict=True)))
+    cuts = np.cumsum([part.sd.size for part in moments])[:-1]
 
-        def product(x: np.ndarray) -> np.ndarray:
-            return orthogonal(self.covariance(x / self.sd) / self.sd)
+    def in_each(apply: Callable[[float, _Moments, np.ndarray], np.ndarray], x: np.ndarray) -> list[np.ndarray]:
+        return [apply(*each) for each in zip(root, moments, np.split(x, cuts), strict=True)]
 
-        target = orthogonal((observed.flat() - self.expected.flat()) / self.sd)
-        operator = LinearOperator((target.size, target.size), matvec=product, dtype=float)
-        solution, failed = cg(operator, target, rtol=CONVERGED, maxiter=5000)
-        if failed:
-            raise InputError("M2 has not converged: are there items with extreme slopes?")
-        return float(target @ orthogonal(solution))
+    def orthogonal(x: np.ndarray) -> np.ndarray:
+        along = cho_solve(factor, sum(in_each(lambda weight, part, y: weight * part.by_parameters(y / part.sd), x)))
+        return x - np.concatenate(in_each(lambda weight, part, _: weight * part.by_margins(along) / part.sd, x))
+
+    def product(x: np.ndarray) -> np.ndarray:
+        return orthogonal(np.concatenate(in_each(lambda _, part, y: part.covariance(y / part.sd) / part.sd, x)))
+
+    residual = [
+        weight * (seen.flat() - part.expected.flat()) / part.sd
+        for weight, part, seen in zip(root, moments, observed, strict=True)
+    ]
+    target = orthogonal(np.concatenate(residual))
+    operator = LinearOperator((target.size, target.size), matvec=product, dtype=float)
+    solution, failed = cg(operator, target, rtol=CONVERGED, maxiter=5000)
+    if failed:
+        raise InputError("M2 has not converged: are there items with extreme slopes?")
+    return float(sizes.sum() * (target @ orthogonal(solution)))
 
 
-def _independent(shares: np.ndarray) -> _Moments:
+def _independent(parts: Sequence[Form], num_items: int) -> list[_Moments]:
     """The model of independent items: a single node of ability, with the intercepts free."""
-    number = shares.size
-    none = np.full(number, np.inf)
-    items = ItemParameters(np.zeros((number, 1)), np.log(shares) - np.log1p(-shares), -none, none)
-    index = np.full((number, 4), -1)
-    index[:, 1] = np.arange(number)
-    return _Moments(items, Quadrature(np.zeros((1, 1)), np.zeros(1)), _of_items(index))
+    right, seen = np.zeros(num_items), np.zeros(num_items)
+    for form in parts:
+        right[form.items] += form.values.sum(0)
+        seen[form.items] += len(form.values)
+    none = np.full(num_items, np.inf)
+    items = ItemParameters(np.zeros((num_items, 1)), np.log(right) - np.log(seen - right), -none, none)
+    index = np.full((num_items, 4), -1)
+    index[:, 1] = np.arange(num_items)
+    node, design = Quadrature(np.zeros((1, 1)), np.zeros(1)), _of_items(index).reshape(num_items, 4, num_items)
+    return [_Moments(_choose(items, form.items), node, design[form.items].reshape(-1, num_items)) for form in parts]
 
 
-def _srmsr(observed: _Margins, expected: _Margins) -> float:
-    first, second = np.triu_indices(observed.one.size, 1)
+def _srmsr(observed: Sequence[_Margins], expected: Sequence[_Margins], sizes: np.ndarray) -> float:
+    """Over the pairs of all forms, which count by their subjects; without items that all of a form answered alike."""
 
     def correlations(margins: _Margins) -> np.ndarray:
+        first, second = np.triu_indices(margins.one.size, 1)
         sd = np.sqrt(margins.one * (1 - margins.one))
-        return ((margins.two - np.outer(margins.one, margins.one)) / np.outer(sd, sd))[first, second]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return ((margins.two - np.outer(margins.one, margins.one)) / np.outer(sd, sd))[first, second]
 
-    return float(np.sqrt(np.mean((correlations(observed) - correlations(expected)) ** 2)))
+    squares = [(correlations(one) - correlations(other)) ** 2 for one, other in zip(observed, expected, strict=True)]
+    every = np.concatenate(squares)
+    subjects = np.repeat(sizes, [square.size for square in squares])
+    known = np.isfinite(every)
+    return float(np.sqrt(np.average(every[known], weights=subjects[known])))

@@ -8,7 +8,7 @@ from references import matrix, simulated
 from scipy.stats import kstest
 
 import irtjax
-from irtjax.kernels.models import probabilities
+from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import collapse, item_fit
@@ -97,7 +97,18 @@ def test_missing_answers_are_left_out_pair_by_pair():
     dropped = pair_dependence(values[100:], items, NODES)
     first = pairs["first"] == 0
     np.testing.assert_allclose(pairs["ld_x2"][first], dropped["ld_x2"][first])
-    free = np.full(6, 2)
-    np.testing.assert_allclose(
-        item_fit(missing, items, NODES, free)["s_x2"], item_fit(values[100:], items, NODES, free)["s_x2"]
-    )
+
+
+def test_s_x2_is_summed_over_the_forms_of_a_design():
+    values = simulated(0, np.ones(6), np.zeros(6), 400)
+    items = irtjax.fit(matrix(values), "2pl", standard_errors=False).parameters
+    missing = values.copy()
+    missing[:100, 0] = -1
+    missing[399, 1:3] = -1  # one subject is no form
+    free = np.zeros(6, int)
+    found = item_fit(missing, items, NODES, free)
+    whole = item_fit(values[100:399], items, NODES, free)
+    short = item_fit(values[:100, 1:], ItemParameters(*(np.asarray(leaf)[1:] for leaf in items)), NODES, free[1:])
+    for column in ("s_x2", "degrees_of_freedom"):
+        assert found[column][0] == pytest.approx(whole[column][0])
+        np.testing.assert_allclose(found[column][1:], whole[column][1:].to_numpy() + short[column].to_numpy())

@@ -1,0 +1,75 @@
+"""Responses that are missing by design: the subjects who were asked the same items have one form of the test."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.types import Int
+
+FEWEST = 30  # subjects of a form, and of a pair of items
+
+
+class Form(NamedTuple):
+    """A form of a test.
+
+    Attributes:
+        items: positions of its items.
+        values: responses of its subjects to its items, none of them missing.
+    """
+
+    items: Int[np.ndarray, " K"]
+    values: Int[np.ndarray, "N K"]
+
+
+def forms(values: Int[np.ndarray, "J I"], fewest: int = FEWEST) -> list[Form]:
+    """The forms of a test, that of most subjects first.
+
+    Args:
+        values: responses; nothing missing is a single form.
+        fewest: forms of fewer subjects are left out, unless nothing is missing.
+    """
+    found = [Form(np.flatnonzero(seen), values[np.ix_(rows, seen)]) for rows, seen in patterns(values)]
+    return [form for form in found if len(form.values) >= fewest or len(form.values) == len(values)]
+
+
+def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Subjects (N,) who answered the same items, and which these are, (I,) bool; that of most subjects first."""
+    if not (values == MISSING).any():
+        return [(np.arange(len(values)), np.ones(values.shape[1], bool))]
+    seen, which, sizes = np.unique(values != MISSING, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    return [(np.flatnonzero(which.ravel() == k), seen[k]) for k in order]
+
+
+def require_design(responses: ResponseMatrix) -> None:
+    """Refuses missing answers that follow no design, and designs that leave pairs of items apart.
+
+    Raises:
+        InputError: no `FEWEST` subjects answered the same items, or a pair of items has fewer subjects in common.
+    """
+    values = responses.values
+    if not forms(values):
+        most = len(patterns(values)[0][0])
+        raise InputError(
+            f"missing answers follow no design: at most {most} subjects answered the same items, {FEWEST} are needed; "
+            "leave only those answers empty that were not asked for, and grade skipped ones as wrong"
+        )
+    seen = (values != MISSING).astype(float)
+    together = seen.T @ seen
+    apart = np.argwhere(np.triu(together < FEWEST, 1))
+    if len(apart):
+        first, second = apart[0]
+        raise InputError(
+            f"{together[first, second]:.0f} subjects answered both item '{responses.item_ids[first]}' and item "
+            f"'{responses.item_ids[second]}' (1 of {len(apart):,} such pairs), {FEWEST} are needed: a design has to "
+            "give every two blocks of items to some subjects"
+        )
+
+
+def described(responses: ResponseMatrix, parts: Sequence[Form]) -> list[tuple[int, int, str]]:
+    """Number of subjects and items of each form, and the first and last of its items by id."""
+    ids = responses.item_ids
+    return [(len(form.values), len(form.items), f"{ids[form.items[0]]} … {ids[form.items[-1]]}") for form in parts]
