@@ -21,22 +21,22 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, help
+from experiments.common import app, formulas, guessing, help
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.agreement import agreement_table
-from experiments.reports.scale.findings import GroupFindings, ShortForms
+from experiments.reports.scale.findings import GroupFindings, Wanted, values_of_subjects
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.responses.matrix import completed
+from irtjax.responses.matrix import MISSING, completed
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
-from irtjax.scale.groups import compare
+from irtjax.scale.groups import compare, levels
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
-ALL = "all"
+ALL, BY_DESIGN = "all", "by_design"
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file of graded responses", required=True)
@@ -44,8 +44,9 @@ _OUTPUT_DIR = define_output_dir()
 _MISSING = flags.DEFINE_enum(
     "missing",
     "refuse",
-    ["refuse", "wrong", "drop"],
-    "the tests need complete responses: grade missing answers as wrong, or drop the subjects that have any",
+    ["refuse", "wrong", "drop", BY_DESIGN],
+    "what missing answers are: refused, graded as wrong, dropped with their subjects, or not asked for, by a design in "
+    "which each subject was given some blocks of items",
 )
 _ITEMS = define_path("items", "CSV of items, with their ids in the first column")
 _GROUP_COLUMN = flags.DEFINE_string("group_column", "group", "column of --items: a scale is built for each group in it")
@@ -69,30 +70,42 @@ _RATIO = flags.DEFINE_float(
     lower_bound=0,
 )
 _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
-_GUESSING = flags.DEFINE_bool("guessing", True, "test items for guessing; otherwise all get 2PL curves")
+_TEST_GUESSING = flags.DEFINE_bool("test_guessing", True, "test items for guessing; otherwise all get 2PL curves")
+_GUESSING = guessing.define_guessing("a column of --items, ")
+_TRIPLETS = flags.DEFINE_bool("triplets", False, "remove items of dependent triplets too, as those of pairs")
 _SHORT_FORM = flags.DEFINE_integer("short_form", 10, "number of items in the short form", lower_bound=1)
 _RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
+_LEAST = flags.DEFINE_float(
+    "least_information", 4.0, "information that is enough: the report says where the scale has more", lower_bound=0
+)
 _FRESH = define_path("fresh", "responses of other subjects, on which the scale is confirmed")
 _SUBJECTS = define_path(
     "subjects",
     "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
+_BASELINE = flags.DEFINE_string("baseline", None, "group of --subjects that all others are compared with")
 _GUARD = formulas.define_guard()
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
 
 
 def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
-    for flag in (_LEVEL, _COMMUNALITY, _RATIO):
+    for flag in (_LEVEL, _COMMUNALITY, _RATIO, _LEAST):
         if not np.isfinite(flag.value):
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
+    if _LEAST.value == 0:
+        raise InputError("--least_information=0: expected a number above 0, such as 4")
     if _ITEMS.value is None:
         app.without_effect(["group_column"], "no --items")
     if _ANSWERS.value is None:
         app.without_effect(["gold_column"], "no --answers")
+    if _SUBJECTS.value is None:
+        app.without_effect(["baseline"], "no --subjects")
+    if _GUESSING.value is not None:
+        app.without_effect(["test_guessing"], "--guessing")
     # the results of a former run are removed from its group folders too
     app.keep_inputs(
-        ["responses", "items", "answers", "fresh", "subjects", "expert_drop"],
+        ["responses", "items", "answers", "fresh", "subjects", "expert_drop", "guessing"],
         _OUTPUT_DIR.value,
         [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
     )
@@ -103,7 +116,7 @@ def main() -> None:
             f"{_RESPONSES.value}: item '{reserved[0]}' is named like a column of information.csv: rename it"
         )
     with app.naming(_RESPONSES.value):
-        responses = completed(responses, _MISSING.value)
+        responses = _without_gaps(responses)
     items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
     groups = _groups(responses, items)
     expert = _expert(responses)
@@ -111,12 +124,16 @@ def main() -> None:
     subjects = _subjects(responses)
     fresh = None if _FRESH.value is None else _fresh(responses)
     agreement = _agreement(items)
-    rules = Rules(_LEVEL.value, _COMMUNALITY.value)
+    rules = Rules(_LEVEL.value, _COMMUNALITY.value, triplets=_TRIPLETS.value)
+    held = _held(responses, items)
+    by_design = _MISSING.value == BY_DESIGN
     parts = {name: responses.choose_items(groups == name) for name in dict.fromkeys(groups.tolist())}
     wanted = {}
     for name, part in parts.items():
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
-        wanted[name] = Options(rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _GUESSING.value)
+        wanted[name] = Options(
+            rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _TEST_GUESSING.value, held, by_design
+        )
         with _naming(name):
             usable_items(part, wanted[name])  # raises for any group before the first is built
     _check_folders(list(parts))
@@ -126,7 +143,7 @@ def main() -> None:
             with steps(name) as on_step, _naming(name):
                 result = build_scale(part, wanted[name], on_step)
             found.append(_findings(name, result, fresh, subjects))
-        write(found, directory, ShortForms(_SHORT_FORM.value, (low, high)), agreement, _flags())
+        write(found, directory, Wanted(_SHORT_FORM.value, (low, high), _LEAST.value), agreement, _flags())
         if _GUARD.value:
             formulas.guard(directory)
     retained = sum(group.result.num_retained for group in found)
@@ -140,7 +157,7 @@ def _findings(
     name: str, result: ScaleResult, fresh: ResponseMatrix | None, subjects: pd.DataFrame | None
 ) -> GroupFindings:
     """A scale, with its confirmation and a comparison of subjects where they were asked for."""
-    confirmation, comparisons = None, {}
+    confirmation, comparisons, words = None, {}, None
     if result.scale is not None:
         fit = result.scale.fit
         if fresh is not None:
@@ -149,9 +166,28 @@ def _findings(
             except InputError as error:  # no reason to lose the scale
                 warnings.warn(f"{_FRESH.value}, items of group '{name}': {error}", FitWarning, stacklevel=2)
         if subjects is not None:
-            values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
-            comparisons = compare(values, fit.responses.subject_ids, subjects)
-    return GroupFindings(name, result, confirmation, comparisons)
+            ids = fit.responses.subject_ids
+            comparisons = compare(values_of_subjects(fit.responses.read(), fit.ability), ids, subjects, _BASELINE.value)
+            words = levels(ids, subjects)
+    return GroupFindings(name, result, confirmation, comparisons, words)
+
+
+def _without_gaps(responses: ResponseMatrix) -> ResponseMatrix:
+    """Responses as --missing wants them."""
+    if _MISSING.value != BY_DESIGN:
+        return completed(responses, _MISSING.value)
+    if not (responses.values == MISSING).any():
+        raise InputError("--missing=by_design: no answer is missing; leave it out")
+    return responses
+
+
+def _held(responses: ResponseMatrix, items: pd.DataFrame | None) -> dict[str, float] | None:
+    """The lower asymptotes of --guessing by item id."""
+    found = guessing.held(responses.item_ids, items)
+    if found is None:
+        return None
+    values = np.broadcast_to(np.asarray(found, float), responses.item_ids.shape)
+    return {item: float(value) for item, value in zip(responses.item_ids.tolist(), values, strict=True) if value >= 0}
 
 
 def _naming(group: str) -> AbstractContextManager[None]:
@@ -164,7 +200,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
         return None
     subjects = _by_id(_SUBJECTS.value)
     with app.naming(_SUBJECTS.value):
-        compare({"raw_score": responses.values.sum(axis=1)}, responses.subject_ids, subjects)
+        compare(values_of_subjects(responses), responses.subject_ids, subjects, _BASELINE.value)
     return subjects
 
 
@@ -175,7 +211,9 @@ def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
     if not both.any():
         raise InputError(f"{_FRESH.value}: has no item of {_RESPONSES.value}: compare the ids")
     with app.naming(_FRESH.value):
-        fresh = completed(fresh.choose_items(both), _MISSING.value)
+        fresh = fresh.choose_items(both)
+        if _MISSING.value != BY_DESIGN:
+            fresh = completed(fresh, _MISSING.value)
         require_enough(fresh)
     return fresh
 

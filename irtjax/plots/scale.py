@@ -19,6 +19,8 @@ PER_ROW = 6
 BIN = 0.25  # logits
 MOST_NAMES = 60
 LONGEST_NAME = 20
+DOMINANT = 0.25  # share of the largest information
+MOST_BOXES, FEW_BOXES = 12, 4
 BLUE, ORANGE, GREEN = COLOURS[:3]
 
 
@@ -82,25 +84,60 @@ def item_curves(
     return figure
 
 
-def precision(full: pd.DataFrame, short: pd.DataFrame, title: str) -> Figure:
-    """Test information and standard error of ability, of the scale and of its short form.
+def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dominant: str, title: str) -> Figure:
+    """Test information and standard error of ability: of the scale, its short form, and without its dominant item.
 
     Args:
         full: from `irtjax.scale.information.information_table`.
         short: the same for the short form.
+        others: the same for the scale without the item that tells most.
+        dominant: id of that item. Nothing is shown without it unless it makes a quarter of the maximum.
         title: of the figure.
     """
     figure = Figure(figsize=(10, 3.8))
+    lines = [("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")]
+    best = full["test"].idxmax()
+    if full["test"][best] - others["test"][best] >= DOMINANT * full["test"][best]:
+        lines.append((f"without {_short(dominant, LONGEST_NAME)}", others, GREEN, ":"))
     for axis, column, label in zip(
         figure.subplots(1, 2), ("test", "standard_error"), ("information", "standard error of ability"), strict=True
     ):
-        for what, table, colour, style in (("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")):
+        for what, table, colour, style in lines:
             name = f"{what}, {table.shape[1] - 3} items"
             axis.plot(table["theta"], table[column], style, color=colour, label=name)
         axis.set(xlabel="ability", ylabel=label, xlim=(-4, 4), ylim=(0, None))
         if column == "standard_error":
             axis.set_ylim(0, 2)
         axis.legend(frameon=False)
+    figure.suptitle(literal(title))
+    return plain(figure)
+
+
+def ability_by_level(ability: np.ndarray, levels: pd.DataFrame, title: str) -> Figure:
+    """Box plots of ability by level, one panel per covariate.
+
+    Args:
+        ability: (J,) estimates.
+        levels: from `irtjax.scale.groups.levels`, of the same subjects.
+        title: of the figure.
+    """
+    number = levels.shape[1]
+    rows = -(-number // 3)
+    figure = Figure(figsize=(4.2 * min(number, 3), 3.6 * rows))
+    axes = figure.subplots(rows, min(number, 3), squeeze=False, sharey=True).ravel()
+    for axis, (name, column) in zip(axes, levels.items(), strict=False):
+        names = [level for level in column.cat.categories if (column == level).any()][:MOST_BOXES]
+        parts = [ability[(column == level).to_numpy()] for level in names]
+        boxes = axis.boxplot(parts, patch_artist=True, widths=0.6, medianprops={"color": "black"})
+        for box in boxes["boxes"]:
+            box.set(facecolor=BLUE, alpha=0.35)
+        labels = [f"{_short(level, LONGEST_NAME)}\n({len(part)})" for level, part in zip(names, parts, strict=True)]
+        axis.set_xticks(range(1, len(names) + 1), labels, rotation=45 if len(names) > FEW_BOXES else 0, fontsize=8)
+        axis.set_title(literal(str(name)), fontsize=10)
+    for axis in axes[::3]:
+        axis.set_ylabel("ability")
+    for axis in axes[number:]:
+        axis.set_visible(False)
     figure.suptitle(literal(title))
     return plain(figure)
 

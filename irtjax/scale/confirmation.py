@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test
-from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence
 from irtjax.scale.elimination import LEAST
 from irtjax.scale.item_fit import item_fit
@@ -55,7 +55,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """Tests a scale on responses that it was not built from.
 
     Args:
-        fresh: complete responses to the scale's items, or to most of them.
+        fresh: responses to the scale's items, or to most of them, complete or missing by design.
         items: the `items.csv` of the scale.
 
     Raises:
@@ -63,7 +63,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """
     require_enough(fresh)
     wanted = items["item_id"].astype(str).to_numpy()
-    varied = ~np.isin(fresh.values.mean(0), (0, 1))
+    varied = ~np.isin(percent_correct(fresh.values, axis=0), (0, 1))
     chosen = np.isin(fresh.item_ids, wanted) & varied
     if chosen.sum() < LEAST:
         raise InputError(

@@ -7,7 +7,7 @@ from scipy.stats import chi2, norm
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.responses.matrix import MISSING
-from irtjax.scale.tetrachoric import pair_tables
+from irtjax.scale.tetrachoric import pair_tables, phi
 from irtjax.types import Int
 
 
@@ -37,7 +37,7 @@ def pair_dependence(
         for v, at_second in enumerate((q, p)):
             expected[:, :, u, v] = n * ((weights * at_first).T @ at_second)
     statistic = ((observed - expected) ** 2 / expected).sum((2, 3))
-    sign = np.where(_phi(observed) >= _phi(expected), 1.0, -1.0)
+    sign = np.where(phi(observed) >= phi(expected), 1.0, -1.0)
     first, second = np.triu_indices(values.shape[1], 1)
     statistic, sign, n = (array[first, second] for array in (statistic, sign, n))
     return pd.DataFrame(
@@ -48,16 +48,6 @@ def pair_dependence(
             "residual_correlation": sign * np.sqrt(statistic / n),
             "p_value": chi2.sf(statistic, degrees_of_freedom),
         }
-    )
-
-
-def _phi(tables: np.ndarray) -> np.ndarray:
-    """Correlations of two binary variables, from tables (..., 2, 2)."""
-    n = tables.sum((-2, -1))
-    first, second = tables[..., 1, :].sum(-1) / n, tables[..., :, 1].sum(-1) / n
-    spread = np.sqrt(first * (1 - first) * second * (1 - second))
-    return np.divide(
-        tables[..., 1, 1] / n - first * second, spread, out=np.zeros_like(n, dtype=float), where=spread > 0
     )
 
 

@@ -1,7 +1,7 @@
 """Which items stay in the scale? Items are removed and the rest refitted until no test speaks against any of them."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from irtjax.errors import InputError
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import of_test
-from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.rotation import communalities
+from irtjax.scale.tetrachoric import pair_tables, phi
+from irtjax.types import Float, Shaped
 
 REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
 TRIPLETS = 1000  # that are reported; a long test has millions
@@ -41,12 +43,14 @@ class Rules:
         communality: least share of variance explained; 0.15 is a slope of 0.71.
         slope_level: of the one-sided Wald test that a slope is above zero; the smaller, the fewer items pass.
         duplicate: two items whose responses correlate by this much or more count as one item twice.
+        triplets: whether an item of a dependent triplet is removed as well.
     """
 
     level: float = 0.05
     communality: float = 0.15
     slope_level: float = 0.05
     duplicate: float = 0.9
+    triplets: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Scale:
         fit: of the retained items.
         types: the model of each retained item, "2pl" or "3pl".
         removals: one row per removed item, in the order of removal: `item_id`, `reason`, `round`, `statistic`,
-            `p_value` (adjusted), `partner` (the other item of a dependent pair).
+            `p_value` (adjusted), `partner` (the other item of a dependent pair, or both others of a triplet).
         item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
         dependence: of pairs of retained items, see `irtjax.scale.dependence`, with `p_holm`.
         triplets: the same for triplets; only the `TRIPLETS` largest residuals.
@@ -84,12 +88,12 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rule
     if unknown:
         raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
     by_reading = np.isin(responses.item_ids, list(expert))
-    alike = np.isin(responses.values.mean(0), (0, 1)) & ~by_reading
+    alike = np.isin(percent_correct(responses.values, axis=0), (0, 1)) & ~by_reading
     rows = [_removal(item, 0, "by reading") for item in responses.item_ids[by_reading]]
     rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
     left = responses.item_ids[~by_reading & ~alike]
     if left.size > 1:
-        correlation = np.corrcoef(responses.values[:, ~by_reading & ~alike], rowvar=False)
+        correlation = phi(pair_tables(responses.values[:, ~by_reading & ~alike]))
         stays: list[int] = []
         for at, item in enumerate(left):
             twin = next((k for k in stays if abs(correlation[at, k]) >= rules.duplicate), None)
@@ -105,6 +109,7 @@ def eliminate(
     guessed: Collection[str] = (),
     rules: Rules = Rules(),
     expert: Collection[str] = (),
+    guessing: Mapping[str, float] | None = None,
     on_round: Callable[[int, int], None] = lambda number, items: None,
 ) -> Scale:
     """Fits, tests and removes items, round by round, until no test speaks against any item that is left.
@@ -114,18 +119,21 @@ def eliminate(
 
     1. It removes all items that do not discriminate at once, because they hardly change the fit of the others: *flat*,
        with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as a wrong
-       key gives; *uncertain slope*, with a slope not above zero by a one-sided Wald test at `rules.slope_level`.
+       key gives; *uncertain slope*, with a slope not above zero by a one-sided Wald test at `rules.slope_level`;
+       *below guessing*, with so few right answers that no finite difficulty goes with the guessing that is held.
     2. It removes one *dependent* item: of the pair with the largest significant X² of Chen and Thissen, the item that
        is in more significant pairs, or, if both are in equally many, the one with the lower slope, which measures less.
-       One at a time, because removing one item of a pair often ends the dependence of others.
+       One at a time, because removing one item of a pair often ends the dependence of others. With `rules.triplets`
+       the same follows for triplets, by the largest significant residual: *dependent triplet*.
     3. It removes one *misfit*: the item with the smallest significant p-value of S-X2. One at a time, because the
        misfit of one item bends the scale for the others.
 
     Args:
-        responses: complete, because S-X2 needs number-right scores.
+        responses: complete, or missing by design (`irtjax.scale.forms`), because S-X2 needs number-right scores.
         guessed: ids of items that get a lower asymptote (3PL); all others are 2PL.
         rules: when an item is removed.
         expert: ids of items that an expert has removed after reading them.
+        guessing: lower asymptotes that are held, by item id; others are 0, or as above.
         on_round: called with the number of the round and the number of items in it.
 
     Raises:
@@ -143,17 +151,24 @@ def eliminate(
         number += 1
         on_round(number, left.num_items)
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
-        fit = fit_mml(left, types if len(set(types)) > 1 else types[0], extremes="keep")
+        fit = fit_mml(left, types if len(set(types)) > 1 else types[0], guessing=held(guessing, left.item_ids))
         removed = _undiscriminating(fit, rules, number)
         if not removed:
             pairs = _pairs(fit)
             removed = _dependent(fit, pairs, rules, number)
+        if not removed and rules.triplets:
+            removed = _dependent_triplet(fit, _triplets(fit), rules, number)
         if not removed:
             fits = _item_fit(fit, types)
             removed = _misfit(fit, fits, rules, number)
         if not removed:
             return Scale(fit, types, pd.DataFrame(removals, columns=REMOVAL_COLUMNS), fits, pairs, _triplets(fit))
         removals += removed
+
+
+def held(guessing: Mapping[str, float] | None, ids: Shaped[np.ndarray, " I"]) -> Float[np.ndarray, " I"] | None:
+    """The lower asymptotes of some items that are held, NaN where they are not; None if none is."""
+    return None if guessing is None else np.array([guessing.get(item, np.nan) for item in ids.tolist()])
 
 
 def _pairs(fit: Fit) -> pd.DataFrame:
@@ -185,12 +200,14 @@ def _removal(
 def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict[str, Any]]:
     explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
+    ids = fit.responses.item_ids
+    below = np.isin(ids, fit.details["without_maximum"])
+    below &= fit.item_columns.get("guessing", np.zeros(len(ids))) > percent_correct(fit.responses.read().values, axis=0)
     reasons = np.select(
-        [explained < rules.communality, slope < 0, p_value > rules.slope_level],
-        ["flat", "reversed", "uncertain slope"],
+        [below, explained < rules.communality, slope < 0, p_value > rules.slope_level],
+        ["below guessing", "flat", "reversed", "uncertain slope"],
         "",
     )
-    ids = fit.responses.item_ids
     return [_removal(ids[i], number, reasons[i], explained[i], p_value[i]) for i in np.flatnonzero(reasons != "")]
 
 
@@ -199,12 +216,26 @@ def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list
     if significant.empty:
         return []
     worst = significant.loc[significant["ld_x2"].abs().idxmax()]
-    both = [int(worst["first"]), int(worst["second"])]
-    in_pairs = [int(((significant["first"] == i) | (significant["second"] == i)).sum()) for i in both]
-    slope = fit.item_columns["discrimination"]
-    goes, stays = sorted(both, key=lambda i: (-in_pairs[both.index(i)], slope[i]))
+    goes, stays = _one_of(fit, significant[["first", "second"]], worst)
+    return [_removal(goes, number, "dependent", worst["ld_x2"], worst["p_holm"], stays)]
+
+
+def _dependent_triplet(fit: Fit, triplets: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
+    significant = triplets[triplets["p_holm"] < rules.level]
+    if significant.empty:
+        return []
+    worst = significant.iloc[0]
+    goes, stay = _one_of(fit, significant[["first", "second", "third"]], worst)
+    return [_removal(goes, number, "dependent triplet", worst["residual"], worst["p_holm"], stay)]
+
+
+def _one_of(fit: Fit, significant: pd.DataFrame, worst: pd.Series) -> tuple[str, str]:
+    """Of the items of the worst pair or triplet, the one in most of them, or of lowest slope; and the others."""
+    together = [int(worst[name]) for name in significant]
+    often = {item: int((significant == item).to_numpy().sum()) for item in together}
+    goes = min(together, key=lambda item: (-often[item], fit.item_columns["discrimination"][item]))
     ids = fit.responses.item_ids
-    return [_removal(ids[goes], number, "dependent", worst["ld_x2"], worst["p_holm"], ids[stays])]
+    return str(ids[goes]), ", ".join(str(ids[item]) for item in together if item != goes)
 
 
 def _misfit(fit: Fit, fits: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Responses that are missing by design: the subjects who were asked the same items have one form of the test."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,9 +66,3 @@ def require_design(responses: ResponseMatrix) -> None:
             f"'{responses.item_ids[second]}' (1 of {len(apart):,} such pairs), {FEWEST} are needed: a design has to "
             "give every two blocks of items to some subjects"
         )
-
-
-def described(responses: ResponseMatrix, parts: Sequence[Form]) -> list[tuple[int, int, str]]:
-    """Number of subjects and items of each form, and the first and last of its items by id."""
-    ids = responses.item_ids
-    return [(len(form.values), len(form.items), f"{ids[form.items[0]]} … {ids[form.items[-1]]}") for form in parts]

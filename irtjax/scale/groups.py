@@ -1,4 +1,4 @@
-"""Do groups of subjects differ? Raw scores and abilities are compared between groups and regressed on covariates."""
+"""Do groups of subjects differ? Raw scores and abilities by group and covariate: means, tests, regression."""
 
 import itertools
 from collections.abc import Mapping
@@ -12,9 +12,15 @@ from irtjax.errors import InputError
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Shaped
 
+MOST_LEVELS = 8  # of a covariate of numbers, before it is cut
+QUARTERS = 4
+
 
 def compare(
-    values: Mapping[str, Shaped[np.ndarray, " J"]], ids: Shaped[np.ndarray | pd.Index, " J"], subjects: pd.DataFrame
+    values: Mapping[str, Shaped[np.ndarray, " J"]],
+    ids: Shaped[np.ndarray | pd.Index, " J"],
+    subjects: pd.DataFrame,
+    baseline: str | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Compares values of subjects, such as raw scores and abilities, by group and by covariates.
 
@@ -23,46 +29,108 @@ def compare(
         ids: of the subjects.
         subjects: one row per subject, indexed by id: a column `group`, covariates, or both. Subjects that have no row
             are left out.
+        baseline: the group that the others are compared with; None for all pairs.
 
     Returns:
         For each name, `groups_NAME` (see `group_tests`) if there are groups, and `regression_NAME` (see `regression`)
-        if there are covariates.
+        on covariates, and on groups too, if there are covariates.
 
     Raises:
-        InputError: no subject has a row, or see `group_tests` and `regression`.
+        InputError: no subject has a row, there is a baseline but no groups, or see `group_tests` and `regression`.
     """
-    if not np.isin(ids, subjects.index.to_numpy(str)).any():
-        raise InputError(f"no row for any of the {len(ids)} subjects, such as '{ids[0]}': compare the ids")
-    known = subjects.reindex(ids)
+    known = _known(ids, subjects)
+    if baseline is not None and "group" not in known:
+        raise InputError(f"no column group, so that no baseline '{baseline}' can be compared with")
     covariates = known.drop(columns="group", errors="ignore")
+    if "group" in known and covariates.shape[1]:
+        names = known["group"].dropna().astype(str)
+        order = sorted(names.unique(), key=lambda name: (name != baseline, name))
+        covariates.insert(0, "group", pd.Categorical(names.reindex(known.index), order))
     tables: dict[str, pd.DataFrame] = {}
     for name, each in values.items():
         series = pd.Series(np.asarray(each, float), index=ids)
         if "group" in known:
-            tables[f"groups_{name}"] = group_tests(series, known["group"])
+            tables[f"groups_{name}"] = group_tests(series, known["group"], baseline)
         if covariates.shape[1]:
             tables[f"regression_{name}"] = regression(series, covariates)
     return tables
 
 
-def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
+def levels(ids: Shaped[np.ndarray | pd.Index, " J"], subjects: pd.DataFrame) -> pd.DataFrame:
+    """What each subject has of each covariate, in words: one row per subject, NaN where it is not known.
+
+    Args:
+        ids: of the subjects.
+        subjects: as for `compare`. A covariate of more than eight different numbers is cut into quarters.
+    """
+    known = _known(ids, subjects)
+    return pd.DataFrame({name: _in_words(column) for name, column in known.items()}, known.index)
+
+
+def _in_words(column: pd.Series) -> pd.Series:
+    if not pd.api.types.is_numeric_dtype(column) or column.nunique() <= MOST_LEVELS:
+        whole = column.dropna()
+        if pd.api.types.is_float_dtype(column) and (whole == whole.round()).all():
+            whole = whole.astype(int)  # a gap has made numbers of them
+        words = [str(value) for value in whole]
+        order = [str(value) for value in sorted(whole.unique())]
+        return pd.Series(pd.Categorical(words, order), whole.index).reindex(column.index)
+    bounds = pd.qcut(column, QUARTERS, labels=False, duplicates="drop")
+    parts = column.groupby(bounds).agg(["min", "max"])
+    names = {number: f"{part['min']:g} to {part['max']:g}" for number, part in parts.iterrows()}
+    return pd.Series(pd.Categorical(bounds.map(names), list(names.values())), column.index)
+
+
+def level_means(values: Mapping[str, Shaped[np.ndarray, " J"]], words: pd.DataFrame) -> pd.DataFrame:
+    """Means by level of each covariate.
+
+    Args:
+        values: by name, one per subject.
+        words: from `levels`, of the same subjects.
+
+    Returns:
+        One row per level: `covariate`, `level`, `n`, and for each name `mean_NAME` and `sd_NAME`.
+    """
+    rows = []
+    for name, column in words.items():
+        for level in column.cat.categories:
+            chosen = (column == level).to_numpy()
+            row: dict[str, object] = {"covariate": name, "level": level, "n": int(chosen.sum())}
+            for what, each in values.items():
+                part = np.asarray(each, float)[chosen]
+                row |= {f"mean_{what}": part.mean(), f"sd_{what}": part.std(ddof=1) if len(part) > 1 else np.nan}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _known(ids: np.ndarray | pd.Index, subjects: pd.DataFrame) -> pd.DataFrame:
+    """The rows of these subjects."""
+    if not np.isin(ids, subjects.index.to_numpy(str)).any():
+        raise InputError(f"no row for any of the {len(ids)} subjects, such as '{ids[0]}': compare the ids")
+    return subjects.reindex(ids)
+
+
+def group_tests(values: pd.Series, group: pd.Series, baseline: str | None = None) -> pd.DataFrame:
     """Welch's t-test of each pair of groups and, for three groups or more, a one-way analysis of variance.
 
     Args:
         values: one per subject, such as abilities; NaN counts as missing.
         group: names of the groups of the same subjects.
+        baseline: the group that each other is compared with; None for every pair.
 
     Returns:
         One row per test: `test`, `groups`, `difference` of means (first minus second; NaN for ANOVA), `low` and `high`,
         its 95% interval, `statistic`, `degrees_of_freedom`, `p_value`, `p_holm` over the pairs.
 
     Raises:
-        InputError: fewer than two groups, or one with fewer than two subjects.
+        InputError: fewer than two groups, one with fewer than two subjects, or no baseline among them.
     """
     known = values.notna() & group.notna()
     parts = {name: part.to_numpy(float) for name, part in values[known].groupby(group[known].astype(str))}
     if len(parts) < 2:
         raise InputError(f"groups of subjects to compare: {len(parts)}, at least two are needed")
+    if baseline is not None and baseline not in parts:
+        raise InputError(f"no subject of the baseline '{baseline}': the groups are {', '.join(parts)}")
     for name, part in parts.items():
         if len(part) < 2:
             raise InputError(f"group '{name}' has {len(part)} subject: at least two are needed to compare it")
@@ -71,7 +139,11 @@ def group_tests(values: pd.Series, group: pd.Series) -> pd.DataFrame:
         anova = f_oneway(*parts.values())
         degrees = f"{len(parts) - 1}, {known.sum() - len(parts)}"
         rows.append(("ANOVA", ", ".join(parts), np.nan, np.nan, np.nan, anova.statistic, degrees, anova.pvalue))
-    for (first, one), (second, other) in itertools.combinations(parts.items(), 2):
+    pairs_of = list(itertools.combinations(parts, 2))
+    if baseline is not None:
+        pairs_of = [(name, baseline) for name in parts if name != baseline]
+    for first, second in pairs_of:
+        one, other = parts[first], parts[second]
         welch = ttest_ind(one, other, equal_var=False)
         low, high = welch.confidence_interval(0.95)
         difference = one.mean() - other.mean()

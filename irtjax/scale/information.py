@@ -31,6 +31,27 @@ def information_table(
     return pd.concat([frame, pd.DataFrame(each, columns=[str(item) for item in item_ids])], axis=1)
 
 
+def dominant(items: ItemParameters, theta: Float[np.ndarray, " Q"] = GRID) -> int:
+    """Position of the item that tells most where all together tell most."""
+    each = np.asarray(information(items, theta[:, None]))
+    return int(each[each.sum(1).argmax()].argmax())
+
+
+def range_above(table: pd.DataFrame, least: float) -> tuple[float, float] | None:
+    """Lowest and highest ability of the widest range with more information than `least`; None if there is none.
+
+    Args:
+        table: from `information_table`.
+        least: information; its standard error is 1/sqrt(least).
+    """
+    above = np.concatenate([[0], (table["test"].to_numpy() > least).astype(int), [0]])
+    begins, ends = np.flatnonzero(np.diff(above) == 1), np.flatnonzero(np.diff(above) == -1)
+    if not begins.size:
+        return None
+    widest, theta = int((ends - begins).argmax()), table["theta"].to_numpy()
+    return float(theta[begins[widest]]), float(theta[ends[widest] - 1])
+
+
 def marginal_reliability(items: ItemParameters) -> float:
     """Reliability of the ability given the number s of right answers: 1 - E Var(θ | s) in a standard normal population.
 

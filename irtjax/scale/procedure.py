@@ -1,7 +1,7 @@
 """The whole procedure: from responses to a scale."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,8 @@ from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, completed, percent_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
-from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems
+from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems, held
+from irtjax.scale.forms import require_design
 from irtjax.scale.overall_fit import OverallFit, overall_fit
 from irtjax.types import Shaped
 
@@ -28,7 +29,11 @@ class Options:
         expert: ids of the items that an expert has removed after reading them.
         seed: of the parallel analysis.
         factors: whether a model of one factor is compared with one of two.
-        guessing: whether items are tested for guessing, if there are `LEAST_SUBJECTS`; otherwise all have 2PL curves.
+        test_guessing: whether items are tested for guessing, if there are `LEAST_SUBJECTS` and none is held; otherwise
+            all have 2PL curves.
+        guessing: lower asymptotes that are held, by item id; items that are not in it have none. None: not held.
+        by_design: whether answers may be missing, because each subject was asked some of the items
+            (`irtjax.scale.forms`).
     """
 
     rules: Rules = dataclasses.field(default_factory=Rules)
@@ -36,7 +41,9 @@ class Options:
     expert: tuple[str, ...] = ()
     seed: int = 0
     factors: bool = True
-    guessing: bool = True
+    test_guessing: bool = True
+    guessing: Mapping[str, float] | None = None
+    by_design: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,23 +95,24 @@ def build_scale(
     """Builds a scale.
 
     Args:
-        responses: complete, see `irtjax.responses.matrix.completed`.
+        responses: complete, see `irtjax.responses.matrix.completed`, or missing by design.
         options: what a user may decide.
         on_step: called with a few words on what is being done.
 
     Raises:
-        InputError: missing answers, or too few items.
+        InputError: missing answers that the options do not allow, or too few items.
     """
     usable, removals = usable_items(responses, options)
+    known = held(options.guessing, usable.item_ids)
     on_step("eigenvalues")
     eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
     factors = loadings = None
     if options.factors:
         on_step("one and two factors")
-        factors = dimensionality.compare_factors(usable)
+        factors = dimensionality.compare_factors(usable, "3pl" if known is None else "2pl", known)
         loadings = loadings_table(factors, usable.item_ids)
     guessed, has_guessing = None, frozenset[str]()
-    if options.guessing and responses.num_subjects >= LEAST_SUBJECTS:
+    if options.test_guessing and known is None and responses.num_subjects >= LEAST_SUBJECTS:
         on_step("guessing")
         guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
         guessed.insert(0, "item_id", usable.item_ids)
@@ -118,6 +126,7 @@ def build_scale(
                 has_guessing,
                 options.rules,
                 options.expert,
+                options.guessing,
                 lambda number, items: on_step(f"elimination, round {number}: {items} items"),
             )
             removals = scale.removals
@@ -145,9 +154,13 @@ def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseM
     """The responses to the items that a correlation can be computed for, and the removals of the others.
 
     Raises:
-        InputError: missing answers, too few items, or an id in `options.expert` that is not among the responses.
+        InputError: missing answers that the options do not allow, too few items, or an id in `options.expert` that is
+            not among the responses.
     """
-    responses = completed(responses)
+    if options.by_design:
+        require_design(responses)
+    else:
+        responses = completed(responses)
     removals = elimination.before_fitting(responses, options.expert, options.rules)
     usable = ~np.isin(responses.item_ids, removals["item_id"].to_numpy(str))
     if usable.sum() < LEAST:

@@ -50,6 +50,16 @@ def pair_tables(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I 2 2"]:
     )
 
 
+def phi(tables: Float[np.ndarray, "*N 2 2"]) -> Float[np.ndarray, "*N"]:
+    """Correlations of two binary variables, from contingency tables; 0 where one of them does not vary."""
+    n = tables.sum((-2, -1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # nobody answered both
+        first, second = tables[..., 1, :].sum(-1) / n, tables[..., :, 1].sum(-1) / n
+        covariance = tables[..., 1, 1] / n - first * second
+    spread = np.sqrt(first * (1 - first) * second * (1 - second))
+    return np.divide(covariance, spread, out=np.zeros_like(n, dtype=float), where=spread > 0)
+
+
 def tetrachoric(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I"]:
     """Matrix of tetrachoric correlations (Pearson 1900), by maximum likelihood given the margins of each table.
 

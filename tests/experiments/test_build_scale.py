@@ -109,15 +109,49 @@ def test_every_group_has_its_files_and_pictures(finished):
         assert len(pd.read_csv(folder / "subjects.csv")) == NUM_SUBJECTS
         assert len(pd.read_csv(folder / "confirmation.csv")) == len(items)
         assert pd.read_csv(folder / "groups_ability.csv").p_value[0] < 1e-6
-        assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["intercept", "age"]
+        assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["intercept", "age", "group_up"]
     assert "**Confirmation** on 600 fresh subjects" in report
     agreement = pd.read_csv(directory / "agreement.csv").iloc[0]
     correct = irtjax.responses.matrix.percent_correct(responses_of(0).values, axis=0).mean()
     assert agreement.answer_is_gold == pytest.approx(correct, abs=1e-4)
 
 
+def test_a_block_design_with_guessing_held(files, tmp_path):
+    values = irtjax.read_responses(files / "responses.csv")
+    block = np.arange(12) % 3
+    table = pd.DataFrame(values.values[:, :12], values.subject_ids, values.item_ids[:12]).astype(float)
+    table = table.mask(np.arange(NUM_SUBJECTS)[:, None] % 3 == block)
+    table.to_csv(tmp_path / "blocks.csv")
+    pd.DataFrame({"item": table.columns, "group": "all", "chance": 0.05}).to_csv(tmp_path / "items.csv", index=False)
+    flags = [
+        f"--responses={tmp_path}/blocks.csv", "--missing=by_design", f"--items={tmp_path}/items.csv",
+        "--guessing=chance", f"--subjects={files}/people.csv", "--baseline=up", "--triplets", "--nofactors",
+        "--least_information=1", f"--output_dir={tmp_path}/out",
+    ]  # fmt: skip
+    result = run(*flags, module=MODULE)
+    assert result.returncode == 0, result.stderr
+    items = pd.read_csv(tmp_path / "out" / "items.csv")
+    assert len(items) >= 9
+    assert (items.guessing == 0.05).all()
+    forms = pd.read_csv(tmp_path / "out" / "forms.csv")
+    assert forms.num_subjects.tolist() == [200] * 3
+    assert forms.num_items.tolist() == [8] * 3
+    report = (tmp_path / "out" / "report.md").read_text()
+    for text in (
+        "there are 3 forms",
+        "**Guessing.** Held at 0.05.",
+        "The information is above 1, a standard error below",
+    ):
+        assert text in report
+    assert pd.read_csv(tmp_path / "out" / "groups_percent_correct.csv").groups.tolist() == ["down - up"]
+    levels = pd.read_csv(tmp_path / "out" / "levels.csv")
+    assert levels.groupby("covariate").n.sum().to_dict() == {"age": 600, "group": 600}
+    assert imread(tmp_path / "out" / "levels.png").std() > 0.01
+    assert not (tmp_path / "out" / "scores.png").exists()
+
+
 def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
-    flags = f"--responses={files}/responses.csv", "--nofactors", "--noguessing", f"--output_dir={tmp_path}/out"
+    flags = f"--responses={files}/responses.csv", "--nofactors", "--notest_guessing", f"--output_dir={tmp_path}/out"
     result = run(*flags, module=MODULE)
     assert result.returncode == 0, result.stderr
     table = pd.read_csv(tmp_path / "out" / "scale.csv")
@@ -154,6 +188,9 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     values = pd.read_csv(files / "responses.csv")
     values.iloc[3, 5] = np.nan
     values.to_csv(tmp_path / "missing.csv", index=False)
+    apart = pd.read_csv(files / "responses.csv", index_col=0).astype(float)
+    apart.mask((np.arange(NUM_SUBJECTS)[:, None] < 300) == (np.arange(NUM_ITEMS) < 12)).to_csv(tmp_path / "apart.csv")
+    apart.mask(np.random.default_rng(0).random(apart.shape) < 0.3).to_csv(tmp_path / "gaps.csv")
     pd.read_csv(files / "items.csv").head(20).to_csv(tmp_path / "few.csv", index=False)
     twice = pd.read_csv(files / "items.csv")
     pd.concat([twice, twice.head(1)]).to_csv(tmp_path / "twice.csv", index=False)
@@ -176,7 +213,21 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     cases = [
         ([], "--responses is missing: file of graded responses"),
         ([f"--responses={tmp_path}/missing.csv"], "subject 's3' did not answer item 'i04'"),
-        ([f"--responses={tmp_path}/missing.csv", "--missing=no"], "--missing=no: expected one of refuse, wrong, drop"),
+        (
+            [f"--responses={tmp_path}/missing.csv", "--missing=no"],
+            "--missing=no: expected one of refuse, wrong, drop, by_design",
+        ),
+        ([responses, "--missing=by_design"], "--missing=by_design: no answer is missing; leave it out"),
+        (
+            [f"--responses={tmp_path}/apart.csv", "--missing=by_design"],
+            "0 subjects answered both item 'i00' and item 'i12' (1 of 144 such pairs), 30 are needed",
+        ),
+        ([f"--responses={tmp_path}/gaps.csv", "--missing=by_design"], "missing answers follow no design: at most"),
+        ([responses, "--baseline=up"], "--baseline has no effect with no --subjects"),
+        ([responses, f"--subjects={files}/people.csv", "--baseline=left"], "no subject of the baseline 'left'"),
+        ([responses, "--guessing=0.2", "--notest_guessing"], "--test_guessing has no effect with --guessing"),
+        ([responses, items, "--guessing=gold_label"], "column gold_label of --items, item 'i00': 'yes', expected 0 to"),
+        ([responses, "--least_information=0"], "--least_information=0: expected a number above 0"),
         ([responses, f"--items={tmp_path}/small.csv"], "items of group 'b': 3 items to be tested"),
         ([responses, "--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
         ([responses, f"--items={tmp_path}/few.csv"], "few.csv: no row for item 'i20' of"),

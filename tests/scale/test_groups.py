@@ -8,7 +8,7 @@ from scipy.stats import linregress
 
 import irtjax
 from irtjax import InputError
-from irtjax.scale.groups import compare, group_tests, regression
+from irtjax.scale.groups import compare, group_tests, level_means, levels, regression
 
 RNG = np.random.default_rng(0)
 
@@ -33,6 +33,32 @@ def test_three_groups_get_an_anova_and_adjusted_pairs():
     assert table["p_value"][0] < 1e-10
     assert (table["p_holm"][1:] >= table["p_value"][1:]).all()
     assert table.set_index("groups").loc["x - y", "p_holm"] > 0.05
+
+
+def test_treatments_against_a_baseline():
+    values = pd.Series(RNG.normal(size=90) + np.repeat([0, 0, 1], 30))
+    group = pd.Series(np.repeat(["base", "a", "b"], 30))
+    table = group_tests(values, group, "base").set_index("groups")
+    assert list(table.index) == ["a, b, base", "a - base", "b - base"]
+    assert table.loc["b - base", "difference"] == pytest.approx(values[60:].mean() - values[:30].mean())
+    subjects = pd.DataFrame({"group": group, "age": RNG.normal(size=90)}).set_axis([f"s{j}" for j in range(90)])
+    found = compare({"ability": values.to_numpy()}, subjects.index, subjects, "base")
+    assert found["regression_ability"]["term"].tolist() == ["intercept", "age", "group_a", "group_b"]
+    for wrong, message in ((subjects, "no subject of the baseline 'c'"), (subjects[["age"]], "no column group")):
+        with pytest.raises(InputError, match=message):
+            compare({"ability": values.to_numpy()}, subjects.index, wrong, "c")
+
+
+def test_means_of_every_level():
+    who = pd.Index([f"s{j}" for j in range(40)])
+    subjects = pd.DataFrame({"age": np.arange(40.0), "native": np.tile([1.0, 0.0, np.nan, 1.0], 10)}, index=who)
+    words = levels(who, subjects)
+    assert list(words["age"].cat.categories) == ["0 to 9", "10 to 19", "20 to 29", "30 to 39"]
+    table = level_means({"ability": np.arange(40.0)}, words).set_index(["covariate", "level"])
+    assert table.loc[("age", "10 to 19"), "mean_ability"] == 14.5
+    assert table.loc[("native", "1"), "n"] == 20
+    assert table.loc[("native", "0"), "n"] == 10
+    assert table["sd_ability"].notna().all()
 
 
 def test_regression_is_that_of_one_predictor_and_codes_categories():

@@ -10,11 +10,31 @@ from irtjax import InputError
 from irtjax.kernels.models import ItemParameters
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.curves import empirical_curves
-from irtjax.scale.information import choose, information_table, marginal_reliability, score_table, short_form
+from irtjax.scale.information import (
+    choose,
+    dominant,
+    information_table,
+    marginal_reliability,
+    range_above,
+    score_table,
+    short_form,
+)
 
 SLOPE, INTERCEPT = np.array([0.8, 1.5, 2.5, 1.2, 0.9, 2.0]), np.array([0.0, 4.5, -1.0, 0.5, -0.2, 1.0])
 NONE = np.full(6, np.inf)
 ITEMS = ItemParameters(SLOPE[:, None], INTERCEPT, -NONE, NONE)
+
+
+def test_the_dominant_item_and_where_there_is_enough_information():
+    ids = np.array(list("abcdef"))
+    table = information_table(ITEMS, ids)
+    best = table["test"].idxmax()
+    assert ids[dominant(ITEMS)] == table.loc[best, ids].astype(float).idxmax()
+    low, high = range_above(table, 1.0)
+    inside = table["theta"].between(low, high)
+    assert (table["test"][inside] > 1).all()
+    assert (table["test"][~inside] <= 1).all()
+    assert range_above(table, 100.0) is None
 
 
 def test_information_by_its_formula():

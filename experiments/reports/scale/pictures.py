@@ -2,12 +2,12 @@
 
 from matplotlib.figure import Figure
 
-from experiments.reports.scale.findings import GroupFindings, Precision
+from experiments.reports.scale.findings import GroupFindings, Precision, values_of_subjects
 from irtjax.plots import scale as plots
 from irtjax.scale.curves import empirical_curves
 
-# of a group of items; without a scale only the first
-FILES = ("scree.png", "curves.png", "scores.png", "wright.png", "precision.png")
+# of a group of items; without a scale only the first; with missing answers no scores
+FILES = ("scree.png", "curves.png", "scores.png", "wright.png", "precision.png", "levels.png")
 
 
 def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Figure]:
@@ -23,7 +23,7 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
         return figures
     fit, responses = result.scale.fit, result.responses
     empirical = empirical_curves(fit, responses)
-    return figures | {
+    found = figures | {
         "curves.png": plots.item_curves(
             responses.item_ids,
             empirical.model,
@@ -31,11 +31,17 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
             result.decisions()["reason"],
             f"{name}: item characteristic curves",
         ),
-        "scores.png": plots.ability_against_score(
-            fit.responses.values.sum(1), fit.ability, precision.scores, f"{name}: ability and score"
-        ),
         "wright.png": plots.wright_map(
             fit.ability, fit.difficulty, fit.responses.item_ids, f"{name}: subjects and items"
         ),
-        "precision.png": plots.precision(precision.full, precision.short, f"{name}: precision"),
+        "precision.png": plots.precision(
+            precision.full, precision.short, precision.others, precision.dominant, f"{name}: precision"
+        ),
     }
+    values = values_of_subjects(fit.responses.read())
+    if "raw_score" in values:
+        title = f"{name}: ability and score"
+        found["scores.png"] = plots.ability_against_score(values["raw_score"], fit.ability, precision.scores, title)
+    if group.levels is not None:
+        found["levels.png"] = plots.ability_by_level(fit.ability, group.levels, f"{name}: ability of subjects")
+    return found

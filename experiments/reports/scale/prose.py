@@ -7,11 +7,15 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from experiments.reports.scale.findings import GroupFindings, Precision, ShortForms
-from irtjax.responses.matrix import percent_correct
+from experiments.reports.scale.findings import GroupFindings, Precision, Wanted, values_of_subjects
+from experiments.reports.scale.tables import form_table
+from irtjax.responses.matrix import MISSING, percent_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
+from irtjax.scale.forms import FEWEST
+from irtjax.scale.groups import level_means
+from irtjax.scale.information import GRID
 from irtjax.scale.overall_fit import OverallFit
 from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
 
@@ -38,18 +42,19 @@ def overview(groups: list[GroupFindings]) -> str:
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
 
 
-def group(found: GroupFindings, precision: Precision | None, short_forms: ShortForms, folder: Path) -> str:
+def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, folder: Path) -> str:
     """The section on one group of items.
 
     Args:
         found: of the group.
         precision: of its scale; None if there is none.
-        short_forms: the ones that are wanted.
+        wanted: what is to be told of precision.
         folder: of the group's pictures, relative to the report.
     """
     result = found.result
     parts = [
         f"## Items: {markdown.inline(found.name)}",
+        _design(result),
         _dimensions(result),
         _picture("Eigenvalues", folder / "scree.png"),
         _factors(result),
@@ -64,15 +69,46 @@ def group(found: GroupFindings, precision: Precision | None, short_forms: ShortF
         parts += [
             _removals(result.removals),
             _fit(result.scale, result.overall, result.options.rules),
-            *(_picture(name, folder / f"{name}.png") for name in ("curves", "scores", "wright")),
-            _precision(precision, short_forms.ability_range),
+            _picture("curves", folder / "curves.png"),
+            ""
+            if (result.scale.fit.responses.read().values == MISSING).any()
+            else _picture("scores", folder / "scores.png"),
+            _picture("wright", folder / "wright.png"),
+            _precision(result.scale, precision, wanted),
             _picture("Precision", folder / "precision.png"),
         ]
     if found.confirmation is not None:
         parts.append(_confirmation(found.confirmation, result.responses.num_subjects))
     if found.comparisons:
         parts.append(_comparisons(found.comparisons))
+    if found.levels is not None:
+        parts += [_levels(found), _picture("Ability by level", folder / "levels.png")]
     return "\n\n".join(filter(None, parts))
+
+
+def _design(result: ScaleResult) -> str:
+    if not result.options.by_design:
+        return ""
+    table = form_table(result.responses)
+    seen = (result.responses.values != MISSING).astype(float)
+    together = (seen.T @ seen)[np.triu_indices(seen.shape[1], 1)]
+    rest = result.responses.num_subjects - int(table["num_subjects"].sum())
+    left = f" The {rest} subjects of smaller forms are left out of S-X² and M2." if rest else ""
+    rows = [
+        [
+            row.form,
+            row.num_subjects,
+            row.num_items,
+            markdown.code_cell(row.first_item),
+            markdown.code_cell(row.last_item),
+        ]
+        for row in table.head(SHOWN).itertuples()
+    ]
+    return f"""**Design.** Answers are missing by design: there are {len(table)} forms of {FEWEST} subjects or more, and
+at least {together.min():.0f} subjects answered both items of any pair. S-X² and M2 are summed over forms; everything
+else uses every answer.{left}
+
+{markdown.table(["form", "subjects", "items", "first", "last"], rows)}"""
 
 
 def _dimensions(result: ScaleResult) -> str:
@@ -95,13 +131,17 @@ def _factors(result: ScaleResult) -> str:
         ]
         for row in factors.table.itertuples()
     ]
-    header = ["factors (3PL)", "log-likelihood", "parameters", "AIC", "BIC", "SABIC"]
+    model = "3PL" if result.options.guessing is None else "2PL, guessing held"
+    prior = ""
+    if result.options.guessing is None:
+        prior = "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes. "
+    header = [f"factors ({model})", "log-likelihood", "parameters", "AIC", "BIC", "SABIC"]
     preferred = "one factor" if factors.num_factors == 1 else "two factors"
     return f"""{markdown.table(header, rows)}
 
 The likelihood ratio is {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
-({_p(factors.p_value)}); BIC prefers {preferred}. Both models have a prior on guessing, so the log-likelihoods are those
-at the posterior modes. Rotated loadings are in `loadings.csv`."""
+({_p(factors.p_value)}); BIC prefers {preferred}. {prior}Rotated loadings are in
+`loadings.csv`."""
 
 
 def _doubt(result: ScaleResult) -> str:
@@ -118,6 +158,10 @@ def _doubt(result: ScaleResult) -> str:
 
 
 def _guessing(result: ScaleResult) -> str:
+    if result.options.guessing is not None:
+        values = sorted(set(result.options.guessing.values()))
+        known = f"at {values[0]:g}" if len(values) == 1 else f"at {values[0]:g} to {values[-1]:g}, by item"
+        return f"**Guessing.** Held {known}."
     if result.guessing is None:
         few = f": {LEAST_SUBJECTS} subjects are needed" if result.responses.num_subjects < LEAST_SUBJECTS else ""
         return f"**Guessing.** Not tested{few}; all items get a 2PL curve."
@@ -144,9 +188,9 @@ def _removals(removals: pd.DataFrame) -> str:
     if not rows:
         return "**Elimination.** No item was removed."
     return f"""**Elimination.** The statistic is the correlation for duplicates, the communality for items that do not
-discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, and S-X² for misfits.
-P-values are adjusted by Holm's method, except for items that do not discriminate: there the p-value is the unadjusted
-one of a one-sided test of a slope above zero.
+discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, the residual for triplets,
+S-X² for misfits. P-values are adjusted by Holm's method, except for items that do not discriminate: there the p-value
+is the unadjusted one of a one-sided test of a slope above zero.
 
 {markdown.table(["round", "item", "reason", "statistic", "p", "with"], rows)}"""
 
@@ -160,12 +204,22 @@ def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
 {triplets}."""
 
 
-def _precision(precision: Precision, ability_range: tuple[float, float]) -> str:
+def _precision(scale: Scale, precision: Precision, wanted: Wanted) -> str:
     best = precision.full.loc[precision.full["test"].idxmax()]
-    low, high = ability_range
+    others = precision.others.loc[precision.others["test"].idxmax()]
+    low, high = wanted.ability_range
+    enough = information.range_above(precision.full, wanted.least)
+    where = "nowhere" if enough is None else f"from {enough[0]:.2f} to {enough[1]:.2f}"
+    slope = scale.fit.item_columns["discrimination"][scale.fit.responses.item_ids == precision.dominant][0]
+    part = 1 - precision.others["test"][best.name] / best.test
     size = len(precision.short_forms["information"])
-    return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f}, with a standard error of
-{best.standard_error:.2f}. The marginal reliability is {precision.reliability:.3f}, that of a short form of {size} items
+    return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f}, with an information of
+{best.test:.1f} and a standard error of {best.standard_error:.2f}. Of this information {part:.0%} are of the item
+{markdown.code(precision.dominant)} (slope {slope:.2f}); without it the maximum is {others.test:.1f}, at
+{others.theta:.2f}. The information is above {wanted.least:g}, a standard error below {wanted.least**-0.5:.2f}, {where}
+(of abilities from {GRID[0]:g} to {GRID[-1]:g}).
+
+The marginal reliability is {precision.reliability:.3f}, that of a short form of {size} items
 {precision.short_reliability:.3f}. The short form has the items with the largest mean information over abilities from
 {low:g} to {high:g}; `short_form.csv` also lists the items with the largest slopes. `score_table.csv` turns numbers of
 right answers into abilities."""
@@ -196,6 +250,32 @@ def _comparisons(tables: dict[str, pd.DataFrame]) -> str:
         what = what.replace("_", " ")
         parts.append(_group_tests(what, table) if kind == "groups" else _regression(what, table))
     return "\n\n".join(parts)
+
+
+def _levels(found: GroupFindings) -> str:
+    assert found.levels is not None
+    assert found.result.scale is not None
+    fit = found.result.scale.fit
+    table = level_means(values_of_subjects(fit.responses.read(), fit.ability), found.levels)
+    score = next(name for name in table if name.startswith("mean_") and name != "mean_ability")
+    header = [
+        "covariate",
+        "level",
+        "subjects",
+        markdown.inline(score.replace("_", " ")),
+        "mean ability",
+        "sd of ability",
+    ]
+    rows = [
+        [
+            markdown.inline(row["covariate"]),
+            markdown.inline(row["level"]),
+            row["n"],
+            *(_number(row[name]) for name in (score, "mean_ability", "sd_ability")),
+        ]
+        for row in table.to_dict("records")
+    ]
+    return f"**Levels.** Means of the subjects at each level (`levels.csv`).\n\n{markdown.table(header, rows)}"
 
 
 def _group_tests(what: str, table: pd.DataFrame) -> str:

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.reports.scale.findings import GroupFindings, Precision
-from irtjax.responses.matrix import percent_correct
+from experiments.reports.scale.findings import GroupFindings, Precision, values_of_subjects
+from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Scale
+from irtjax.scale.forms import forms
+from irtjax.scale.groups import level_means
 from irtjax.scale.procedure import ScaleResult
 
 PARAMETERS = ["item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se"]
@@ -18,7 +20,8 @@ FILES = (
     "items.csv", "subjects.csv", "eigenvalues.csv", "factors.csv", "loadings.csv", "guessing.csv",
     "item_fit.csv", "dependence.csv", "triplets.csv", "information.csv", "short_form.csv", "score_table.csv",
     "confirmation.csv", "confirmation_pairs.csv", "groups_raw_score.csv", "groups_ability.csv",
-    "regression_raw_score.csv", "regression_ability.csv", "scale.json",
+    "regression_raw_score.csv", "regression_ability.csv", "groups_percent_correct.csv",
+    "regression_percent_correct.csv", "levels.csv", "forms.csv", "scale.json",
 )  # fmt: skip
 
 
@@ -46,9 +49,24 @@ def tables(group: GroupFindings, precision: Precision | None) -> dict[str, pd.Da
         found |= _scale(group.result.scale)
     if precision is not None:
         found |= _precision(precision)
+    if group.result.options.by_design:
+        found["forms"] = form_table(group.result.responses)
+    if group.levels is not None and group.result.scale is not None:
+        fit = group.result.scale.fit
+        found["levels"] = level_means(values_of_subjects(fit.responses.read(), fit.ability), group.levels)
     if group.confirmation is not None:
         found |= _confirmation(group.confirmation)
     return found | group.comparisons
+
+
+def form_table(responses: ResponseMatrix) -> pd.DataFrame:
+    """One row per form of a design: `form, num_subjects, num_items, first_item, last_item`."""
+    ids = responses.item_ids
+    rows = [
+        (number, len(form.values), form.items.size, ids[form.items[0]], ids[form.items[-1]])
+        for number, form in enumerate(forms(responses.values), 1)
+    ]
+    return pd.DataFrame(rows, columns=["form", "num_subjects", "num_items", "first_item", "last_item"])
 
 
 def _dimensions(result: ScaleResult) -> dict[str, pd.DataFrame]:

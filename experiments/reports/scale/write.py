@@ -9,7 +9,7 @@ import pandas as pd
 from experiments.reports import document
 from experiments.reports.scale import findings, prose
 from experiments.reports.scale.agreement import agreement_text
-from experiments.reports.scale.findings import GroupFindings, ShortForms
+from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.pictures import FILES as PICTURES
 from experiments.reports.scale.pictures import pictures
 from experiments.reports.scale.tables import FILES as TABLES
@@ -25,7 +25,7 @@ GROUP_FILES = (*TABLES, *PICTURES)  # of the folder of a group of items
 def write(
     groups: list[GroupFindings],
     directory: Path,
-    short_forms: ShortForms,
+    wanted: Wanted,
     agreement: pd.DataFrame | None,
     flags: dict[str, Any],
 ) -> None:
@@ -34,7 +34,7 @@ def write(
     Args:
         groups: what was found of each.
         directory: for the results; nothing else is in it.
-        short_forms: the ones that are wanted.
+        wanted: what is to be told of precision.
         agreement: from `agreement_table`; None if there are no labels by people.
         flags: for the record.
     """
@@ -45,12 +45,12 @@ def write(
     for group in groups:
         folder = directory if len(groups) == 1 else writable_directory(directory / folder_name(group.name))
         scale = group.result.scale
-        precision = None if scale is None else findings.precision(scale.fit, short_forms)
+        precision = None if scale is None else findings.precision(scale.fit, wanted)
         for name, table in tables(group, precision).items():
             write_csv(table, folder / f"{name}.csv")
         for file, figure in pictures(group, precision).items():
             save_figure(figure, folder / file)
-        parts.append(prose.group(group, precision, short_forms, folder.relative_to(directory)))
+        parts.append(prose.group(group, precision, wanted, folder.relative_to(directory)))
         document.write_json(summary(group), folder / "scale.json")
     write_csv(pd.concat(map(decisions, groups), ignore_index=True), directory / "scale.csv")
     document.write_json(flags | {"versions": versions()}, directory / "build_scale.json")
