@@ -4,8 +4,8 @@ r"""What does a block design lose against a complete one, and which differences 
 
 Blocks: `--items` items of three choices in three blocks, `--people` for each pair of blocks. The same people answer all
 items (complete), or two of three blocks. Prints, for guessing held at 1/3 and not held (2PL), errors of difficulties,
-slopes and abilities against the truth, over `--seeds` samples; then which of four faulty items elimination finds, and
-how many good ones it removes.
+slopes and abilities against the truth, and how often tests of fit reject, over `--seeds` samples; then which of four
+faulty items elimination finds, and how many good ones it removes.
 
 Groups: a baseline of 41 people and treatments of 29 and 27 that are 0.2 and 0.54 logits more able answer a short form
 of 14 items; the share of `--replications` samples in which Welch's test finds them (power), by raw scores and by
@@ -26,7 +26,10 @@ from tqdm import tqdm
 import irtjax
 from experiments.reports import markdown
 from irtjax import FitWarning, ResponseMatrix
+from irtjax.kernels.quadrature import of_test
 from irtjax.scale.elimination import eliminate
+from irtjax.scale.item_fit import item_fit
+from irtjax.scale.overall_fit import overall_fit
 
 _ITEMS = flags.DEFINE_integer("items", 83, "items of the block design", lower_bound=9)
 _PEOPLE = flags.DEFINE_integer("people", 250, "people for each pair of blocks", lower_bound=30)
@@ -77,6 +80,8 @@ def recovery() -> pd.DataFrame:
                 fit = irtjax.fit(named(values), guessing=guessing)
                 slope, usual = fit.item_columns["discrimination"], np.abs(b) < 2
                 z = (fit.difficulty - b) / fit.difficulty_se
+                num_free = np.full(len(b), 2)
+                tests = item_fit(values, fit.parameters, of_test(len(b)), num_free)["p_value"].to_numpy()
                 rows.append(
                     {
                         "design": design,
@@ -85,6 +90,9 @@ def recovery() -> pd.DataFrame:
                         "95% interval of b holds": np.mean(np.abs(z[usual]) < 1.96),
                         "rmse of log a": np.sqrt(np.mean(np.log(np.maximum(slope, 0.01) / a)[usual] ** 2)),
                         "rmse of ability": np.sqrt(np.mean((fit.ability - theta) ** 2)),
+                        "S-X2 below 0.05": np.nanmean(tests < LEVEL),
+                        "S-X2 below 0.01": np.nanmean(tests < LEVEL / 5),
+                        "M2 below 0.05": overall_fit(fit).p_value < LEVEL,
                     }
                 )
     return pd.DataFrame(rows).groupby(["design", "guessing"], sort=False).mean().round(3)
