@@ -5,6 +5,7 @@ Soft labels are shares of answers: of people (--answers), given (--soft_labels),
 
   B0            the training data
   B1            with the soft items and their gold labels
+  B2            with these and further data (--extra_data)
   B3            with every answer as an example of its own
   I-CCE, I-MSE  SLMG-I: in every epoch the training data, then the soft items with their soft labels
   S-CCE, S-MSE  SLMG-S: --meta_epochs epochs on the training data, then as many on the soft items, and so on
@@ -26,12 +27,15 @@ from experiments.common import app, factory, settings
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import CurriculumProgress
 from experiments.common.run_directory import open_run, stage
-from experiments.common.soft_items import Found, of_answers, of_predictions, of_shares
+from experiments.common.soft_items import Found, counts_of_networks, of_answers, of_predictions, of_shares
 from experiments.reports import document, soft_labels
-from irtjax import InputError
+from irtjax import InputError, read_items
+from irtjax.soft_labels.items import unseen
 from irtjax.soft_labels.methods import METHODS
-from irtjax.soft_labels.train import train_method
+from irtjax.soft_labels.train import SoftItems, Trained, train_method
 from irtjax.storage.files import write_csv
+from irtjax.tasks.extra_items import read_split
+from irtjax.tasks.task import Split
 
 _OUTPUT_DIR = define_output_dir("run directory")
 _ANSWERS = define_path("answers", "CSV of answers of people: subject id first in each row, one column per item")
@@ -46,6 +50,16 @@ _SHARE = flags.DEFINE_float(
     upper_bound=1,
 )
 _METHODS = flags.DEFINE_list("methods", [], f"which to compare (default: {','.join(METHODS)}, as far as possible)")
+_EXTRA_DATA = define_path("extra_data", "CSV of further training data of method B2: ids, texts and labels")
+_RESPONDENTS = flags.DEFINE_integer(
+    "respondents",
+    0,
+    "also train by I-CCE on the soft labels of so many people, drawn anew for each seed (--answers)",
+    lower_bound=0,
+    upper_bound=settings.LARGEST,
+)
+_NETWORKS = define_path("networks", "predictions_extra.npz of a crowd: compare its soft labels with those of --answers")
+_ITEMS = define_path("items", "items.csv with the items' difficulties, for --networks")
 _META_EPOCHS = flags.DEFINE_integer(
     "meta_epochs", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=settings.LARGEST
 )
@@ -64,27 +78,40 @@ def main() -> None:
         raise InputError(f"expected one of {', '.join(f'--{name}' for name in SOURCES)}, found {len(given)}")
     source = given[0]
     app.without_effect([] if source == "predictions" else ["soft_share"], f"--{source}")
-    app.without_effect([] if source == "answers" else ["codes"], f"--{source}")
+    app.without_effect([] if source == "answers" else ["codes", "respondents", "networks", "items"], f"--{source}")
+    if _NETWORKS.value is None:
+        app.without_effect(["items"], "no --networks")
+    elif _ITEMS.value is None:
+        raise InputError("--networks needs --items: the difficulties of the items")
     chosen = settings.from_flags()
     if source == "predictions":
         app.without_effect(["extra_items"], "--predictions")
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     found = _read(source, task, chosen.seed)
-    usual = [name for name in METHODS if name != "B3" or source == "answers"]
+    given_data = {"B2": _EXTRA_DATA.value is not None, "B3": source == "answers"}
+    usual = [name for name in METHODS if given_data.get(name, True)]
     methods = app.choose("methods", _METHODS.value, METHODS) if _METHODS.value else usual
     if "B3" in methods and found.items.counts is None:
         raise InputError("--methods: B3 trains on every answer, and --soft_labels has shares only: leave it out")
+    if ("B2" in methods) != given_data["B2"]:
+        raise InputError("--methods: B2 and --extra_data go together: it trains on these data")
+    further = _further(found)
+    compared = _compared(found)
+    if _RESPONDENTS.value:
+        found.of_people(_RESPONDENTS.value, chosen.seed)  # raises before anything is trained
     own = {"seeds": _SEEDS.value, "methods": ",".join(methods), "meta_epochs": _META_EPOCHS.value}
     own |= {"codes": ",".join(_CODES.value)} if source == "answers" else {}
     own |= {"soft_share": _SHARE.value} if source == "predictions" else {}
+    own |= {"respondents": _RESPONDENTS.value} if _RESPONDENTS.value else {}
+    own |= {"extra_data": _EXTRA_DATA.value} if further is not None else {}
     used = settings.values(chosen, USED) | own
     items = found.items
     labels = pd.DataFrame(items.shares if items.counts is None else items.counts, items.split.ids)
     directory = open_run(_OUTPUT_DIR.value, used, found.task, labels)
-    stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods), _write)
+    stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods, further), _write)
     parts = [
         f"# {task.name}: learning from soft labels",
-        *soft_labels.write(chosen, found, source, directory),
+        *soft_labels.write(chosen, found, source, directory, compared),
         document.how_it_was_made(used | {source: flags.FLAGS[source].value}, directory),
     ]
     document.save(parts, directory)
@@ -102,23 +129,63 @@ def _read(source: str, task: factory.tasks.Task, seed: int) -> Found:
     return of_answers(path, codes, task)
 
 
-def _train(chosen: settings.Settings, found: Found, methods: list[str]) -> dict[str, pd.DataFrame]:
+def _further(found: Found) -> Split | None:
+    """The data of --extra_data, without what is tested on and without the soft items."""
+    if _EXTRA_DATA.value is None:
+        return None
+    with app.naming(_EXTRA_DATA.value):
+        return unseen(
+            read_split(_EXTRA_DATA.value, found.task), found.task.validation, found.task.test, found.items.split
+        )
+
+
+def _compared(found: Found) -> pd.DataFrame | None:
+    """What --networks says of the items: `item_id`, `difficulty`, and counts of people and networks by class."""
+    if _NETWORKS.value is None:
+        return None
+    items, split = read_items(_ITEMS.value).set_index("item_id"), found.items.split
+    if "difficulty" not in items:
+        raise InputError(f"{_ITEMS.value}: no column difficulty")
+    known = items["difficulty"].reindex(split.ids).to_numpy(float)
+    if np.isnan(known).all():
+        raise InputError(f"{_ITEMS.value}: has none of the items of {_ANSWERS.value}")
+    networks = counts_of_networks(_NETWORKS.value, split, found.task)
+    return soft_labels.people_and_networks(split.ids, known, found.items.shares, networks)
+
+
+def _train(
+    chosen: settings.Settings, found: Found, methods: list[str], further: Split | None
+) -> dict[str, pd.DataFrame]:
     recipe = dataclasses.replace(factory.recipe_of(chosen), steps_per_epoch=None)
     progress = CurriculumProgress(recipe.max_epochs)
     rows, confusion = [], []
     test, classes = found.task.test, found.task.classes
-    for method in methods:
-        with progress.strategy(method):
-            trained = train_method(
+
+    def train(items: SoftItems, method: str, name: str, seed: int, number: int) -> Trained:
+        with progress.strategy(name):
+            return train_method(
                 found.task,
-                found.items,
+                items,
                 method,
                 recipe=recipe,
-                num_seeds=_SEEDS.value,
-                first_seed=chosen.seed,
+                num_seeds=number,
+                first_seed=seed,
                 meta_epochs=_META_EPOCHS.value,
+                further=further,
                 on_epoch=progress.on_epoch,
             )
+
+    def draws() -> Trained:
+        """Every network has soft labels of other people."""
+        each = [
+            train(found.of_people(_RESPONDENTS.value, seed), "I-CCE", f"{few} {at + 1}", seed, 1)
+            for at, seed in enumerate(range(chosen.seed, chosen.seed + _SEEDS.value))
+        ]
+        return Trained(*map(np.concatenate, zip(*each, strict=True)))
+
+    few = f"I-CCE of {_RESPONDENTS.value}"
+    for method in [*methods, few] if _RESPONDENTS.value else methods:
+        trained = draws() if method == few else train(found.items, method, method, chosen.seed, _SEEDS.value)
         accuracy = (trained.classes == test.labels).mean(1)
         columns = {"seed": chosen.seed + np.arange(len(accuracy)), "best_epoch": trained.best_epoch}
         columns |= {"dev_accuracy": trained.validation_accuracy, "test_accuracy": accuracy}

@@ -28,12 +28,32 @@ class Found(NamedTuple):
         removed: how many examples of each split were taken out.
         answers: (R, K) class numbers that R people gave to all items of the file, also to those without a text, -1
             where one did not answer; None where single answers are not known.
+        places: (I,) columns of the answers that the items have; None likewise.
     """
 
     task: Task
     items: SoftItems
     removed: dict[str, int]
     answers: np.ndarray | None = None
+    places: np.ndarray | None = None
+
+    def of_people(self, number: int, seed: int) -> SoftItems:
+        """The items with the soft labels of some of the people, drawn without replacement.
+
+        Raises:
+            InputError: there are fewer people, or none of those drawn answered an item.
+        """
+        assert self.answers is not None
+        assert self.places is not None
+        if number > len(self.answers):
+            raise InputError(f"--respondents={number}: there are answers of {len(self.answers)} people")
+        drawn = np.random.default_rng(seed).choice(len(self.answers), number, replace=False)
+        chosen = self.answers[drawn][:, self.places]
+        counts = _class_counts(chosen, self.task)
+        without = self.items.split.ids[counts.sum(1) == 0]
+        if without.size:
+            raise InputError(f"--respondents={number}: none of those drawn answered item {without[0]}: take more")
+        return SoftItems(self.items.split, soft_labels(counts), counts)
 
 
 def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
@@ -68,7 +88,7 @@ def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
     unanswered = split.ids[counts.sum(1) == 0]
     if unanswered.size:
         raise InputError(f"{path}: item {unanswered[0]} has no answers: leave it out of --extra_items")
-    return Found(left, SoftItems(split, soft_labels(counts), counts), removed, answers)
+    return Found(left, SoftItems(split, soft_labels(counts), counts), removed, answers, places)
 
 
 def of_shares(path: str, task: Task) -> Found:
@@ -97,10 +117,42 @@ def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:
     Raises:
         InputError: the file is of another kind, or lacks training items.
     """
+    predictions, ids = _predictions(path, task, "train")
+    number = max(round(share * len(task.train.labels)), 1)
+    rows = np.sort(np.random.default_rng(seed).choice(len(task.train.labels), number, replace=False))
+    left, split = take_out(task, rows)
+    places = pd.Index(ids).get_indexer(split.ids)
+    if (places < 0).any():
+        raise InputError(
+            f"{path}: no predictions for {split.ids[np.argmax(places < 0)]}: it is not of this task and split"
+        )
+    counts = _class_counts(predictions[:, places], task)
+    return Found(left, SoftItems(split, soft_labels(counts), counts), {"train": number})
+
+
+def counts_of_networks(path: str, items: Split, task: Task) -> np.ndarray:
+    """How many networks of a crowd chose each class of the items, (I, C).
+
+    Raises:
+        InputError: the file is of another kind, or lacks an item.
+    """
+    predictions, ids = _predictions(path, task, "extra")
+    places = pd.Index(ids).get_indexer(items.ids)
+    if (places < 0).any():
+        raise InputError(f"{path}: no predictions for {items.ids[np.argmax(places < 0)]}: was the crowd asked for it?")
+    return _class_counts(predictions[:, places], task)
+
+
+def _class_counts(classes: np.ndarray, task: Task) -> np.ndarray:
+    return np.stack([(classes == at).sum(0) for at in range(task.num_classes)], axis=1)
+
+
+def _predictions(path: str, task: Task, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Classes that a crowd predicts, one row per network, and the ids of the items."""
     try:
         arrays = read_arrays(Path(path), ARRAYS)
     except InputError as error:
-        raise InputError(f"{path}: {error}; expected predictions_train.npz of experiments.crowd") from error
+        raise InputError(f"{path}: {error}; expected predictions_{split}.npz of experiments.crowd") from error
     predictions, ids = arrays["predictions"], arrays["item_ids"].astype(str)
     _require_unique(ids, path)
     if (
@@ -114,17 +166,7 @@ def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:
         raise InputError(
             f"{path}: classes {predictions.min()} to {predictions.max()}, {task.name} has {task.num_classes}"
         )
-    number = max(round(share * len(task.train.labels)), 1)
-    rows = np.sort(np.random.default_rng(seed).choice(len(task.train.labels), number, replace=False))
-    left, split = take_out(task, rows)
-    places = pd.Index(ids).get_indexer(split.ids)
-    if (places < 0).any():
-        raise InputError(
-            f"{path}: no predictions for {split.ids[np.argmax(places < 0)]}: it is not of this task and split"
-        )
-    chosen = predictions[:, places]
-    counts = np.stack([(chosen == at).sum(0) for at in range(task.num_classes)], axis=1)
-    return Found(left, SoftItems(split, soft_labels(counts), counts), {"train": number})
+    return predictions, ids
 
 
 def _with_text(task: Task, ids: np.ndarray, path: str) -> tuple[Split, np.ndarray]:

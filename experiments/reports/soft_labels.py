@@ -4,30 +4,60 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import entropy, spearmanr
 
 from experiments.common.settings import Settings
 from experiments.common.soft_items import Found
 from experiments.reports import markdown
-from irtjax.plots.soft_labels import divergence, gold_probabilities
+from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
-from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram
+from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram, kl
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
 PUBLISHED = {
-    ("snli", "lstm"): {"B1": 76.7, "B3": 75.7, "S-MSE": 76.5, "S-CCE": 77.4, "I-MSE": 76.9, "I-CCE": 76.7},
-    ("snli", "nse"): {"B1": 84.6, "B3": 84.0, "S-MSE": 84.1, "S-CCE": 85.1, "I-MSE": 84.3, "I-CCE": 84.4},
-    ("snli", "esim"): {"B1": 87.7, "B3": 84.1, "S-MSE": 87.7, "S-CCE": 87.6, "I-MSE": 87.8, "I-CCE": 87.9},
-    ("sst2", "lstm"): {"B1": 87.4, "B3": 87.0, "S-MSE": 87.3, "S-CCE": 87.5, "I-MSE": 86.5, "I-CCE": 87.5},
-    ("sst2", "nse"): {"B1": 88.9, "B3": 87.7, "S-MSE": 87.5, "S-CCE": 88.6, "I-MSE": 88.4, "I-CCE": 89.1},
+    ("snli", "lstm"): {"B1": 76.7, "B2": 76.9, "B3": 75.7, "S-MSE": 76.5, "S-CCE": 77.4, "I-MSE": 76.9, "I-CCE": 76.7},
+    ("snli", "nse"): {"B1": 84.6, "B2": 84.8, "B3": 84.0, "S-MSE": 84.1, "S-CCE": 85.1, "I-MSE": 84.3, "I-CCE": 84.4},
+    ("snli", "esim"): {"B1": 87.7, "B2": 84.0, "B3": 84.1, "S-MSE": 87.7, "S-CCE": 87.6, "I-MSE": 87.8, "I-CCE": 87.9},
+    ("sst2", "lstm"): {"B1": 87.4, "B2": 86.7, "B3": 87.0, "S-MSE": 87.3, "S-CCE": 87.5, "I-MSE": 86.5, "I-CCE": 87.5},
+    ("sst2", "nse"): {"B1": 88.9, "B2": 88.7, "B3": 87.7, "S-MSE": 87.5, "S-CCE": 88.6, "I-MSE": 88.4, "I-CCE": 89.1},
 }
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
+QUARTERS = 4  # of difficulties
 RUNS = 20  # of drawing people one after the other
 
 
-def write(settings: Settings, found: Found, source: str, directory: Path) -> list[str]:
-    """Writes the pictures and `divergence.csv`; returns the sections of the report."""
+def people_and_networks(
+    ids: np.ndarray, difficulty: np.ndarray, people: np.ndarray, networks: np.ndarray
+) -> pd.DataFrame:
+    """How far soft labels of a crowd are from those of people.
+
+    Args:
+        ids: (I,) of the items.
+        difficulty: (I,) NaN where it is not known.
+        people: (I, C) shares of their answers.
+        networks: (I, C) numbers of networks that chose each class; half of one is added to each.
+
+    Returns:
+        One row per item: `item_id, difficulty, kl`, that of people ‖ networks in nats, and the entropies of both.
+    """
+    shares = (networks + 0.5) / (networks + 0.5).sum(1, keepdims=True)
+    entropies = {name: entropy(p, axis=1) for name, p in (("people", people), ("networks", shares))}
+    return pd.DataFrame(
+        {
+            "item_id": ids,
+            "difficulty": difficulty,
+            "kl": kl(people, shares),
+            **{f"entropy_{name}": values for name, values in entropies.items()},
+        }
+    )
+
+
+def write(
+    settings: Settings, found: Found, source: str, directory: Path, compared: pd.DataFrame | None = None
+) -> list[str]:
+    """Writes the pictures, `divergence.csv` and `people_networks.csv`; returns the sections of the report."""
     folder = directory / "soft_labels"
     parts = [
         _methods(pd.read_csv(folder / "methods.csv"), PUBLISHED.get((settings.task, settings.networks[0]), {})),
@@ -36,6 +66,8 @@ def write(settings: Settings, found: Found, source: str, directory: Path) -> lis
     ]
     if found.answers is not None:
         parts.insert(2, _people(found.answers, found.task.num_classes, settings.seed, directory))
+    if compared is not None:
+        parts.insert(3, _networks(compared, directory))
     return parts
 
 
@@ -110,6 +142,33 @@ those drawn chose.
 ![Divergence against number of people](divergence.png)
 
 {markdown.table(["people", *map(str, shown)], rows)}"""
+
+
+def _networks(table: pd.DataFrame, directory: Path) -> str:
+    write_csv(table, directory / "people_networks.csv")
+    save_figure(divergence_by_difficulty(table), directory / "people_networks.png")
+    known = table.dropna(subset="difficulty")
+    found = spearmanr(known.difficulty, known.kl)
+    parts = pd.qcut(known.difficulty, min(QUARTERS, len(known)), duplicates="drop")
+    names = ["kl", "entropy_people", "entropy_networks"]
+    rows = [
+        [
+            f"{part.difficulty.min():.2f} to {part.difficulty.max():.2f}",
+            len(part),
+            *(f"{part[n].mean():.3f}" for n in names),
+        ]
+        for _, part in known.groupby(parts, observed=True)
+    ]
+    header = ["difficulty", "items", "KL (people ‖ networks)", "entropy of people", "entropy of networks"]
+    return f"""## People and networks
+
+How far the soft labels of the networks are from those of people, in nats: the mean over {len(table):,} items is
+{table.kl.mean():.3f}. Half a network is added to each class. Its rank correlation with difficulty is
+{found.statistic:.2f} (p = {found.pvalue:.4f}, {len(known):,} items).
+
+{markdown.table(header, rows)}
+
+![Divergence of networks from people against difficulty](people_networks.png)"""
 
 
 def _confusion(table: pd.DataFrame) -> str:

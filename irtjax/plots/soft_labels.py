@@ -28,6 +28,20 @@ def divergence(table: pd.DataFrame) -> Figure:
     return plain(figure)
 
 
+def divergence_by_difficulty(table: pd.DataFrame) -> Figure:
+    """Divergence of the soft labels of networks from those of people, one point per item, against its difficulty.
+
+    Args:
+        table: with columns `difficulty` and `kl`; items without a difficulty are left out.
+    """
+    figure = Figure(figsize=(6, 4))
+    axis = figure.subplots()
+    known = table.dropna(subset="difficulty")
+    axis.plot(known.difficulty, known.kl, "o", color=COLOURS[0], alpha=0.5, markeredgewidth=0)
+    axis.set(xlabel="difficulty", ylabel="KL (people ‖ networks), nats", ylim=(0, None))
+    return plain(figure)
+
+
 def gold_probabilities(counts: np.ndarray) -> Figure:
     """Numbers of items by the probability of their gold label.
 

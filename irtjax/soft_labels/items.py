@@ -44,6 +44,21 @@ def without(task: Task, items: Split) -> tuple[Task, dict[str, int]]:
     return dataclasses.replace(task, train=train, validation=validation, test=test, extra=None), removed
 
 
+def unseen(further: Split, *others: Split) -> Split:
+    """The examples of a split whose text is in no other split.
+
+    Raises:
+        InputError: texts are not known, or none is left.
+    """
+    if further.texts is None or any(other.texts is None for other in others):
+        raise InputError("examples have no texts, by which copies could be found among them")
+    known = {letters(text) for other in others if other.texts is not None for text in other.texts}
+    rows = np.array([letters(text) not in known for text in further.texts])
+    if not rows.any():
+        raise InputError(f"all {rows.size:,} examples are among the soft items, or in a split that is tested on")
+    return select(further, rows)
+
+
 def take_out(task: Task, rows: Int[np.ndarray, " I"]) -> tuple[Task, Split]:
     """The task without some of its training examples, and these.
 

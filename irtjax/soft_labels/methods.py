@@ -9,7 +9,7 @@ import optax
 
 from irtjax.errors import InputError
 
-BASELINES = ("B0", "B1", "B3")
+BASELINES = ("B0", "B1", "B2", "B3")
 SOFT = ("I-CCE", "I-MSE", "S-CCE", "S-MSE")
 METHODS = (*BASELINES, *SOFT)
 
@@ -45,6 +45,7 @@ def schedule(method: str, num_epochs: int, meta_epochs: int) -> Schedule:
         =======  =============================================================================================
         B0       the training data
         B1       the training data and the soft items with their gold labels, as one
+        B2       as B1, and further data with hard labels
         B3       the training data and every answer to a soft item as an example with a hard label, as one
         I-…      SLMG-I: in every epoch the training data, then the soft items with their soft labels
         S-…      SLMG-S: e epochs on the training data, then e on the soft items, and so on

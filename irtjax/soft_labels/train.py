@@ -94,6 +94,7 @@ def train_method(
     num_seeds: int = 20,
     first_seed: int = 0,
     meta_epochs: int = 3,
+    further: Split | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Trained:
@@ -110,14 +111,16 @@ def train_method(
         num_seeds: S.
         first_seed: of initial weights and minibatches; the others are the numbers after it.
         meta_epochs: e of SLMG-S.
+        further: the further data of B2.
         on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
         mesh: devices; None for all of this process.
 
     Raises:
-        InputError: an unknown method, B3 where single answers are not known, or a recipe that the task does not allow.
+        InputError: an unknown method, B2 without further data, B3 where single answers are not known, or a recipe that
+            the task does not allow.
     """
     when = schedule(method, recipe.max_epochs, meta_epochs)
-    joined, hard, soft = _passes(task, items, method, recipe.batch_size)
+    joined, hard, soft = _passes(task, items, method, recipe.batch_size, further)
     hard = hard._replace(steps=np.where(when.hard, hard.steps, 0))
     soft = soft._replace(steps=np.where(when.soft, soft.steps, 0))
     trainer = make_trainer(recipe, task)
@@ -132,8 +135,10 @@ def train_method(
     return Trained(*(np.asarray(column)[:num_seeds] for column in trained))
 
 
-def _passes(task: Task, items: SoftItems, method: str, batch_size: int) -> tuple[Task, _Passes, _Passes]:
-    """The task with the items among its training examples, and what is passed over.
+def _passes(
+    task: Task, items: SoftItems, method: str, batch_size: int, further: Split | None = None
+) -> tuple[Task, _Passes, _Passes]:
+    """The task with the items and further data among its training examples, and what is passed over.
 
     Items are there once per class: an example has one hard label, and an item may be shown with several.
     """
@@ -141,16 +146,21 @@ def _passes(task: Task, items: SoftItems, method: str, batch_size: int) -> tuple
     count = len(task.train.labels)
     copies = count + np.arange(num_classes * num_items).reshape(num_classes, num_items)
     order = np.arange(count)
-    if method == "B1":
+    more = [] if method != "B2" or further is None else [further]
+    if method == "B2" and not more:
+        raise InputError("B2 trains on further data, and there are none: leave it out")
+    if method in ("B1", "B2"):
         order = np.concatenate([order, copies[items.split.labels, np.arange(num_items)]])
     elif method == "B3":
         if items.counts is None:
             raise InputError("B3 trains on every answer, and only their shares are known: leave it out")
         order = np.concatenate([order, np.repeat(copies.ravel(), np.asarray(items.counts).T.ravel())])
-    labels = np.concatenate([task.train.labels, np.repeat(np.arange(num_classes, dtype=np.int32), num_items)])
+    of_items = np.repeat(np.arange(num_classes, dtype=np.int32), num_items)
+    labels = np.concatenate([task.train.labels, of_items, *(part.labels for part in more)])
+    order = np.concatenate([order, np.arange(count + of_items.size, labels.size)])
     shares = np.zeros((labels.size, num_classes), np.float32)
     shares[copies[0]] = items.shares
-    train = join(task.train, *[items.split] * num_classes)
+    train = join(task.train, *[items.split] * num_classes, *more)
     hard = _Passes(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
     soft = _Passes(copies[0].astype(np.int32), shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft

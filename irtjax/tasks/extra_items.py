@@ -1,4 +1,4 @@
-"""Examples from a CSV file, for networks to answer that were trained on a task."""
+"""Examples from a CSV file: for networks to answer that were trained on a task, or to train on beside it."""
 
 import numpy as np
 
@@ -6,7 +6,33 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, require_ids
 from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
-from irtjax.tasks.text import Examples
+from irtjax.tasks.task import Split, Task, TextFormat
+from irtjax.tasks.text import Examples, lookup_table, number_words, pad
+
+
+def read_split(path: str, task: Task) -> Split:
+    """The examples of a file in the words of a task; others are unknown, and longer sentences than its own are cut.
+
+    Raises:
+        InputError: the task has no texts, or see `read_examples`.
+    """
+    if not isinstance(task.format, TextFormat):
+        raise InputError(f"{path}: {task.name} has no texts")
+    lengths = task.format.buckets[-1]
+    examples = read_examples(path, len(lengths), task.classes)
+    lexicon: dict[str, int] = {}
+    words = [number_words(sentences, lexicon) for sentences in examples.sentences]
+    table = lookup_table(lexicon, task.format.vocabulary)
+    inputs = tuple(
+        pad(part, table, max(width, int(part.lengths.max())))[:, :width]
+        for part, width in zip(words, lengths, strict=True)
+    )
+    return Split(inputs, examples.labels, examples.ids, joined(examples.sentences))
+
+
+def joined(sentences: tuple[list[str], ...]) -> np.ndarray:
+    """The texts of examples, of one or two sentences each."""
+    return np.array([" / ".join(map(str.strip, parts)) for parts in zip(*sentences, strict=True)], object)
 
 
 def read_examples(path: str, num_sentences: int, classes: tuple[str, ...]) -> Examples:

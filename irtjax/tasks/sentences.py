@@ -1,9 +1,7 @@
 """Makes a task of examples of one or two sentences."""
 
-import numpy as np
-
 from irtjax.tasks import glove, text, vectors
-from irtjax.tasks.extra_items import read_examples
+from irtjax.tasks.extra_items import joined, read_examples
 from irtjax.tasks.item_ids import rename
 from irtjax.tasks.options import Options
 from irtjax.tasks.task import Split, Task, TextFormat
@@ -55,10 +53,6 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
         ids |= renamed
         options.on_note(note)
     made = {
-        split: Split(inputs[split], own.labels, ids[split], _texts(own.sentences)) for split, own in examples.items()
+        split: Split(inputs[split], own.labels, ids[split], joined(own.sentences)) for split, own in examples.items()
     }
     return Task(name=name, classes=classes, format=TextFormat(tuple(vocabulary), embeddings, buckets), **made)
-
-
-def _texts(sentences: tuple[list[str], ...]) -> np.ndarray:
-    return np.array([" / ".join(map(str.strip, parts)) for parts in zip(*sentences, strict=True)], object)

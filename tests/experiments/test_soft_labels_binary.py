@@ -6,7 +6,8 @@ import pytest
 from binaries import assert_bad_flags, run
 from matplotlib.image import imread
 
-from experiments.common.soft_items import of_answers, of_predictions, of_shares
+from experiments.common.soft_items import counts_of_networks, of_answers, of_predictions, of_shares
+from experiments.reports.soft_labels import people_and_networks
 from irtjax import InputError, tasks
 from irtjax.tasks.task import select
 
@@ -94,6 +95,30 @@ def test_soft_labels_of_people(with_extra, tmp_path):
         of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, TASK)
 
 
+def test_labels_of_some_people_and_of_networks(with_extra, tmp_path):
+    ids = with_extra.extra.ids
+    cells = pd.DataFrame(RNG.choice(list("37"), (15, 10)), columns=ids, index=pd.Index(range(15), name="subject"))
+    cells.to_csv(tmp_path / "answers.csv")
+    found = of_answers(str(tmp_path / "answers.csv"), {"3": "3", "7": "7"}, with_extra)
+    some = found.of_people(4, 1)
+    assert (some.counts.sum(1) == 4).all()
+    assert (some.counts <= found.items.counts).all()
+    assert (found.of_people(4, 2).counts != some.counts).any()
+    with pytest.raises(InputError, match="--respondents=16: there are answers of 15 people"):
+        found.of_people(16, 0)
+    classes = RNG.integers(0, 10, (6, 12)).astype(np.int8)
+    path = tmp_path / "predictions_extra.npz"
+    np.savez(path, predictions=classes, item_ids=np.array(["x", *ids[::-1], "y"]))
+    counts = counts_of_networks(str(path), found.items.split, with_extra)
+    np.testing.assert_array_equal(counts[0], np.bincount(classes[:, 10], minlength=10))
+    table = people_and_networks(ids, np.arange(10.0), found.items.shares, counts)
+    p, q = found.items.shares[0], (counts[0] + 0.5) / 11
+    assert table.kl[0] == pytest.approx(sum(p[k] * np.log(p[k] / q[k]) for k in (3, 7)))
+    np.savez(path, predictions=classes[:, :3], item_ids=np.array(["x", "y", ids[0]]))
+    with pytest.raises(InputError, match="no predictions for item 1: was the crowd asked for it"):
+        counts_of_networks(str(path), found.items.split, with_extra)
+
+
 def test_shares_from_a_table(with_extra, tmp_path):
     path = tmp_path / "shares.csv"
     table = pd.DataFrame(RNG.dirichlet(np.ones(10), 10), columns=list(TASK.classes))
@@ -126,7 +151,12 @@ def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
         ([], "expected one of --answers, --soft_labels, --predictions, found 0"),
         ([given, "--answers=a.csv"], "expected one of --answers, --soft_labels, --predictions, found 2"),
         ([given, "--codes=a:1"], "--codes has no effect with --predictions"),
-        ([given, "--methods=B2"], "--methods=B2: 'B2' is none of B0, B1, B3"),
+        ([given, "--methods=B9"], "--methods=B9: 'B9' is none of B0, B1, B2, B3"),
+        ([given, "--methods=B2"], "--methods: B2 and --extra_data go together"),
+        ([given, "--extra_data={tmp}/more.csv"], "more.csv: digits has no texts"),
+        ([given, "--respondents=20"], "--respondents has no effect with --predictions"),
+        (["--answers=a.csv", "--networks=n.npz"], "--networks needs --items: the difficulties of the items"),
+        (["--answers=a.csv", "--items=i.csv"], "--items has no effect with no --networks"),
         ([given, "--soft_share=1"], "all 1,197 training examples of digits have soft labels: leave one without"),
         ([given, "--soft_share=2"], "--soft_share=2"),
         (["--predictions={tmp}/none.npz"], "none.npz"),

@@ -44,7 +44,7 @@ def test_losses_by_definition():
 
 
 def test_schedules():
-    for method in ("B0", "B1", "B3"):
+    for method in ("B0", "B1", "B2", "B3"):
         when = schedule(method, 4, 2)
         assert when.hard.all()
         assert not when.soft.any()
@@ -53,7 +53,7 @@ def test_schedules():
     when = schedule("S-MSE", 7, 2)
     assert when.hard.tolist() == [True, True, False, False, True, True, False]
     assert (when.hard != when.soft).all()
-    assert [loss_of(method) for method in METHODS] == ["CCE"] * 3 + ["CCE", "MSE", "CCE", "MSE"]
+    assert [loss_of(method) for method in METHODS] == ["CCE"] * 4 + ["CCE", "MSE", "CCE", "MSE"]
     with pytest.raises(InputError, match="unknown method 'B9'"):
         schedule("B9", 4, 2)
     with pytest.raises(InputError, match="0 epochs in a row"):
@@ -64,15 +64,19 @@ def test_what_is_passed_over(digits):
     task, items = digits
     count, num_items = len(task.train.labels), len(items.split.labels)
     for method in METHODS:
-        joined, hard, soft = _passes(task, items, method, 32)
+        further = select(task.test, np.arange(7))
+        joined, hard, soft = _passes(task, items, method, 32, further)
         shown = joined.train.ids[hard.order], hard.labels[hard.order]
-        extra = {"B1": num_items, "B3": items.counts.sum()}.get(method, 0)
+        extra = {"B1": num_items, "B2": num_items + 7, "B3": items.counts.sum()}.get(method, 0)
         assert hard.order.size == count + extra
         np.testing.assert_array_equal(shown[0][:count], task.train.ids)
         np.testing.assert_array_equal(shown[1][:count], task.train.labels)
-        if method == "B1":
-            np.testing.assert_array_equal(shown[0][count:], items.split.ids)
-            np.testing.assert_array_equal(shown[1][count:], items.split.labels)
+        if method in ("B1", "B2"):
+            np.testing.assert_array_equal(shown[0][count : count + num_items], items.split.ids)
+            np.testing.assert_array_equal(shown[1][count : count + num_items], items.split.labels)
+        if method == "B2":
+            np.testing.assert_array_equal(shown[0][count + num_items :], further.ids)
+            np.testing.assert_array_equal(shown[1][count + num_items :], further.labels)
         if method == "B3":
             answers = np.zeros_like(items.counts)
             at = {name: row for row, name in enumerate(items.split.ids)}
@@ -147,6 +151,8 @@ def test_bad_items(digits):
     task, items = digits
     with pytest.raises(InputError, match=f"item {items.split.ids[0]}: its soft labels sum to 2, expected 1"):
         SoftItems(items.split, np.where(np.arange(64)[:, None] == 0, 0.2, items.shares))
+    with pytest.raises(InputError, match="B2 trains on further data, and there are none"):
+        train_method(task, items, "B2", recipe=RECIPE)
     with pytest.raises(InputError, match="B3 trains on every answer, and only their shares are known"):
         train_method(task, SoftItems(items.split, items.shares), "B3", recipe=RECIPE)
     with pytest.raises(InputError, match="all 1,133 training examples of digits have soft labels"):

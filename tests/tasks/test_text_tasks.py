@@ -7,6 +7,8 @@ import pytest
 from tfds_files import write_dataset
 
 from irtjax import InputError, tasks
+from irtjax.soft_labels.items import unseen
+from irtjax.tasks.extra_items import read_split
 from irtjax.tasks.task import SPLITS, UNKNOWN
 
 
@@ -231,6 +233,14 @@ def test_extra_items_are_a_split_of_their_own(sst2, snli, tmp_path):
     np.testing.assert_array_equal(task.format.embeddings, plain.format.embeddings)
     pairs = write_csv(tmp_path / "pairs.csv", ("pair_id", "premise", "hypothesis", "gold_label"), ("p", "A", "B", "2"))
     assert list(tasks.load("snli", snli, extra_items=pairs).extra.labels) == [2]
+    again = read_split(path, task)  # in the words of a task that is there already
+    np.testing.assert_array_equal(again.inputs[0], task.extra.inputs[0])
+    cut = read_split(path, plain).inputs[0]
+    np.testing.assert_array_equal(cut, task.extra.inputs[0][:, : cut.shape[1]])
+    assert again.texts[1] == "so bad"
+    assert list(unseen(again, plain.test).ids) == ["9"]  # the other is tested on
+    with pytest.raises(InputError, match="digits has no texts"):
+        read_split(path, tasks.load("digits"))
 
 
 @pytest.mark.parametrize(
