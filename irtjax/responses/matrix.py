@@ -128,6 +128,10 @@ class ResponseMatrix:
         """The responses to some of the items, by a mask (I,) or by positions."""
         return ResponseMatrix(self.values[:, chosen], self.subject_ids, self.item_ids[chosen])
 
+    def choose_subjects(self, chosen: Shaped[np.ndarray, " chosen"]) -> "ResponseMatrix":
+        """The responses of some of the subjects, by a mask (J,) or by positions."""
+        return ResponseMatrix(self.values[chosen], self.subject_ids[chosen], self.item_ids)
+
 
 def require_unique(subject_ids: np.ndarray, item_ids: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuses ids that do not name the rows and columns of a matrix.
@@ -243,7 +247,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
     if missing == "drop":
         if not whole.any():
             raise InputError(f"no subject answered every item, so that none is left: {first}")
-        return ResponseMatrix(responses.values[whole], responses.subject_ids[whole], responses.item_ids)
+        return responses.choose_subjects(whole)
     raise InputError(
         f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
         "grade missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"

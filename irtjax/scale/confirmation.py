@@ -12,6 +12,7 @@ from irtjax.kernels.quadrature import Quadrature, of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence
 from irtjax.scale.elimination import LEAST
+from irtjax.scale.forms import asked
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import OverallFit, overall_fit
@@ -69,7 +70,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
         raise InputError(
             f"{chosen.sum()} items of the scale have right and wrong answers, its confirmation needs {LEAST}"
         )
-    responses = fresh.choose_items(chosen)
+    responses = asked(fresh.choose_items(chosen))
     fit = fit_mml(responses, "2pl", anchors=items)
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))

@@ -14,6 +14,7 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
+from irtjax.scale.forms import asked
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.rotation import communalities
@@ -147,7 +148,7 @@ def eliminate(
         if responses.num_items - len(gone) < LEAST:
             message = f"{responses.num_items - len(gone)} items are left after round {number}, a scale needs {LEAST}"
             raise TooFewItems(message, pd.DataFrame(removals, columns=REMOVAL_COLUMNS))
-        left = responses.choose_items(~np.isin(responses.item_ids, list(gone)))
+        left = asked(responses.choose_items(~np.isin(responses.item_ids, list(gone))))
         number += 1
         on_round(number, left.num_items)
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)

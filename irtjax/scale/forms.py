@@ -43,6 +43,12 @@ def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarra
     return [(np.flatnonzero(which.ravel() == k), seen[k]) for k in order]
 
 
+def asked(responses: ResponseMatrix) -> ResponseMatrix:
+    """The responses of the subjects who have any: a form may have none of the items that are left."""
+    any_answer = (responses.values != MISSING).any(axis=1)
+    return responses if any_answer.all() else responses.choose_subjects(any_answer)
+
+
 def require_design(responses: ResponseMatrix) -> None:
     """Refuses missing answers that follow no design, and designs that leave pairs of items apart.
 

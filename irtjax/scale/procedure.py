@@ -11,7 +11,7 @@ from irtjax.responses.matrix import ResponseMatrix, completed, percent_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems, held
-from irtjax.scale.forms import require_design
+from irtjax.scale.forms import asked, require_design
 from irtjax.scale.overall_fit import OverallFit, overall_fit
 from irtjax.types import Shaped
 
@@ -102,6 +102,8 @@ def build_scale(
     Raises:
         InputError: missing answers that the options do not allow, or too few items.
     """
+    if options.by_design:
+        responses = asked(responses)
     usable, removals = usable_items(responses, options)
     known = held(options.guessing, usable.item_ids)
     on_step("eigenvalues")
@@ -158,6 +160,7 @@ def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseM
             not among the responses.
     """
     if options.by_design:
+        responses = asked(responses)
         require_design(responses)
     else:
         responses = completed(responses)
@@ -165,7 +168,7 @@ def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseM
     usable = ~np.isin(responses.item_ids, removals["item_id"].to_numpy(str))
     if usable.sum() < LEAST:
         raise InputError(f"{usable.sum()} items to be tested that have right and wrong answers, a scale needs {LEAST}")
-    return responses.choose_items(usable), removals
+    return asked(responses.choose_items(usable)), removals
 
 
 def loadings_table(factors: Factors, item_ids: Shaped[np.ndarray, " I"]) -> pd.DataFrame:

@@ -138,7 +138,7 @@ def test_a_block_design_with_guessing_held(files, tmp_path):
     assert forms.num_items.tolist() == [8] * 3
     report = (tmp_path / "out" / "report.md").read_text()
     for text in (
-        "there are 3 forms",
+        "Forms of 30 subjects or more: 3.",
         "**Guessing.** Held at 0.05.",
         "The information is above 1, a standard error below",
     ):

@@ -65,6 +65,18 @@ def test_a_scale_from_two_blocks_of_three_finds_the_bad_items():
         build_scale(matrix(blocks(values)), Options(factors=False))
 
 
+def test_a_form_none_of_whose_items_are_left_has_no_part():
+    values = np.array(simulated(0, np.full(12, 1.8), np.linspace(-1, 1, 12), 1200))
+    values[:400, 8:] = values[400:800, :4] = values[800:, 4:8] = -1
+    values = np.concatenate([values, np.full((50, 12), -1, np.int8)])
+    values[1200:, :2] = 1  # asked two items only
+    options = Options(factors=False, test_guessing=False, by_design=True, expert=("i000", "i001"))
+    result = build_scale(matrix(values), options)
+    assert result.num_retained == 10
+    assert result.responses.num_subjects == 1250
+    assert result.scale.fit.responses.num_subjects == 1200
+
+
 def test_items_that_depend_as_three_are_removed_on_request():
     """An even number of right answers to three items is likelier than the ability makes it; to two it is not."""
     rng = np.random.default_rng(0)

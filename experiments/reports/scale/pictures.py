@@ -1,5 +1,6 @@
 """The pictures of a group of items."""
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.reports.scale.findings import GroupFindings, Precision, values_of_subjects
@@ -21,7 +22,8 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
     figures = {"scree.png": plots.scree(result.eigenvalues, f"{name}: tetrachoric correlations")}
     if result.scale is None or precision is None:
         return figures
-    fit, responses = result.scale.fit, result.responses
+    fit, everyone = result.scale.fit, result.responses
+    responses = everyone.choose_subjects(np.isin(everyone.subject_ids, fit.responses.subject_ids))
     empirical = empirical_curves(fit, responses)
     found = figures | {
         "curves.png": plots.item_curves(

@@ -37,7 +37,7 @@ def overview(groups: list[GroupFindings]) -> str:
         removed = ", ".join(reasons) or "none"
         row = [markdown.inline(name), result.responses.num_items, right, result.num_retained, reliability, removed]
         rows.append(row)
-    subjects = groups[0].result.responses.num_subjects
+    subjects = len({subject for group in groups for subject in group.result.responses.subject_ids.tolist()})
     header = ["items", "number", "answered right", "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
 
@@ -104,9 +104,9 @@ def _design(result: ScaleResult) -> str:
         ]
         for row in table.head(SHOWN).itertuples()
     ]
-    return f"""**Design.** Answers are missing by design: there are {len(table)} forms of {FEWEST} subjects or more, and
-at least {together.min():.0f} subjects answered both items of any pair. S-X² and M2 are summed over forms; everything
-else uses every answer.{left}
+    return f"""**Design.** Answers are missing by design. Forms of {FEWEST} subjects or more: {len(table)}. At least
+{together.min():.0f} subjects answered both items of any pair. S-X² and M2 are summed over forms; everything else uses
+every answer.{left}
 
 {markdown.table(["form", "subjects", "items", "first", "last"], rows)}"""
 
