@@ -31,7 +31,7 @@ from experiments.common.soft_items import Found, counts_of_networks, of_answers,
 from experiments.reports import document, soft_labels
 from irtjax import InputError, read_items
 from irtjax.soft_labels.items import unseen
-from irtjax.soft_labels.methods import METHODS
+from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
 from irtjax.soft_labels.train import SoftItems, Trained, train_method
 from irtjax.storage.files import write_csv
 from irtjax.tasks.extra_items import read_split
@@ -89,8 +89,13 @@ def main() -> None:
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     found = _read(source, task, chosen.seed)
     given_data = {"B2": _EXTRA_DATA.value is not None, "B3": source == "answers"}
-    usual = [name for name in METHODS if given_data.get(name, True)]
+    possible = METHODS if len(found.task.train.labels) else WITHOUT_HARD_DATA
+    usual = [name for name in possible if given_data.get(name, True)]
     methods = app.choose("methods", _METHODS.value, METHODS) if _METHODS.value else usual
+    if impossible := [name for name in methods if name not in possible]:
+        raise InputError(
+            f"--methods: {impossible[0]} needs examples without soft labels, and --soft_share=1 leaves none"
+        )
     if "B3" in methods and found.items.counts is None:
         raise InputError("--methods: B3 trains on every answer, and --soft_labels has shares only: leave it out")
     if ("B2" in methods) != given_data["B2"]:

@@ -60,12 +60,6 @@ def unseen(further: Split, *others: Split) -> Split:
 
 
 def take_out(task: Task, rows: Int[np.ndarray, " I"]) -> tuple[Task, Split]:
-    """The task without some of its training examples, and these.
-
-    Raises:
-        InputError: none is left.
-    """
+    """The task without some of its training examples, which may be all of them, and these."""
     left = np.setdiff1d(np.arange(len(task.train.labels)), rows)
-    if not left.size:
-        raise InputError(f"all {len(rows):,} training examples of {task.name} have soft labels: leave one without")
     return dataclasses.replace(task, train=select(task.train, left), extra=None), select(task.train, rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.soft_labels.labels import check_soft_labels
-from irtjax.soft_labels.methods import LOSSES, loss_of, schedule
+from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
 from irtjax.training.data import Data, accuracy, classify, to_device
@@ -116,9 +116,11 @@ def train_method(
         mesh: devices; None for all of this process.
 
     Raises:
-        InputError: an unknown method, B2 without further data, B3 where single answers are not known, or a recipe that
-            the task does not allow.
+        InputError: an unknown method, B2 without further data, B3 where single answers are not known, a method that
+            needs examples beside the items where there are none, or a recipe that the task does not allow.
     """
+    if not len(task.train.labels) and method not in WITHOUT_HARD_DATA:
+        raise InputError(f"{method} needs training examples beside the items with soft labels, and there are none")
     when = schedule(method, recipe.max_epochs, meta_epochs)
     joined, hard, soft = _passes(task, items, method, recipe.batch_size, further)
     hard = hard._replace(steps=np.where(when.hard, hard.steps, 0))
@@ -140,29 +142,32 @@ def _passes(
 ) -> tuple[Task, _Passes, _Passes]:
     """The task with the items and further data among its training examples, and what is passed over.
 
-    Items are there once per class: an example has one hard label, and an item may be shown with several.
+    For B3, items are there once per class: an example has one hard label, and an item is shown with several.
     """
     num_items, num_classes = np.shape(items.shares)
     count = len(task.train.labels)
-    copies = count + np.arange(num_classes * num_items).reshape(num_classes, num_items)
+    of_items = np.repeat(np.arange(num_classes), num_items) if method == "B3" else items.split.labels
+    copies = count + np.arange(of_items.size).reshape(-1, num_items)
     order = np.arange(count)
     more = [] if method != "B2" or further is None else [further]
     if method == "B2" and not more:
         raise InputError("B2 trains on further data, and there are none: leave it out")
     if method in ("B1", "B2"):
-        order = np.concatenate([order, copies[items.split.labels, np.arange(num_items)]])
+        order = np.concatenate([order, copies[0]])
     elif method == "B3":
         if items.counts is None:
             raise InputError("B3 trains on every answer, and only their shares are known: leave it out")
         order = np.concatenate([order, np.repeat(copies.ravel(), np.asarray(items.counts).T.ravel())])
-    of_items = np.repeat(np.arange(num_classes, dtype=np.int32), num_items)
-    labels = np.concatenate([task.train.labels, of_items, *(part.labels for part in more)])
+    labels = np.concatenate([task.train.labels, of_items, *(part.labels for part in more)]).astype(np.int32)
     order = np.concatenate([order, np.arange(count + of_items.size, labels.size)])
+    soft_order = copies[0].astype(np.int32)
     shares = np.zeros((labels.size, num_classes), np.float32)
     shares[copies[0]] = items.shares
-    train = join(task.train, *[items.split] * num_classes, *more)
+    train = join(task.train, *[items.split] * len(copies), *more)
     hard = _Passes(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
-    soft = _Passes(copies[0].astype(np.int32), shares, np.maximum(num_items // batch_size, 1))
+    if not order.size:  # all examples have soft labels: no pass reads the one that stands here
+        hard = _Passes(soft_order[:1], labels, np.zeros((), int))
+    soft = _Passes(soft_order, shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft
 
 

@@ -157,7 +157,10 @@ def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
         ([given, "--respondents=20"], "--respondents has no effect with --predictions"),
         (["--answers=a.csv", "--networks=n.npz"], "--networks needs --items: the difficulties of the items"),
         (["--answers=a.csv", "--items=i.csv"], "--items has no effect with no --networks"),
-        ([given, "--soft_share=1"], "all 1,197 training examples of digits have soft labels: leave one without"),
+        (
+            [given, "--soft_share=1", "--methods=B1,B0"],
+            "B0 needs examples without soft labels, and --soft_share=1 leaves",
+        ),
         ([given, "--soft_share=2"], "--soft_share=2"),
         (["--predictions={tmp}/none.npz"], "none.npz"),
         (["--predictions={tmp}/text.npz"], "text.npz: not an NPZ file"),
