@@ -17,6 +17,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import Split, select
 
 ARRAYS = ("predictions", "item_ids")
+SOFT = 2  # the random stream of the items that have soft labels
 
 
 class Found(NamedTuple):
@@ -119,7 +120,8 @@ def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:
     """
     predictions, ids = _predictions(path, task, "train")
     number = max(round(share * len(task.train.labels)), 1)
-    rows = np.sort(np.random.default_rng(seed).choice(len(task.train.labels), number, replace=False))
+    rng = np.random.default_rng((seed, SOFT))
+    rows = np.sort(rng.choice(len(task.train.labels), number, replace=False))
     left, split = take_out(task, rows)
     places = pd.Index(ids).get_indexer(split.ids)
     if (places < 0).any():

@@ -9,6 +9,7 @@ from irtjax.errors import InputError
 
 SPLITS = ("train", "validation", "test")
 PADDING, UNKNOWN = 0, 1  # word numbers
+FLIPS = 1  # a random stream of its own: by the seed alone, a sample of the same seed would consist of wrong labels
 
 
 class Split(NamedTuple):
@@ -112,7 +113,7 @@ def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     Returns:
         The task with wrong labels, and a (N,) bool array that marks them.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, FLIPS))
     labels = task.train.labels.copy()
     chosen = rng.choice(labels.size, size=round(share * labels.size), replace=False)
     labels[chosen] = (labels[chosen] + rng.integers(1, task.num_classes, size=chosen.size)) % task.num_classes

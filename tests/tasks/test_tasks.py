@@ -1,5 +1,7 @@
 """Tasks: splits that do not overlap, ids that stay, labels that can be flipped."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -37,6 +39,16 @@ def test_flipped_labels_are_wrong_and_as_many_as_asked():
     assert wrong.train.labels.max() < task.num_classes
     np.testing.assert_array_equal(wrong.test.labels, task.test.labels)
     np.testing.assert_array_equal(tasks.flip_labels(task, 0.05, seed=3)[1], flipped)
+
+
+def test_flipped_labels_are_not_those_that_other_draws_of_the_seed_pick():
+    """NumPy's choices of one seed from many examples are of the same ones, whatever their numbers."""
+    inputs, labels = np.zeros((20_000, 1, 1, 1), np.uint8), np.zeros(20_000, np.int32)
+    train = tasks.Split(inputs, labels, np.arange(20_000).astype(str), None)
+    task = dataclasses.replace(tasks.load("digits"), train=train)
+    flipped = tasks.flip_labels(task, 0.2, seed=0)[1]
+    sampled = sample_training(task, 2_000, seed=0).train.ids.astype(int)
+    assert flipped[sampled].mean() == pytest.approx(0.2, abs=0.04)
 
 
 def test_unknown_task_is_named():
