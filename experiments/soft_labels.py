@@ -35,7 +35,7 @@ from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
 from irtjax.soft_labels.train import SoftItems, Trained, train_method
 from irtjax.storage.files import write_csv
 from irtjax.tasks.extra_items import read_split
-from irtjax.tasks.task import Split
+from irtjax.tasks.task import Split, join
 
 _OUTPUT_DIR = define_output_dir("run directory")
 _ANSWERS = define_path("answers", "CSV of answers of people: subject id first in each row, one column per item")
@@ -112,7 +112,8 @@ def main() -> None:
     used = settings.values(chosen, USED) | own
     items = found.items
     labels = pd.DataFrame(items.shares if items.counts is None else items.counts, items.split.ids)
-    directory = open_run(_OUTPUT_DIR.value, used, found.task, labels)
+    read = items.split if further is None else join(items.split, further)
+    directory = open_run(_OUTPUT_DIR.value, used, dataclasses.replace(found.task, extra=read), labels)
     stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods, further), _write)
     parts = [
         f"# {task.name}: learning from soft labels",

@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from irtjax.errors import InputError
 from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
 from irtjax.tasks import Task
-from irtjax.tasks.task import Split
+from irtjax.tasks.task import Split, join
 from irtjax.training.data import Data, accuracy, classify, to_device
 from irtjax.training.devices import default_mesh, on_devices
 from irtjax.training.recipe import Recipe, make_trainer
@@ -169,19 +169,6 @@ def _passes(
         hard = _Passes(soft_order[:1], labels, np.zeros((), int))
     soft = _Passes(soft_order, shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft
-
-
-def join(*splits: Split) -> Split:
-    """Splits one after the other; texts of all, or of none."""
-
-    def concatenate(arrays: Sequence[Any]) -> Any:
-        if isinstance(arrays[0], tuple):
-            return tuple(concatenate(sentence) for sentence in zip(*arrays, strict=True))
-        return np.concatenate(arrays)
-
-    inputs, labels, ids, texts = zip(*splits, strict=True)
-    known = all(part is not None for part in texts)
-    return Split(concatenate(inputs), concatenate(labels), concatenate(ids), concatenate(texts) if known else None)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

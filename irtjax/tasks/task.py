@@ -1,7 +1,8 @@
 """What a task is: splits of examples with gold labels and stable ids."""
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,6 +106,19 @@ def select(split: Split, rows: slice | np.ndarray) -> Split:
         split.ids[rows],
         None if split.texts is None else split.texts[rows],
     )
+
+
+def join(*splits: Split) -> Split:
+    """Splits one after the other; texts of all, or of none."""
+
+    def concatenate(arrays: Sequence[Any]) -> Any:
+        if isinstance(arrays[0], tuple):
+            return tuple(concatenate(sentence) for sentence in zip(*arrays, strict=True))
+        return np.concatenate(arrays)
+
+    inputs, labels, ids, texts = zip(*splits, strict=True)
+    known = all(part is not None for part in texts)
+    return Split(concatenate(inputs), concatenate(labels), concatenate(ids), concatenate(texts) if known else None)
 
 
 def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
