@@ -125,7 +125,7 @@ class Settings:
     optimizer: str = setting("adam", "adam, or sgd for stochastic gradient descent with --momentum", choices=OPTIMIZERS)
     momentum: float = setting(0.0, "sgd: share of the last step that the next one repeats", low=0, high=0.999)
     weight_decay: float = setting(
-        0.0, "decay of all weights: of sgd in its gradients, of adam in its steps", low=0, high=1000
+        0.0, "decay: of sgd in its gradients, of all weights; of adam in its steps, not of biases", low=0, high=1000
     )
     learning_rate: float = setting(
         _USUAL["learning_rate"], f"learning rate; of sgd {SGD_RATE} (1 - momentum) by default", positive=True

@@ -2,13 +2,18 @@
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
+import jax
 import optax
 
 from irtjax.errors import InputError
 
 OPTIMIZERS = ("adam", "sgd")
 SGD_RATE = 0.1  # of gradient descent without momentum, where nothing else is known
+MASKS = frozenset({"mask"})  # parameters by name that say which units there are, and never change
+BIASES_AND_NORMS = frozenset({"bias", "scale"})
 
 
 @functools.cache  # one object for equal arguments: another would be a different static argument of jit
@@ -16,8 +21,9 @@ def optimizer_of(name: str, momentum: float = 0.0, weight_decay: float = 0.0) ->
     """An optax transformation at learning rate 1.
 
         ====  ==========================================================================================
-        adam  Adam (Kingma and Ba 2015); with decay, λ w is added to its step (Loshchilov and Hutter 2019)
-        sgd   v ← μ v + g + λ w, and v is the step (as in PyTorch)
+        adam  Adam (Kingma and Ba 2015); with decay, λ w is added to its step, but not of biases and of norms
+              (Loshchilov and Hutter 2019; Devlin et al. 2019)
+        sgd   v ← μ v + g + λ w, and v is the step, of all weights (as in PyTorch)
         ====  ==========================================================================================
 
     Of word vectors that a network trains for itself, only the rows of a minibatch take part in a step.
@@ -39,9 +45,20 @@ def optimizer_of(name: str, momentum: float = 0.0, weight_decay: float = 0.0) ->
     if name == "adam":
         if momentum:
             raise InputError(f"momentum {momentum} has no effect on adam: choose sgd, or leave it out")
-        return optax.adamw(1.0, weight_decay=weight_decay) if weight_decay else optax.adam(1.0)
+        decayed = _without(MASKS | BIASES_AND_NORMS)
+        return optax.adamw(1.0, weight_decay=weight_decay, mask=decayed) if weight_decay else optax.adam(1.0)
     descent = optax.sgd(1.0, momentum=momentum or None)
-    return optax.chain(optax.add_decayed_weights(weight_decay), descent) if weight_decay else descent
+    decay = optax.add_decayed_weights(weight_decay, mask=_without(MASKS))
+    return optax.chain(decay, descent) if weight_decay else descent
+
+
+def _without(names: frozenset[str]) -> Callable[[Any], Any]:
+    """A function of parameters that is true of those that have none of these names."""
+
+    def of(path: tuple[Any, ...], _: jax.Array) -> bool:
+        return names.isdisjoint(getattr(key, "key", None) for key in path)
+
+    return functools.partial(jax.tree_util.tree_map_with_path, of)
 
 
 def sgd_rate(momentum: float) -> float:

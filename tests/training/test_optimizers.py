@@ -1,11 +1,13 @@
 """Optimisers against their equations, written out."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 
-from irtjax import InputError
+from irtjax import InputError, networks, tasks
 from irtjax.training.optimizers import optimizer_of, sgd_rate
 
 RNG = np.random.default_rng(0)
@@ -38,6 +40,17 @@ def test_adam_by_hand(decay):
         direction = mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
         weights = weights - 0.1 * (direction + decay * weights)
     np.testing.assert_allclose(after_three_steps(optimizer_of("adam", 0.0, decay)), weights, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "decayed"), [("sgd", {"kernel", "bias"}), ("adam", {"kernel"})])
+def test_masks_never_decay_and_biases_by_gradient_descent_alone(name, decayed):
+    parameters = networks.build("mlp", tasks.load("digits"), 8).init(jax.random.key(0), 6)
+    parameters["hidden"]["bias"] = nnx.Param(jnp.ones(8))
+    optimizer = optimizer_of(name, 0.0, 0.5)
+    steps, _ = optimizer.update(jax.tree.map(jnp.zeros_like, parameters), optimizer.init(parameters), parameters)
+    for key in ("kernel", "bias"):
+        assert bool((steps["hidden"][key][...] != 0).any()) == (key in decayed)
+    assert (steps["mask"][...] == 0).all()
 
 
 def test_equal_arguments_make_one_object():  # another would be compiled for again
