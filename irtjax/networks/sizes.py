@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Generic, NamedTuple, TypeVar
 
+from irtjax.pretrained.folder import BertConfig
 from irtjax.tasks.task import ImageFormat
 
 
@@ -30,7 +31,19 @@ class Sentences(NamedTuple):
     per_example: int
 
 
-Inputs = TypeVar("Inputs", bound=Images | Sentences)
+class Encoded(NamedTuple):
+    """Word pieces that a pre-trained encoder reads.
+
+    Attributes:
+        config: of the encoder.
+        per_example: sentences, 1 or 2.
+    """
+
+    config: BertConfig
+    per_example: int
+
+
+Inputs = TypeVar("Inputs", bound=Images | Sentences | Encoded)
 
 
 @dataclasses.dataclass(frozen=True)

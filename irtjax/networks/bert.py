@@ -1,0 +1,145 @@
+"""Encoders of the BERT type, with a new head: fine-tuned from weights that others have trained."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from irtjax.networks.layers import Dense, along_last, dropout, matmul, only_active, split_key, width_mask
+from irtjax.networks.sizes import Encoded, Sizes
+from irtjax.pretrained.folder import BertConfig
+from irtjax.tasks.task import PADDING
+
+DEVIATION = 0.02  # of initial weights that nobody has trained
+NEVER = -1e30  # a score of attention to padding
+
+
+class BertClassifier(nnx.Module):
+    """logits = V tanh(T u + d) + c, with u the mean over the word pieces of an example of their states in `Encoder`.
+
+    A pair of sentences is read as one. The tanh layer has `width` units; it and the logits begin from random weights.
+    Dropout is that of the encoder, and applied before both layers of the head too.
+    """
+
+    def __init__(self, sizes: Sizes[Encoded], active: jax.Array | int, *, rngs: nnx.Rngs):
+        config, self.dropout = sizes.inputs.config, sizes.dropout
+        self.encoder = Encoder(config, rngs=rngs)
+        self.hidden = Dense(config.width, sizes.width, rngs=rngs)
+        self.out = Dense(sizes.width, sizes.num_classes, rngs=rngs)
+        self.mask = width_mask(sizes.width, active)
+
+    def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
+        """(V, H) vectors of word pieces and (B, L) numbers of those of each sentence -> (B, C) logits."""
+        encoder_key, pooled_key, hidden_key = split_key(key, 3)
+        u = mean_state(*self.encoder(embeddings, inputs, self.dropout, encoder_key))
+        hidden = only_active(self.mask, jnp.tanh(self.hidden(dropout(u, self.dropout, pooled_key))))
+        return self.out(dropout(hidden, self.dropout, hidden_key))
+
+
+class Encoder(nnx.Module):
+    r"""The encoder of BERT (Devlin et al. 2019), K layers of self-attention (Vaswani et al. 2017).
+
+    .. math::
+        x_t &= LN(e_t + p_t + s_t), \qquad q, k, v = W_q x, W_k x, W_v x + biases \\
+        a_t &= \sum_u \frac{\exp(q_t' k_u / \sqrt{d})}{\sum_w \exp(q_t' k_w / \sqrt{d})} v_u
+            \quad \text{in each head, of } d \text{ units} \\
+        y &= LN(x + W_o a + c_o), \qquad x \leftarrow LN(y + W_2 \, gelu(W_1 y + c_1) + c_2)
+
+    with vectors e of word pieces, p of positions and s of the first or second sentence. Padding takes part in no sum,
+    wherever it stands, and counts as no position: two padded sentences side by side are read as if there was none.
+    Dropout is applied to x, to the weights of attention, and to both sums before their norms.
+    """
+
+    def __init__(self, config: BertConfig, *, rngs: nnx.Rngs):
+        self.config = config
+        width, draw = config.width, nnx.initializers.normal(DEVIATION)
+        self.positions = nnx.Param(draw(rngs.params(), (config.positions, width)))
+        self.kinds = nnx.Param(draw(rngs.params(), (config.kinds, width)))
+        self.norm = Norms((), width)
+        self.layers = Layers(config, rngs=rngs)
+
+    def __call__(
+        self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], rate: float = 0.0, key: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array]:
+        """(V, H) vectors and (B, L) numbers of each sentence -> (B, L, H) states, and (B, L) where there are words."""
+        config, first_key, layers_key = self.config, *split_key(key, 2)
+        pieces = jnp.concatenate([sentence.astype(jnp.int32) for sentence in inputs], axis=1)
+        kind = np.repeat(np.arange(len(inputs)), [part.shape[1] for part in inputs])
+        present = pieces != PADDING
+        position = jnp.maximum(jnp.cumsum(present, axis=1) - 1, 0)
+        x = jnp.asarray(embeddings).at[pieces].get(mode="clip") + self.positions[...].at[position].get(mode="clip")
+        x = x + self.kinds[...].at[kind].get(mode="clip")[None]
+        x = dropout(normalise(x, self.norm.scale[...], self.norm.bias[...], config.epsilon), rate, first_key)
+
+        def layer(x: jax.Array, one: tuple[dict, jax.Array | None]) -> tuple[jax.Array, None]:
+            weights, layer_key = one
+            return _layer(config, weights, x, present, rate, layer_key), None
+
+        keys = None if layers_key is None else jax.random.split(layers_key, config.layers)
+        weights = nnx.to_pure_dict(nnx.state(self.layers, nnx.Param))
+        return jax.lax.scan(layer, x, (weights, keys))[0], present
+
+
+def mean_state(states: jax.Array, present: jax.Array) -> jax.Array:
+    """Mean over the word pieces of an example: (B, L, H) and (B, L) -> (B, H)."""
+    count = present.sum(1).astype(states.dtype)
+    return jnp.where(present[..., None], states, 0).sum(1) / count[:, None]
+
+
+def normalise(x: jax.Array, scale: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+    """LN(x) = scale · (x - mean) / √(variance + ε) + bias, over the last axis (Ba, Kiros and Hinton 2016)."""
+    centred = x - x.mean(-1, keepdims=True)
+    spread = jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + epsilon)
+    return centred * spread * along_last(scale, x) + along_last(bias, x)
+
+
+def _layer(
+    config: BertConfig, weights: dict, x: jax.Array, present: jax.Array, rate: float, key: jax.Array | None
+) -> jax.Array:
+    """One layer of `Encoder`: (B, L, H) -> (B, L, H)."""
+    attention_key, attended_key, outer_key = split_key(key, 3)
+    split = (*x.shape[:2], 3, config.heads, config.width // config.heads)
+    q, k, v = jnp.moveaxis(_dense(weights["attention"], x).reshape(split), 2, 0)
+    scores = jnp.einsum("bthd,buhd->bhtu", q, k) / split[-1] ** 0.5
+    shares = jax.nn.softmax(jnp.where(present[:, None, None], scores, NEVER), axis=-1)
+    a = jnp.einsum("bhtu,buhd->bthd", dropout(shares, rate, attention_key), v).reshape(x.shape)
+    attended = dropout(_dense(weights["attended"], a), rate, attended_key)
+    y = normalise(x + attended, **weights["attended_norm"], epsilon=config.epsilon)
+    inner = jax.nn.gelu(_dense(weights["inner"], y), approximate=False)
+    outer = dropout(_dense(weights["outer"], inner), rate, outer_key)
+    return normalise(y + outer, **weights["outer_norm"], epsilon=config.epsilon)
+
+
+def _dense(weights: dict, x: jax.Array) -> jax.Array:
+    y = matmul(x, weights["kernel"])
+    return y + along_last(weights["bias"], y)
+
+
+class Layers(nnx.Module):
+    """Weights of all layers, stacked on the first axis: the program has one layer, and is compiled as fast as one."""
+
+    def __init__(self, config: BertConfig, *, rngs: nnx.Rngs):
+        layers, width, inner = config.layers, config.width, config.inner
+        self.attention = Stacked(layers, width, 3 * width, rngs=rngs)
+        self.attended = Stacked(layers, width, width, rngs=rngs)
+        self.attended_norm = Norms((layers,), width)
+        self.inner = Stacked(layers, width, inner, rngs=rngs)
+        self.outer = Stacked(layers, inner, width, rngs=rngs)
+        self.outer_norm = Norms((layers,), width)
+
+
+class Stacked(nnx.Module):
+    """Kernels and biases of dense layers."""
+
+    def __init__(self, layers: int, num_inputs: int, num_outputs: int, *, rngs: nnx.Rngs):
+        draw = nnx.initializers.normal(DEVIATION)
+        self.kernel = nnx.Param(draw(rngs.params(), (layers, num_inputs, num_outputs)))
+        self.bias = nnx.Param(jnp.zeros((layers, num_outputs)))
+
+
+class Norms(nnx.Module):
+    """Scales and biases of `normalise`."""
+
+    def __init__(self, leading: tuple[int, ...], width: int):
+        self.scale = nnx.Param(jnp.ones((*leading, width)))
+        self.bias = nnx.Param(jnp.zeros((*leading, width)))
