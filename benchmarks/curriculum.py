@@ -73,7 +73,7 @@ def host_loop(trainer: Trainer, task, data, difficulty: np.ndarray, chosen) -> N
     """
     labels, num_examples = task.train.labels, difficulty.size
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(
-        plan_of(task, np.arange(num_examples), 1, chosen), data.embeddings
+        plan_of(task, np.arange(num_examples), 1, chosen), data.given
     )
     fallback = trainer.batch_size
     for _ in range(trainer.max_epochs):
@@ -145,7 +145,7 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
         return np.searchsorted(np.asarray(items.ascending), np.asarray(theta), side="right") / num_examples
 
     for _ in range(2):  # the first compiles
-        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.embeddings)
+        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.given)
         seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
             full = timed("all items", _from_all, trainer, learners.parameters, data, items.difficulty)

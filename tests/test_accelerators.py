@@ -352,11 +352,11 @@ def test_an_epoch_of_a_crowd(network, one_device):
     trainer, data, gold = make_trainer(recipe, task), to_device(task), gold_of(task)
     types = {"seed": jnp.uint32, "subset_size": jnp.int32, "width": jnp.int32}
     rows = Row(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in Row._fields})
-    one = pool_programs.shapes(trainer, plan_member, rows, gold, data.embeddings)
+    one = pool_programs.shapes(trainer, plan_member, rows, gold, data.given)
     plans, learners = slots = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
     live, first, parameters = array(SLOTS, dtype=bool), array(SLOTS, dtype=jnp.int32), learners.best_parameters
     train = pool_programs.train, trainer, one_device, learners, plans, live, first
-    fill = trainer, plan_member, one_device, slots, live, rows, gold, data.embeddings
+    fill = trainer, plan_member, one_device, slots, live, rows, gold, data.given
     classify = trainer.network, one_device, parameters, data.embeddings, data.test
     none_of(
         faults(f"{network} begins", pool_programs.fill, *fill),

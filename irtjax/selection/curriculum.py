@@ -202,7 +202,7 @@ def _start(trainer: Trainer, problem: _Problem) -> _State:
     num_seeds, num_examples = problem.plans.order.shape
     empty = jnp.full((num_seeds, trainer.max_epochs), jnp.nan)
     return _State(
-        learners=jax.vmap(functools.partial(start, trainer), (0, None))(problem.plans, problem.data.embeddings),
+        learners=jax.vmap(functools.partial(start, trainer), (0, None))(problem.plans, problem.data.given),
         ability=jnp.zeros(num_seeds, jnp.float32),
         min_examples=jnp.full(num_seeds, min(trainer.batch_size, num_examples)),
         history=History(*[empty] * len(History._fields)),

@@ -197,7 +197,7 @@ def _train_seeds(program: _Program, keys: jax.Array, problem: _Problem) -> tuple
             jax.debug.callback(program.on_epoch, ended.epoch, ended.best_accuracy)
         return jax.vmap(tree_where)(active, ended, learners)
 
-    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans[0], data.embeddings)
+    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans[0], data.given)
     learners = jax.lax.while_loop(lambda learners: is_training(trainer, learners).any(), epoch, learners)
     classes = jax.vmap(functools.partial(classify, network), (0, None, None))
     return learners.best_epoch, learners.best_accuracy, classes(learners.best_parameters, data.embeddings, data.test)

@@ -28,7 +28,17 @@ class Loader:
     unused: tuple[str, ...] = ()
 
 
-_OF_TEXT = ("test_labels", "item_ids", "extra_items", "glove", "vectors", "embedding_dim", "min_count", "seed")
+_OF_TEXT = (
+    "test_labels",
+    "item_ids",
+    "extra_items",
+    "glove",
+    "pretrained",
+    "vectors",
+    "embedding_dim",
+    "min_count",
+    "seed",
+)
 TASKS = {
     "digits": Loader(digits.load, None, unused=("dataset", *_OF_TEXT)),
     "mnist": Loader(mnist.load, mnist.DATASET, unused=_OF_TEXT),

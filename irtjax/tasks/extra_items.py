@@ -7,7 +7,7 @@ from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, require_ids
 from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
 from irtjax.tasks.task import Split, Task, TextFormat
-from irtjax.tasks.text import Examples, lookup_table, number_words, pad
+from irtjax.tasks.text import Examples, lookup_table, number_pieces, number_words, pad
 
 
 def read_split(path: str, task: Task) -> Split:
@@ -21,8 +21,12 @@ def read_split(path: str, task: Task) -> Split:
     lengths = task.format.buckets[-1]
     examples = read_examples(path, len(lengths), task.classes)
     lexicon: dict[str, int] = {}
-    words = [number_words(sentences, lexicon) for sentences in examples.sentences]
-    table = lookup_table(lexicon, task.format.vocabulary)
+    if task.format.encoder is None:
+        words = tuple(number_words(sentences, lexicon) for sentences in examples.sentences)
+        table = lookup_table(lexicon, task.format.vocabulary)
+    else:
+        words = number_pieces(examples.sentences, task.format.encoder)
+        table = np.arange(len(task.format.vocabulary))
     inputs = tuple(
         pad(part, table, max(width, int(part.lengths.max())))[:, :width]
         for part, width in zip(words, lengths, strict=True)

@@ -20,6 +20,8 @@ class Options:
         extra_items: CSV file of ids, texts and labels, a split of its own for crowds to answer (text tasks; see
             `irtjax.tasks.extra_items`).
         glove: file of word vectors in GloVe's text format (text tasks).
+        pretrained: folder of an encoder, by whose word pieces the text is read (text tasks; see
+            `irtjax.pretrained.folder`).
         vectors: kind of word vectors where there is no `glove`, one of `vectors.KINDS` (text tasks).
         embedding_dim: length of vectors that do not come from a file (text tasks).
         min_count: a word enters the vocabulary if the training text has it at least this often (text tasks).
@@ -34,6 +36,7 @@ class Options:
     item_ids: str | None = None
     extra_items: str | None = None
     glove: str | None = None
+    pretrained: str | None = None
     vectors: str = "ppmi"
     embedding_dim: int = 100
     min_count: int = 2
@@ -54,12 +57,17 @@ class Options:
         for field in dataclasses.fields(self):
             if field.name in unused and getattr(self, field.name) != field.default:
                 raise InputError(f"`{field.name}`={getattr(self, field.name)}: the task {task} has no use for it")
+        if self.pretrained:
+            self._refuse(("glove", "vectors", "embedding_dim", "min_count"), "`pretrained` has words of its own")
         if self.glove:
-            for field in dataclasses.fields(self):
-                if field.name in ("vectors", "embedding_dim") and getattr(self, field.name) != field.default:
-                    raise InputError(f"`{field.name}`={getattr(self, field.name)}: `glove` has vectors of its own")
+            self._refuse(("vectors", "embedding_dim"), "`glove` has vectors of its own")
         if self.vectors not in KINDS:
             raise InputError(f"`vectors`={self.vectors}: expected one of {', '.join(KINDS)}")
         for name in ("embedding_dim", "min_count"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}`={getattr(self, name)}: expected at least 1")
+
+    def _refuse(self, names: Collection[str], reason: str) -> None:
+        for field in dataclasses.fields(self):
+            if field.name in names and getattr(self, field.name) != field.default:
+                raise InputError(f"`{field.name}`={getattr(self, field.name)}: {reason}")

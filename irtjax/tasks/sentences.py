@@ -1,5 +1,9 @@
 """Makes a task of examples of one or two sentences."""
 
+import numpy as np
+
+from irtjax.pretrained.folder import read_pretrained
+from irtjax.pretrained.pieces import Pieces
 from irtjax.tasks import glove, text, vectors
 from irtjax.tasks.extra_items import joined, read_examples
 from irtjax.tasks.item_ids import rename
@@ -11,7 +15,7 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
     """Numbers the words and finds their vectors.
 
     The vocabulary is that of the training split. A GloVe file adds words that are rare or absent there, if it has
-    vectors for them.
+    vectors for them. With a pre-trained encoder, words and vectors are the encoder's.
 
     Args:
         name: of the task.
@@ -22,31 +26,10 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
     Raises:
         InputError: a file named in `options` is bad.
     """
-    lexicon: dict[str, int] = {}
     examples = dict(splits)
     if options.extra_items is not None:
         examples["extra"] = read_examples(options.extra_items, len(splits["train"].sentences), classes)
-    words = {
-        split: tuple(text.number_words(sentences, lexicon) for sentences in own.sentences)
-        for split, own in examples.items()
-    }
-    longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(words["train"]))]
-    buckets = text.choose_buckets(words["train"], longest)
-    vocabulary = [*text.SPECIAL, *text.choose_vocabulary(words["train"], lexicon, options.min_count)]
-    known = {} if options.glove is None else glove.read_glove(options.glove, lexicon, options.on_progress)
-    vocabulary += sorted(known.keys() - set(vocabulary))
-    table = text.lookup_table(lexicon, vocabulary)
-    inputs = {
-        split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
-        for split, own in words.items()
-    }
-    if known:
-        embeddings = glove.embed(vocabulary, known, options.seed)
-        options.on_note(f"{options.glove}: vectors for {len(known):,} of {len(vocabulary) - len(text.SPECIAL):,} words")
-    else:
-        embeddings = vectors.make_vectors(
-            options.vectors, inputs["train"], len(vocabulary), options.embedding_dim, options.seed
-        )
+    inputs, format = (_by_words if options.pretrained is None else _by_pieces)(examples, options)
     ids = {split: own.ids for split, own in examples.items()}
     if options.item_ids is not None:
         renamed, note = rename(options.item_ids, splits, classes)
@@ -55,4 +38,48 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
     made = {
         split: Split(inputs[split], own.labels, ids[split], joined(own.sentences)) for split, own in examples.items()
     }
-    return Task(name=name, classes=classes, format=TextFormat(tuple(vocabulary), embeddings, buckets), **made)
+    return Task(name=name, classes=classes, format=format, **made)
+
+
+Inputs = dict[str, tuple[np.ndarray, ...]]  # by split, one array per sentence of an example
+
+
+def _by_words(examples: dict[str, text.Examples], options: Options) -> tuple[Inputs, TextFormat]:
+    lexicon: dict[str, int] = {}
+    words = {
+        split: tuple(text.number_words(sentences, lexicon) for sentences in own.sentences)
+        for split, own in examples.items()
+    }
+    vocabulary = [*text.SPECIAL, *text.choose_vocabulary(words["train"], lexicon, options.min_count)]
+    known = {} if options.glove is None else glove.read_glove(options.glove, lexicon, options.on_progress)
+    vocabulary += sorted(known.keys() - set(vocabulary))
+    inputs, buckets = _padded(words, text.lookup_table(lexicon, vocabulary))
+    if known:
+        embeddings = glove.embed(vocabulary, known, options.seed)
+        options.on_note(f"{options.glove}: vectors for {len(known):,} of {len(vocabulary) - len(text.SPECIAL):,} words")
+    else:
+        embeddings = vectors.make_vectors(
+            options.vectors, inputs["train"], len(vocabulary), options.embedding_dim, options.seed
+        )
+    return inputs, TextFormat(tuple(vocabulary), embeddings, buckets)
+
+
+def _by_pieces(examples: dict[str, text.Examples], options: Options) -> tuple[Inputs, TextFormat]:
+    assert options.pretrained is not None
+    encoder = read_pretrained(options.pretrained)
+    words = {split: text.number_pieces(own.sentences, encoder) for split, own in examples.items()}
+    vocabulary = Pieces(encoder).vocabulary
+    same = np.arange(len(vocabulary), dtype=np.min_scalar_type(len(vocabulary) - 1))
+    inputs, buckets = _padded(words, same)
+    return inputs, TextFormat(vocabulary, encoder.vectors, buckets, encoder)
+
+
+def _padded(words: dict[str, tuple[text.Words, ...]], table: np.ndarray) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:
+    """The sentences of all splits as rows of arrays, and the lengths to batch at."""
+    longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(words["train"]))]
+    buckets = text.choose_buckets(words["train"], longest)
+    inputs = {
+        split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
+        for split, own in words.items()
+    }
+    return inputs, buckets

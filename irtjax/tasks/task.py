@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.pretrained.folder import Pretrained
 
 SPLITS = ("train", "validation", "test")
 PADDING, UNKNOWN = 0, 1  # word numbers
@@ -55,11 +56,13 @@ class TextFormat:
         embeddings: (V, D) float32 vectors of the words; zeros for padding.
         buckets: ascending lengths that examples are cut to when they are batched, each a tuple of one length per
             sentence; the last one holds every example.
+        encoder: whose word pieces these words are; None for words of the task.
     """
 
     vocabulary: tuple[str, ...]
     embeddings: np.ndarray
     buckets: tuple[tuple[int, ...], ...]
+    encoder: Pretrained | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.pretrained.folder import Pretrained
+from irtjax.pretrained.pieces import Pieces
 from irtjax.tasks.task import PADDING, UNKNOWN, Split, Task, TextFormat
 
 SPECIAL = ("<padding>", "<unknown>")  # the words numbered PADDING and UNKNOWN
@@ -65,10 +67,10 @@ def tokenise(text: str) -> list[str]:
 
 
 class Words(NamedTuple):
-    """N sentences as numbers of a lexicon, one after the other.
+    """N sentences as numbers, one after the other.
 
     Attributes:
-        numbers: (T,) int32, the words of all sentences.
+        numbers: (T,) int32, the words of all sentences, of a lexicon or of an encoder's word pieces.
         lengths: (N,) words of each sentence.
     """
 
@@ -88,6 +90,20 @@ def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
         numbers.extend(words)
         lengths.append(len(words))
     return Words(np.array(numbers, np.int32), np.array(lengths, np.int32))
+
+
+def number_pieces(sentences: tuple[Sequence[str], ...], encoder: Pretrained) -> tuple[Words, ...]:
+    """Sentences of examples as an encoder's word pieces, with the marks before the first and after each.
+
+    A sentence has as many of the encoder's positions as any other of its example; what goes beyond them is cut off.
+    """
+    pieces = Pieces(encoder)
+    longest = encoder.config.positions // len(sentences)
+    rows = [pieces.numbers(texts, longest, first=at == 0) for at, texts in enumerate(sentences)]
+    return tuple(
+        Words(np.array([number for row in part for number in row], np.int32), np.array([*map(len, part)], np.int32))
+        for part in rows
+    )
 
 
 def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count: int) -> list[str]:

@@ -43,6 +43,7 @@ class Data(NamedTuple):
         embeddings: (V, D) word vectors; None for images.
         train, validation, test, extra: the splits, to be answered; extra None where the task has none.
         monitor: what early stopping looks at; None for the validation split.
+        weights: of the encoder that networks begin from, without its word vectors; None for random ones.
     """
 
     inputs: Any
@@ -53,6 +54,12 @@ class Data(NamedTuple):
     test: EvaluationSplit
     extra: EvaluationSplit | None = None
     monitor: EvaluationSplit | None = None
+    weights: Any = None
+
+    @property
+    def given(self) -> tuple[AnyArray | None, Any]:
+        """Word vectors and weights, what networks begin from: an argument of `irtjax.training.trainer.start`."""
+        return self.embeddings, self.weights
 
 
 def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
@@ -70,6 +77,7 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
         test=evaluation_split(task.test, text),
         extra=None if task.extra is None else evaluation_split(task.extra, text),
         monitor=None if monitor is None else evaluation_split(monitor, text),
+        weights=None if text is None or text.encoder is None else text.encoder.weights,
     )
     if jax.default_backend() == "cpu":
         data = jax.tree.map(_aligned, data)

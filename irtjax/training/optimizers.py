@@ -17,7 +17,9 @@ BIASES_AND_NORMS = frozenset({"bias", "scale"})
 
 
 @functools.cache  # one object for equal arguments: another would be a different static argument of jit
-def optimizer_of(name: str, momentum: float = 0.0, weight_decay: float = 0.0) -> optax.GradientTransformation:
+def optimizer_of(
+    name: str, momentum: float = 0.0, weight_decay: float = 0.0, clip: float = 0.0
+) -> optax.GradientTransformation:
     """An optax transformation at learning rate 1.
 
         ====  ==========================================================================================
@@ -32,6 +34,7 @@ def optimizer_of(name: str, momentum: float = 0.0, weight_decay: float = 0.0) ->
         name: one of `OPTIMIZERS`.
         momentum: μ of gradient descent, 0 to below 1.
         weight_decay: λ, at least 0.
+        clip: greatest norm of a gradient, beyond which it is scaled down to it; 0 for none.
 
     Raises:
         InputError: an unknown name, a number out of range, or momentum for Adam.
@@ -42,6 +45,10 @@ def optimizer_of(name: str, momentum: float = 0.0, weight_decay: float = 0.0) ->
         raise InputError(f"momentum {momentum}, expected 0 to below 1")
     if not 0 <= weight_decay < math.inf:
         raise InputError(f"weight decay {weight_decay}, expected 0 or more")
+    if not 0 <= clip < math.inf:
+        raise InputError(f"gradients clipped at {clip}, expected 0 or more")
+    if clip:
+        return optax.chain(optax.clip_by_global_norm(clip), optimizer_of(name, momentum, weight_decay))
     if name == "adam":
         if momentum:
             raise InputError(f"momentum {momentum} has no effect on adam: choose sgd, or leave it out")

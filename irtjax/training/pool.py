@@ -154,7 +154,7 @@ def _answer_batch(job: Job, slots: int) -> int:
 
 def shapes(job: Job) -> tuple[Plan, Learner]:
     """The plan and the learner of one network, as shapes and types."""
-    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.embeddings)
+    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.given)
 
 
 class Stored(NamedTuple):
@@ -211,7 +211,7 @@ def fill(job: Job, pool: Pool) -> Pool:
     marks = np.isin(np.arange(numbers.size), fresh)
     rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
     old = pool.plans, pool.learners
-    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.embeddings)
+    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.given)
     positions = np.where(marks, 0, pool.positions)
     return pool._replace(
         numbers=numbers, positions=positions, plans=plans, learners=learners, waiting=waiting + fresh.size

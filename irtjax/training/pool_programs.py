@@ -17,15 +17,14 @@ from irtjax.training.devices import on_devices
 from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
 from irtjax.types import AnyArray
 
+Given = tuple[AnyArray | None, Any]  # `Data.given`
 MakePlan = Callable[[Any, Any], Plan]  # (row, shared) -> plan of one network
 
 
-def shapes(
-    trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, embeddings: AnyArray | None
-) -> tuple[Plan, Learner]:
+def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
     """The plan and the learner of one network of some rows, as shapes and types."""
     row = jax.tree.map(lambda column: column[0], rows)
-    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, embeddings)
+    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, given)
 
 
 def empty(mesh: jax.sharding.Mesh, size: int, plan: Plan, learner: Learner) -> tuple[Plan, Learner]:
@@ -56,25 +55,23 @@ def fill(
     fresh: jax.Array,
     rows: Any,
     shared: Any,
-    embeddings: AnyArray | None,
+    given: Given,
 ) -> tuple[Plan, Learner]:
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
 
-    def fill_all(slots, fresh, rows, shared, embeddings):
+    def fill_all(slots, fresh, rows, shared, given):
         def fill_one(slot):
             old, fresh, row = slot
-            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, embeddings), lambda: old)
+            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, given), lambda: old)
 
         return jax.lax.map(fill_one, (slots, fresh, rows))
 
-    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, embeddings)
+    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, given)
 
 
-def _begin_one(
-    trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, embeddings: AnyArray | None
-) -> tuple[Plan, Learner]:
+def _begin_one(trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
     plan = make_plan(row, shared)
-    return plan, start(trainer, plan, embeddings)
+    return plan, start(trainer, plan, given)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

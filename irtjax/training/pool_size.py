@@ -43,7 +43,7 @@ def choose_slots(job: Job, task: Task, recipe: Recipe, slots: int | None = None)
 def _key(job: Job, task: Task, recipe: Recipe) -> tuple[object, ...]:
     """All that the fastest number depends on."""
     trainer, device = job.trainer, job.mesh.devices.flat[0]
-    vectors = None if job.data.embeddings is None else job.data.embeddings.shape
+    vectors = jax.tree.map(np.shape, job.data.given)
     shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
     network = (recipe.network, recipe.width, shapes, task.num_classes, vectors)
     training = (trainer.batch_size, trainer.buckets, trainer.own_embeddings, trainer.augment is not None)

@@ -27,6 +27,8 @@ class Recipe:
         learning_rate: of the optimizer.
         momentum: of gradient descent, 0 to below 1.
         weight_decay: λ of the optimizer, at least 0.
+        clip: greatest norm of a gradient; 0 for none.
+        warmup: share of all steps in which the learning rate rises, to fall to 0 after them; None for a constant rate.
         batch_size: examples in a gradient step.
         max_epochs: where training stops in any case.
         patience: epochs without a better validation accuracy after which it stops.
@@ -41,6 +43,8 @@ class Recipe:
     learning_rate: float = 5e-3
     momentum: float = 0.0
     weight_decay: float = 0.0
+    clip: float = 0.0
+    warmup: float | None = None
     batch_size: int = 32
     max_epochs: int = 40
     patience: int = 5
@@ -88,12 +92,14 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
     augmented = not isinstance(task.format, TextFormat) and task.format.flips
     return Trainer(
         network=networks.build(recipe.network, task, recipe.width),
-        optimizer=optimizer_of(recipe.optimizer, recipe.momentum, recipe.weight_decay),
+        optimizer=optimizer_of(recipe.optimizer, recipe.momentum, recipe.weight_decay, recipe.clip),
         batch_size=recipe.batch_size,
         patience=recipe.patience,
         max_epochs=recipe.max_epochs,
         buckets=() if text is None else text.buckets,
         own_embeddings=recipe.train_embeddings,
+        warmup=recipe.warmup,
+        steps_per_epoch=recipe.steps_per_epoch,
         augment=flip_and_shift if augmented else None,
     )
 

@@ -56,6 +56,9 @@ class Trainer:
         max_epochs: where it stops in any case.
         buckets: for text, `TextFormat.buckets`; else empty.
         own_embeddings: for text, whether each network trains the word vectors, from the task's on, for itself.
+        warmup: share of the steps in which the learning rate rises to the network's own, to fall to 0 after them; None
+            for a constant rate.
+        steps_per_epoch: what the number of steps is counted by; None for a pass over the network's training set.
         augment: (key, inputs) -> inputs, at random, of a minibatch of images; None for none.
         loss: (logits, labels of the plan) -> scalar, of a minibatch.
     """
@@ -67,6 +70,8 @@ class Trainer:
     max_epochs: int
     buckets: tuple[tuple[int, ...], ...] = ()
     own_embeddings: bool = False
+    warmup: float | None = None
+    steps_per_epoch: int | None = None
     augment: Callable[[jax.Array, jax.Array], jax.Array] | None = None
     loss: Callable[[jax.Array, jax.Array], jax.Array] = cross_entropy
 
@@ -92,21 +97,26 @@ class Plan(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """Networks in training; `best_*` belong to the epoch of the highest validation accuracy so far."""
+    """Networks in training after `epoch` epochs of `steps` steps in all.
+
+    `best_*` belong to the epoch of the highest validation accuracy so far.
+    """
 
     key: jax.Array
     parameters: Parameters
     optimizer_state: Any
+    steps: jax.Array
     epoch: jax.Array
     best_parameters: Parameters
     best_epoch: jax.Array
     best_accuracy: jax.Array
 
 
-def start(trainer: Trainer, plan: Plan, embeddings: AnyArray | None) -> Learner:
-    """One learner before its first epoch, for a plan without the leading axis; (V, D) word vectors or None."""
+def start(trainer: Trainer, plan: Plan, given: tuple[AnyArray | None, Any]) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.given` is."""
     init_key, key = jax.random.split(plan.key)
-    parameters = trainer.network.init(init_key, jnp.asarray(plan.width))
+    embeddings, weights = given
+    parameters = trainer.network.init(init_key, jnp.asarray(plan.width), weights)
     optimizer_state = trainer.optimizer.init(parameters)
     if embeddings is not None and trainer.own_embeddings:
         vectors = jnp.asarray(embeddings)
@@ -116,6 +126,7 @@ def start(trainer: Trainer, plan: Plan, embeddings: AnyArray | None) -> Learner:
         key=key,
         parameters=parameters,
         optimizer_state=optimizer_state,
+        steps=jnp.int32(0),
         epoch=jnp.int32(0),
         best_parameters=parameters,
         best_epoch=jnp.int32(0),
@@ -192,12 +203,29 @@ def train_epoch(
                 gradient = levels[0](carry[0], at, chosen)
             keep = jnp.ndim(num_steps) > 0
             descend = functools.partial(_descend, trainer, keep)
-            return jax.vmap(descend)(*carry, gradient, plans.learning_rate, active)
+            rates = plans.learning_rate * share_of_rate(trainer, learners.steps + at, plans.size)
+            return jax.vmap(descend)(*carry, gradient, rates, active)
 
         return jax.lax.fori_loop(number * WINDOW, number * WINDOW + jnp.max(count), step, carry)
 
     carry = jax.lax.fori_loop(0, -(-last // WINDOW), window, (learners.parameters, learners.optimizer_state))
-    return learners._replace(parameters=carry[0], optimizer_state=carry[1])
+    return learners._replace(parameters=carry[0], optimizer_state=carry[1], steps=learners.steps + num_steps)
+
+
+def share_of_rate(trainer: Trainer, step: jax.Array, size: AnyArray) -> jax.Array | float:
+    """The learning rate at a step, counted from 0, as a share of the network's own, with a training set of some size.
+
+    Of n steps, in as many epochs as there may be, w are to warm up: (step + 1) / w in these, then (n - step) / (n - w).
+    """
+    if trainer.warmup is None:
+        return 1.0
+    per_epoch = (
+        jnp.maximum(size // trainer.batch_size, 1) if trainer.steps_per_epoch is None else trainer.steps_per_epoch
+    )
+    total = jnp.asarray(trainer.max_epochs * per_epoch, jnp.float32)
+    warm = jnp.maximum(trainer.warmup * total, 1)
+    done = step.astype(jnp.float32)
+    return jnp.clip(jnp.minimum((done + 1) / warm, (total - done) / jnp.maximum(total - warm, 1)), 0, 1)
 
 
 def _gradient(

@@ -100,7 +100,7 @@ def one_by_one(trainer, data):
     """Programs for one network without a pool: its start, an epoch of ten steps, the test accuracy of its best."""
 
     def start(plans):
-        return jax.vmap(lambda plan: training.start(trainer, plan, None))(plans)
+        return jax.vmap(lambda plan: training.start(trainer, plan, (None, None)))(plans)
 
     def epoch(learners, plans):
         return training.validate(trainer, training.train_epoch(trainer, learners, plans, data, 10), data)

@@ -117,7 +117,7 @@ def test_a_pass_reads_each_example_once():
     # networks that learn nothing but which examples they have read, in a pool of two
     job = passes(1)
     counting = Network(
-        init=lambda key, width: jnp.zeros(1197),
+        init=lambda key, width, weights: jnp.zeros(1197),
         logits=lambda parameters, _, inputs, key: jnp.stack([parameters[inputs[:, 0]], 0.0 * inputs[:, 0]], axis=1),
     )
     trainer = dataclasses.replace(

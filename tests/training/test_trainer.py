@@ -21,7 +21,7 @@ from irtjax.training.trainer import Plan, Trainer
 # Inputs are one-hot; two equal logits, so that d loss / d parameters is the mean over the batch of ± x / 2. The label
 # pushes logit 0 up; the sign of the gradient marks the example as seen, its size how often.
 COUNTING = Network(
-    init=lambda key, width: jnp.zeros(20),
+    init=lambda key, width, weights: jnp.zeros(20),
     logits=lambda parameters, _, inputs, key: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
 )
 SGD = optax.sgd(1.0)
@@ -38,8 +38,8 @@ def plan(size, order=None, rate=1.0):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def started(trainer, plans, embeddings=None):
-    return jax.vmap(lambda plan: training.start(trainer, plan, embeddings))(plans)
+def started(trainer, plans, given=(None, None)):
+    return jax.vmap(lambda plan: training.start(trainer, plan, given))(plans)
 
 
 train_epoch = jax.jit(training.train_epoch, static_argnums=0)
@@ -125,7 +125,7 @@ def text_trainer(widths, batch_size):
         widths.add(inputs[0].shape[1])
         return jnp.stack([embeddings[inputs[0]].sum(1) @ parameters, jnp.zeros(inputs[0].shape[0])], axis=1)
 
-    network = Network(init=lambda key, width: jnp.zeros(9), logits=logits)
+    network = Network(init=lambda key, width, weights: jnp.zeros(9), logits=logits)
     return Trainer(network, optax.sgd(1.0), batch_size, patience=2, max_epochs=2, buckets=BUCKETS)
 
 
@@ -155,7 +155,9 @@ def test_windows_of_unequal_size_read_their_own_examples_once():
     vocabulary = TextFormat(("",) * (count + 1), np.eye(count + 1, dtype=np.float32), BUCKETS)
     task = Task("toy", split, split, split, ("a", "b"), vocabulary)
     trainer = text_trainer(set(), batch_size=4)
-    trainer = dataclasses.replace(trainer, network=trainer.network._replace(init=lambda key, width: jnp.zeros(601)))
+    trainer = dataclasses.replace(
+        trainer, network=trainer.network._replace(init=lambda key, width, weights: jnp.zeros(601))
+    )
     sizes = np.array([600, 300, 41])  # epochs of 150, 75 and 10 steps: of three windows, two and one
     plans = Plan(
         jax.random.split(jax.random.key(1), 3),
@@ -190,7 +192,7 @@ def test_networks_that_do_not_matter_pad_nobody():
     # else a pool that goes on from a checkpoint, whose empty slots hold something else, would round otherwise
     task = sentences([1] * 8 + [9] * 8)
     network = Network(
-        init=lambda key, width: jnp.zeros(()),
+        init=lambda key, width, weights: jnp.zeros(()),
         logits=lambda parameter, _, inputs, key: jnp.stack(
             [jnp.full(inputs[0].shape[0], inputs[0].shape[1] * parameter), jnp.zeros(inputs[0].shape[0])], axis=1
         ),
@@ -259,13 +261,15 @@ def test_only_the_words_of_the_minibatches_are_trained():
     trainer = dataclasses.replace(text_trainer(widths, batch_size=2), own_embeddings=True)
     data = to_device(task)
     trainer = dataclasses.replace(
-        trainer, network=trainer.network._replace(init=lambda key, width: jnp.ones(9)), optimizer=optax.sgd(0.1)
+        trainer,
+        network=trainer.network._replace(init=lambda key, width, weights: jnp.ones(9)),
+        optimizer=optax.sgd(0.1),
     )
     plans = Plan(
         jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
     )
     plans = jax.tree.map(lambda leaf: leaf[None], plans)
-    learners = started(trainer, plans, data.embeddings)
+    learners = started(trainer, plans, data.given)
     after = train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
     changed = (np.asarray(after) != np.eye(9)).any(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed[1:]) + 1, [2, 3, 4, 5])
