@@ -14,8 +14,6 @@ from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
 from irtjax.training.recipe import Recipe
 
-NOISE_SEED = 0  # no other: a curriculum must flip the labels that its crowd had flipped, whatever the seed of each
-
 
 def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     """The task with its data.
@@ -33,7 +31,7 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
     if settings.label_noise:
-        task, _ = tasks.flip_labels(task, settings.label_noise, NOISE_SEED)
+        task, _ = tasks.flip_labels(task, settings.label_noise, settings.label_noise_seed)
     check_network(settings, task)
     return task
 

@@ -93,9 +93,15 @@ class Settings:
     label_noise: float = setting(
         0.0,
         "share of training labels that are wrong from the start: crowd, difficulties and curricula never see the right "
-        "ones; the same items whatever --seed is",
+        "ones",
         low=0,
         high=0.9,
+    )
+    label_noise_seed: int = setting(
+        0,
+        "which labels --label_noise makes wrong: give crowd, filtering and curriculum the same",
+        low=0,
+        high=2**31 - 1,
     )
     test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
@@ -324,6 +330,8 @@ def from_flags() -> Settings:
     _check(settings)
     if settings.label_noise and settings.mislabelled:
         raise InputError(f"--mislabelled={settings.mislabelled}: not beside --label_noise, which flips labels unmarked")
+    if not settings.label_noise:
+        app.without_effect(["label_noise_seed"], "no --label_noise")
     if settings.optimizer == "adam":
         app.without_effect(["momentum"], "--optimizer=adam")
     if settings.epoch == "pass":

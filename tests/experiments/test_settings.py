@@ -76,5 +76,8 @@ def test_label_noise_flips_the_same_training_labels_whatever_the_seed():
     wrong = noisy[0].train.labels != task.train.labels
     assert wrong.mean() == pytest.approx(0.4, abs=1e-3)
     np.testing.assert_array_equal(noisy[0].train.labels, noisy[1].train.labels)
+    others = load_task(Settings("digits", label_noise=0.4, label_noise_seed=1), None).train.labels
+    assert (others != task.train.labels).sum() == wrong.sum()
+    assert (others != noisy[0].train.labels).any()
     for split in ("validation", "test"):
         np.testing.assert_array_equal(noisy[0].split(split).labels, task.split(split).labels)
