@@ -21,7 +21,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: the data are not there, or too few for the settings.
     """
-    names = ("dataset", "glove", "vectors", "embedding_dim", "min_count", "test_labels", "item_ids", "extra_items")
+    files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
+    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
     if "seed" not in tasks.TASKS[settings.task].unused:
@@ -93,6 +94,8 @@ def recipe_of(settings: Settings) -> Recipe:
         learning_rate=settings.learning_rate,
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
+        clip=settings.clip,
+        warmup=settings.warmup if settings.schedule == "linear" else None,
         batch_size=settings.batch_size,
         max_epochs=settings.epochs,
         patience=settings.patience or settings.epochs,

@@ -107,7 +107,8 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
 def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> str:
     """A digest of all that a run reads: examples, labels, ids, word vectors, the table of members, difficulties."""
     digest = hashlib.blake2b(digest_size=16)
-    vectors = getattr(task.format, "embeddings", None)
+    encoder = getattr(task.format, "encoder", None)
+    vectors = getattr(task.format, "embeddings", None), None if encoder is None else encoder.weights
     table = [] if items is None else [items.to_numpy()]
     examples = [task.split(name)[:3] for name in task.splits]
     for leaf in jax.tree.leaves((examples, vectors, *table)):

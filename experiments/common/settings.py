@@ -30,7 +30,7 @@ _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
-FILES = ("glove", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
+FILES = ("glove", "pretrained", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
 WIDEST = 65_536  # layers and word vectors
 MOST_EXAMPLES = 10**9
@@ -78,6 +78,9 @@ class Settings:
     task: str
     dataset: str = setting("", "name in TensorFlow Datasets, if it is not the task's usual one")
     glove: str = setting("", "file of GloVe vectors for text; by default vectors are made from the training text")
+    pretrained: str = setting(
+        "", "folder of an encoder of the BERT type (config.json, model.safetensors, tokenizer.json): text is read by it"
+    )
     vectors: str = setting(
         _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
     )
@@ -135,6 +138,15 @@ class Settings:
     )
     learning_rate: float = setting(
         _USUAL["learning_rate"], f"learning rate; of sgd {SGD_RATE} (1 - momentum) by default", positive=True
+    )
+    schedule: str = setting(
+        "constant",
+        "learning rate over a training: constant, or linear, which rises during --warmup and falls to 0 after it",
+        choices=("constant", "linear"),
+    )
+    warmup: float = setting(0.1, "linear --schedule: share of the steps in which the rate rises", low=0, high=1)
+    clip: float = setting(
+        0.0, "greatest norm of a gradient, beyond which it is scaled down; 0 for none", low=0, high=1e9
     )
     learning_rate_factor: float = setting(
         1.0,
@@ -320,10 +332,12 @@ def from_flags() -> Settings:
     }
     chosen = (_of_study(task, given) if _PRESET.value == "published" else {}) | given
     defaults = defaults_of(task) | {"task": task}
+    if chosen.get("pretrained"):
+        defaults = defaults | {"network": "bert"}
     network = chosen.get("network", defaults.get("network", Settings.network)).split(",")[0]
     own = NETWORK_DEFAULTS.get(network, {})
     if chosen.get("optimizer") == "sgd":
-        own = {"learning_rate": sgd_rate(chosen.get("momentum", 0.0))}
+        own = own | {"learning_rate": sgd_rate(chosen.get("momentum", 0.0))}
     if chosen.get("label_noise"):  # labels that are wrong already, and not marked, cannot show what is found
         defaults = defaults | {"mislabelled": 0.0}
     settings = Settings(**{**defaults, **own, **chosen})
@@ -334,6 +348,12 @@ def from_flags() -> Settings:
         app.without_effect(["label_noise_seed"], "no --label_noise")
     if settings.optimizer == "adam":
         app.without_effect(["momentum"], "--optimizer=adam")
+    if settings.schedule == "constant":
+        app.without_effect(["warmup"], "--schedule=constant")
+    if settings.pretrained:
+        app.without_effect(["vectors", "embedding_dim", "min_count"], "--pretrained")
+        if settings.glove:
+            raise InputError("--glove and --pretrained: an encoder has words of its own: leave one out")
     if settings.epoch == "pass":
         app.without_effect(["steps_per_epoch"], "--epoch=pass")
     if settings.members:

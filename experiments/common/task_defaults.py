@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from irtjax.crowd.members import DESIGNS
-from irtjax.training.recipe import LEARNING_RATES, RECIPES
+from irtjax.training.recipe import NETWORK_RECIPES, RECIPES
 
 
 class PublishedChange(NamedTuple):
@@ -92,21 +92,34 @@ _OF_RECIPE = {
     "width": "width",
     "batch_size": "batch_size",
     "learning_rate": "learning_rate",
+    "weight_decay": "weight_decay",
+    "clip": "clip",
+    "warmup": "warmup",
     "epochs": "max_epochs",
     "patience": "patience",
     "steps_per_epoch": "steps_per_epoch",
 }
 _OF_DESIGN = ("min_subset", "max_corruption")
+
+
+def _of_recipe(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a recipe by the names of settings."""
+    found = {name: fields[field] for name, field in _OF_RECIPE.items() if fields.get(field) is not None}
+    if "steps_per_epoch" in fields:
+        found["epoch"] = "steps" if fields["steps_per_epoch"] else "pass"
+    if fields.get("warmup") is not None:
+        found["schedule"] = "linear"
+    return found
+
+
 # What differs where this is the first network.
-NETWORK_DEFAULTS = {network: {"learning_rate": rate} for network, rate in LEARNING_RATES.items()}
+NETWORK_DEFAULTS = {network: _of_recipe(fields) for network, fields in NETWORK_RECIPES.items()}
 
 
 def library_settings(task: str) -> dict[str, Any]:
     """How the library trains networks on a task and draws crowds for it, by the names of settings."""
     recipe, design = RECIPES[task], DESIGNS[task]
-    return {name: getattr(recipe, field) for name, field in _OF_RECIPE.items()} | {
-        name: getattr(design, name) for name in _OF_DESIGN
-    }
+    return _of_recipe(dataclasses.asdict(recipe)) | {name: getattr(design, name) for name in _OF_DESIGN}
 
 
 def defaults_of(task: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from typing import Any
 
 import jax
 import numpy as np
@@ -60,8 +61,20 @@ RECIPES = {
     "sst2": _TEXT,
     "snli": _TEXT,
 }
-# Rates of networks that do not learn at the usual one: at 1e-3, VGG-16 stays at chance.
-LEARNING_RATES = {"vgg16": 2e-4}
+# Of networks that do not learn as usual: at a rate of 1e-3, VGG-16 stays at chance. Encoders are fine-tuned as by
+# Devlin et al. (2019), appendix A.3.
+NETWORK_RECIPES: dict[str, dict[str, Any]] = {
+    "vgg16": {"learning_rate": 2e-4},
+    "bert": {
+        "learning_rate": 5e-5,
+        "weight_decay": 0.01,
+        "clip": 1.0,
+        "warmup": 0.1,
+        "max_epochs": 3,
+        "patience": 3,
+        "steps_per_epoch": None,
+    },
+}
 
 
 def default_recipe(task: Task, network: str | None = None, optimizer: str = "adam", momentum: float = 0.0) -> Recipe:
@@ -75,8 +88,8 @@ def default_recipe(task: Task, network: str | None = None, optimizer: str = "ada
     """
     usual = RECIPES.get(task.name, RECIPES["sst2" if isinstance(task.format, TextFormat) else "mnist"])
     network = usual.network if network is None else network
-    rate = LEARNING_RATES.get(network, usual.learning_rate) if optimizer == "adam" else sgd_rate(momentum)
-    return dataclasses.replace(usual, network=network, optimizer=optimizer, momentum=momentum, learning_rate=rate)
+    own = NETWORK_RECIPES.get(network, {}) | ({"learning_rate": sgd_rate(momentum)} if optimizer == "sgd" else {})
+    return dataclasses.replace(usual, **{"network": network, "optimizer": optimizer, "momentum": momentum, **own})
 
 
 def make_trainer(recipe: Recipe, task: Task) -> Trainer:
