@@ -12,6 +12,7 @@ from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
 from irtjax.tasks.task import TextFormat, sample_training
+from irtjax.training.features import frozen
 from irtjax.training.recipe import Recipe
 
 
@@ -31,6 +32,9 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
         task = sample_training(task, settings.train_examples, settings.seed)
+    if settings.frozen:
+        with reading_bar() as on_progress:
+            task = frozen(task, on_progress)
     if settings.label_noise:
         task, _ = tasks.flip_labels(task, settings.label_noise, settings.label_noise_seed)
     check_network(settings, task)

@@ -81,6 +81,9 @@ class Settings:
     pretrained: str = setting(
         "", "folder of an encoder of the BERT type (config.json, model.safetensors, tokenizer.json): text is read by it"
     )
+    frozen: bool = setting(
+        False, "--pretrained: the encoder is not trained; its vectors of all texts are computed once, for a head: mlp"
+    )
     vectors: str = setting(
         _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
     )
@@ -333,7 +336,7 @@ def from_flags() -> Settings:
     chosen = (_of_study(task, given) if _PRESET.value == "published" else {}) | given
     defaults = defaults_of(task) | {"task": task}
     if chosen.get("pretrained"):
-        defaults = defaults | {"network": "bert"}
+        defaults = defaults | {"network": "mlp" if chosen.get("frozen") else "bert"}
     network = chosen.get("network", defaults.get("network", Settings.network)).split(",")[0]
     own = NETWORK_DEFAULTS.get(network, {})
     if chosen.get("optimizer") == "sgd":
@@ -354,6 +357,8 @@ def from_flags() -> Settings:
         app.without_effect(["vectors", "embedding_dim", "min_count"], "--pretrained")
         if settings.glove:
             raise InputError("--glove and --pretrained: an encoder has words of its own: leave one out")
+    elif settings.frozen:
+        raise InputError("--frozen: expected the folder of an encoder, --pretrained")
     if settings.epoch == "pass":
         app.without_effect(["steps_per_epoch"], "--epoch=pass")
     if settings.members:

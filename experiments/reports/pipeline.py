@@ -15,7 +15,7 @@ from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
 from irtjax.selection.filtering import centre_of
 from irtjax.tasks import Task, describe
-from irtjax.tasks.task import SPLITS, TextFormat
+from irtjax.tasks.task import SPLITS
 
 NUM_TEXTS = 10
 
@@ -60,7 +60,7 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
         ),
         directory / "densities.png",
     )
-    extremes = _extreme_texts if isinstance(task.format, TextFormat) else _extreme_images
+    extremes = _extreme_images if task.train.texts is None else _extreme_texts
     rows = [
         [
             priors,

@@ -201,9 +201,11 @@ def describe(task: Task, split: Split) -> list[str]:
     Raises:
         InputError: the task is not one of text.
     """
+    if split.texts is not None:
+        return list(split.texts)
     if not isinstance(task.format, TextFormat) or not isinstance(split.inputs, tuple):
         raise InputError(f"{task.name}: the examples are images, which have no text")
-    return decode(split.inputs, task.format.vocabulary) if split.texts is None else list(split.texts)
+    return decode(split.inputs, task.format.vocabulary)
 
 
 def _even(length: int) -> int:

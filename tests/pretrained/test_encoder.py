@@ -1,0 +1,124 @@
+"""Encoders: the forward pass against its equations and against transformers, word pieces, folders that are bad."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from folders import PIECES, states, weights, write_folder
+
+from irtjax import InputError
+from irtjax.networks.bert import Encoder, mean_state
+from irtjax.pretrained.folder import read_pretrained
+from irtjax.pretrained.pieces import Pieces
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return read_pretrained(write_folder(tmp_path_factory.mktemp("encoder")))
+
+
+def encode(pretrained, *sentences):
+    graph, state = nnx.split(Encoder(pretrained.config, rngs=nnx.Rngs(0)))
+    nnx.replace_by_pure_dict(state, jax.tree.map(jnp.asarray, pretrained.weights))
+    return nnx.merge(graph, state)(pretrained.vectors, tuple(map(jnp.asarray, sentences)))
+
+
+def test_the_forward_pass_by_its_equations(pretrained):
+    """One example after the other in NumPy; here as padded pairs, whose padding stands in the middle too."""
+    first = np.array([[2, 5, 6, 7, 3, 0, 0], [2, 9, 3, 0, 0, 0, 0]])
+    second = np.array([[8, 3, 0, 0], [10, 11, 12, 3]])
+    found, present = encode(pretrained, first, second)
+    assert found.shape == (2, 11, 12)
+    for at in range(2):
+        parts = [row[row != 0] for row in (first[at], second[at])]
+        expected = states(weights(), np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts]))
+        np.testing.assert_allclose(np.asarray(found[at])[np.asarray(present[at])], expected, atol=1e-5)
+        mean = mean_state(found, present)[at]
+        np.testing.assert_allclose(mean, expected.mean(0), atol=1e-5)
+
+
+def test_padding_has_no_effect(pretrained):
+    row = np.array([[2, 5, 6, 7, 3]])
+    alone = mean_state(*encode(pretrained, row))
+    padded = mean_state(*encode(pretrained, np.pad(row, ((0, 0), (0, 9)))))
+    np.testing.assert_allclose(alone, padded, atol=1e-6)
+
+
+def test_word_pieces(pretrained):
+    pieces = Pieces(pretrained)
+    assert pieces.vocabulary == tuple(PIECES)
+    found = pieces.numbers(["The films", "not  BADLY, qqq."], 24)
+    spelled = [[PIECES[number] for number in row] for row in found]
+    assert spelled == [
+        ["[CLS]", "the", "film", "##s", "[SEP]"],
+        ["[CLS]", "not", "bad", "##ly", ",", "[UNK]", ".", "[SEP]"],
+    ]
+    assert pieces.numbers(["The films"], 24, first=False) == [found[0][1:]]
+    assert pieces.numbers(["the the the the the"], 4) == [[2, 5, 5, 3]]
+
+
+def test_weights_within_a_model_for_a_task_are_found(tmp_path):
+    found = read_pretrained(write_folder(tmp_path / "within", prefix="bert."))
+    alone = read_pretrained(write_folder(tmp_path / "alone"))
+    jax.tree.map(np.testing.assert_array_equal, found.weights, alone.weights)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"model_type": "roberta"}, "config.json: model_type is 'roberta': only encoders with 'bert' are read"),
+        ({"hidden_act": "relu"}, "config.json: hidden_act is 'relu'"),
+        ({"model_type": None}, "config.json: has no model_type: is it the config.json of an encoder"),
+        ({"num_hidden_layers": None}, "config.json: has no num_hidden_layers"),
+        ({"num_hidden_layers": 3}, "model.safetensors: has no encoder.layer.2.attention.self.query.weight"),
+        ({"num_attention_heads": 5}, "config.json: 5 heads of attention do not divide a width of 12"),
+        ({"hidden_size": -12}, "config.json: hidden_size is -12, expected a positive number"),
+        ({"vocab_size": 41}, r"word_embeddings.weight has shape \(40, 12\), config.json says \(41, 12\)"),
+    ],
+)
+def test_another_architecture_is_refused(changes, line, tmp_path):
+    with pytest.raises(InputError, match=line):
+        read_pretrained(write_folder(tmp_path, **changes))
+
+
+def test_bad_folders(tmp_path):
+    def folder(name):
+        return write_folder(tmp_path / name)
+
+    with pytest.raises(InputError, match="none: no folder; expected one with config"):
+        read_pretrained(tmp_path / "none")
+    for name in ("config.json", "model.safetensors"):
+        (folder(f"no {name}") / name).unlink()
+        with pytest.raises(InputError, match=f"{name}: cannot be read .No such file"):
+            read_pretrained(tmp_path / f"no {name}")
+    damaged = folder("damaged") / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    with pytest.raises(InputError, match="safetensors: is damaged or no safetensors file"):
+        read_pretrained(damaged.parent)
+    (damaged.parent / "config.json").write_text("{")
+    with pytest.raises(InputError, match="json: line 1 is not JSON"):
+        read_pretrained(damaged.parent)
+    pickled = folder("pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    with pytest.raises(
+        InputError, match=r"pytorch_model\.bin: is pickled, and could run any code .* convert it to model"
+    ):
+        read_pretrained(pickled)
+
+
+def test_bad_vocabularies(tmp_path):
+    folder = write_folder(tmp_path)
+    pretrained = read_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join([*PIECES, *(f"word{at}" for at in range(40))]))
+    with pytest.raises(InputError, match="its vocabulary has 60 word pieces, the encoder 40"):
+        Pieces(pretrained)
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
+    with pytest.raises(InputError, match=r"tokenizer\.json: is damaged or of another kind"):
+        Pieces(pretrained)
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink()
+    with pytest.raises(InputError, match=r"vocab\.txt"):
+        Pieces(pretrained)
