@@ -17,7 +17,8 @@ from irtjax.tasks.task import PADDING, TextFormat
 from irtjax.training.recipe import Recipe
 
 REQUIREMENT = "torch==2.13.0 numpy"
-NETWORKS = ("lenet", "lstm")
+WITH_ENCODERS = "torch==2.13.0 transformers==5.23.0 numpy"
+NETWORKS = ("lenet", "lstm", "bert")
 
 
 class TorchCrowd:
@@ -26,7 +27,10 @@ class TorchCrowd:
     def __init__(self, task: Task, recipe: Recipe, environment: str, base: str) -> None:
         if recipe.network not in NETWORKS or (isinstance(task.format, TextFormat) and len(task.train.inputs) > 1):
             raise InputError(f"--versus=torch has {' and '.join(NETWORKS)}, on images or single sentences")
-        python = interpreter("torch", REQUIREMENT, environment, base)
+        encoder = recipe.network == "bert"
+        python = interpreter(
+            *(("transformers", WITH_ENCODERS) if encoder else ("torch", REQUIREMENT)), environment, base
+        )
         self._folder = tempfile.TemporaryDirectory()
         data = Path(self._folder.name) / "data.npz"
         arrays = {"labels": np.asarray(task.train.labels, np.int64)}
@@ -34,6 +38,8 @@ class TorchCrowd:
         settings |= {
             "batch_size": recipe.batch_size,
             "learning_rate": recipe.learning_rate,
+            "weight_decay": recipe.weight_decay,
+            "clip": recipe.clip,
             "classes": task.num_classes,
         }
         settings["dropout"] = usual_dropout(recipe.network)
@@ -42,6 +48,8 @@ class TorchCrowd:
             arrays["inputs"] = np.asarray(words, np.int64)
             arrays["lengths"] = np.maximum((words != PADDING).sum(1), 1)
             arrays["vectors"] = np.asarray(task.format.embeddings, np.float32)
+            if task.format.encoder is not None:
+                settings["folder"] = str(task.format.encoder.folder.absolute())
         else:
             images = np.asarray(jax.jit(lambda x: image_values(task.format, x))(task.train.inputs), np.float32)
             settings["shape"] = images.shape[1:]

@@ -1,7 +1,8 @@
 """Trains one network by PyTorch on one core, for as many steps as each line of standard input says; answers seconds.
 
-The network and its batches are those of irtjax: LeNet, or an LSTM on frozen word vectors with sentences of similar
-length in a batch, padded to the longest of it. Run by the interpreter of PyTorch.
+The network and its batches are those of irtjax: LeNet; or an LSTM on frozen word vectors, or an encoder of the package
+transformers whose word vectors are frozen, with sentences of similar length in a batch, padded to the longest of it.
+Run by the interpreter of PyTorch.
 """
 
 import json
@@ -60,6 +61,27 @@ class Lstm(nn.Module):
         return self.out(self.dropout(last))
 
 
+class Bert(nn.Module):
+    """As in irtjax/networks/bert.py, for one sentence."""
+
+    def __init__(self, folder, width, classes, dropout):
+        super().__init__()
+        from transformers import AutoModel
+
+        self.encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
+        self.encoder.embeddings.word_embeddings.weight.requires_grad_(False)
+        self.dropout = nn.Dropout(dropout)
+        self.hidden = nn.Linear(self.encoder.config.hidden_size, width)
+        self.out = nn.Linear(width, classes)
+
+    def forward(self, words, lengths):
+        """Padded word pieces to logits."""
+        present = (words != 0).long()
+        states = self.encoder(input_ids=words, attention_mask=present).last_hidden_state
+        mean = (states * present[..., None]).sum(1) / lengths[:, None]
+        return self.out(self.dropout(torch.tanh(self.hidden(self.dropout(mean)))))
+
+
 def batches_of_images(arrays, size, rng):
     """Endless batches, already as PyTorch wants them."""
     images, labels = torch.from_numpy(arrays["inputs"]), torch.from_numpy(arrays["labels"])
@@ -96,10 +118,16 @@ def main():
         network = LeNet(settings["shape"], width, classes, dropout)
         batches = batches_of_images(arrays, size, rng)
     else:
-        network = Lstm(torch.from_numpy(arrays["vectors"]), width, classes, dropout)
+        if settings["network"] == "bert":
+            network = Bert(settings["folder"], width, classes, dropout)
+        else:
+            network = Lstm(torch.from_numpy(arrays["vectors"]), width, classes, dropout)
         batches = batches_of_sentences(arrays, size, rng)
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(trained, settings["learning_rate"], fused=True)
+    decayed = [parameter for parameter in trained if parameter.ndim > 1]
+    groups = [{"params": decayed, "weight_decay": settings["weight_decay"]}]
+    groups += [{"params": [one for one in trained if one.ndim <= 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, settings["learning_rate"], fused=True)
     network.train()
     for line in sys.stdin:
         began = time.perf_counter()
@@ -107,6 +135,8 @@ def main():
             inputs, labels = next(batches)
             optimizer.zero_grad()
             nn.functional.cross_entropy(network(*inputs), labels).backward()
+            if settings["clip"]:
+                nn.utils.clip_grad_norm_(trained, settings["clip"])
             optimizer.step()
         print(time.perf_counter() - began, torch.__version__, flush=True)
 

@@ -1,6 +1,7 @@
 """Encoders: the forward pass against its equations and against transformers, word pieces, folders that are bad."""
 
 import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 from flax import nnx
 from folders import PIECES, states, weights, write_folder
 
+from benchmarks.versus_transformers import EXAMPLES, RECORDED, vectors
 from irtjax import InputError
 from irtjax.networks.bert import Encoder, mean_state
 from irtjax.pretrained.folder import read_pretrained
@@ -38,6 +40,14 @@ def test_the_forward_pass_by_its_equations(pretrained):
         np.testing.assert_allclose(np.asarray(found[at])[np.asarray(present[at])], expected, atol=1e-5)
         mean = mean_state(found, present)[at]
         np.testing.assert_allclose(mean, expected.mean(0), atol=1e-5)
+
+
+def test_a_real_encoder_reads_as_transformers_does(shared):
+    """Recorded by `benchmarks.versus_transformers --record`."""
+    record = json.loads((Path(__file__).parent / "transformers.json").read_text())
+    pieces, found = vectors(read_pretrained(shared / "pretrained" / "all-MiniLM-L6-v2"), EXAMPLES)
+    assert pieces == record["pieces"]
+    np.testing.assert_allclose(found[:, :RECORDED], record["mean"], atol=1e-5)
 
 
 def test_padding_has_no_effect(pretrained):
