@@ -55,10 +55,11 @@ def vectors(pretrained: Pretrained, examples: tuple[tuple[str, ...], ...]) -> tu
     same = np.arange(pretrained.config.words)
 
     @jax.jit
-    def mean(inputs: tuple[jax.Array, ...]) -> jax.Array:
-        return mean_state(*nnx.merge(graph, state)(pretrained.vectors, inputs))[0]
+    def mean(state: nnx.State, embeddings: jax.Array, inputs: tuple[jax.Array, ...]) -> jax.Array:
+        return mean_state(*nnx.merge(graph, state)(embeddings, inputs))[0]
 
-    found = [mean(tuple(jnp.asarray(pad(part, same, longest)) for part in parts)) for parts in words]
+    embeddings = jnp.asarray(pretrained.vectors)
+    found = [mean(state, embeddings, tuple(jnp.asarray(pad(part, same, longest)) for part in parts)) for parts in words]
     return [np.concatenate([part.numbers for part in parts]).tolist() for parts in words], np.stack(found)
 
 
