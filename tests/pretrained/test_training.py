@@ -1,0 +1,130 @@
+"""Text read by an encoder: word pieces in a task, fine-tuning, and vectors that are computed once."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from folders import PIECES, WORDS, states, weights, write_folder
+
+from irtjax import InputError, networks
+from irtjax.crowd.train import train_crowd
+from irtjax.pretrained.folder import read_pretrained
+from irtjax.tasks.options import Options
+from irtjax.tasks.sentences import make_task
+from irtjax.tasks.text import Examples, describe
+from irtjax.training.features import features, frozen
+from irtjax.training.recipe import default_recipe
+from irtjax.training.trainer import Trainer, share_of_rate
+
+RNG = np.random.default_rng(0)
+CLASSES = ("negative", "positive")
+
+
+def examples(count, sentences=1):
+    """Five random words, so that one program is compiled, of one half of them in positive examples."""
+    positive = RNG.random(count) < 0.5
+    words = [[list(RNG.choice(WORDS[:6] if at else WORDS[6:12], 5)) for at in positive] for _ in range(sentences)]
+    ids = np.array([f"item {at}" for at in range(count)])
+    return Examples(tuple([" ".join(one) for one in part] for part in words), np.array(positive, np.int32), ids)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("encoder"))
+
+
+def make(folder, sentences=1, **options):
+    splits = {name: examples(count, sentences) for name, count in (("train", 96), ("validation", 32), ("test", 32))}
+    return make_task("toy", splits, CLASSES, Options(pretrained=str(folder), **options))
+
+
+@pytest.fixture(scope="module")
+def task(folder):
+    return make(folder)
+
+
+def test_a_task_in_word_pieces(task):
+    assert task.format.vocabulary == tuple(PIECES)
+    (rows,) = task.train.inputs
+    spelled = [" ".join(PIECES[number] for number in row if number) for row in rows[:5]]
+    assert spelled == [f"[CLS] {text} [SEP]" for text in task.train.texts[:5]]
+    assert set(networks.choices(task)) == {"lstm", "cnn", "nse", "bert"}
+    np.testing.assert_array_equal(task.format.embeddings, weights()["embeddings.word_embeddings.weight"])
+
+
+def test_a_pair_has_one_beginning(folder):
+    first, second = (PIECES[row[0]] for row in (part[0] for part in make(folder, 2).train.inputs))
+    assert first == "[CLS]"
+    assert second != "[CLS]"
+
+
+def test_other_words_are_refused(folder):
+    with pytest.raises(InputError, match="`glove`=vectors: `pretrained` has words of its own"):
+        Options(pretrained=str(folder), glove="vectors").check("sst2", ())
+    text = make_task("toy", dict.fromkeys(("train", "validation", "test"), examples(20)), CLASSES, Options(min_count=1))
+    with pytest.raises(InputError, match="network 'bert' begins from weights that others have trained"):
+        networks.build("bert", text, 8)
+
+
+def test_fine_tuning_begins_from_the_weights_and_moves_them(task, folder):
+    recipe = dataclasses.replace(default_recipe(task, "bert"), width=8, batch_size=16, max_epochs=12, patience=12)
+    assert (recipe.clip, recipe.weight_decay, recipe.steps_per_epoch) == (1.0, 0.01, None)
+    network = networks.build("bert", task, 8)
+    pretrained = read_pretrained(folder)
+    parameters = network.init(jax.random.key(0), 8, pretrained.weights)
+    np.testing.assert_array_equal(parameters["encoder"]["positions"][...], pretrained.weights["positions"])
+    kernel = parameters["encoder"]["layers"]["inner"]["kernel"][...]
+    np.testing.assert_array_equal(kernel[1], weights()["encoder.layer.1.intermediate.dense.weight"].T)
+    table = {"seed": [1, 2], "subset_size": [96, 96], "corruption_rate": [0.0, 0.0], "learning_rate": [2e-2, 2e-2]}
+    members = pd.DataFrame(
+        {"subject_id": ["model_0", "model_1"], **table, "width": [8, 8], "network": ["bert", "bert"]}
+    )
+    crowd = train_crowd(task, members=members, recipe=recipe, slots=1)
+    accuracy = (crowd.predictions["train"] == task.train.labels).mean(1)
+    assert (accuracy > 0.85).all()
+
+
+def test_vectors_of_sentences_by_the_equations(task, tmp_path, monkeypatch):
+    monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path))
+    found = features(task, task.test)
+    for at in range(3):
+        pieces = task.test.inputs[0][at]
+        expected = states(weights(), pieces[pieces != 0], np.zeros((pieces != 0).sum(), int)).mean(0)
+        np.testing.assert_allclose(found[at], expected, atol=1e-5)
+    assert len(list(tmp_path.iterdir())) == 1
+    np.testing.assert_array_equal(features(task, task.test), found)  # from the cache
+
+
+def test_vectors_of_a_pair(folder):
+    """Each sentence is read by itself."""
+    task = make(folder, 2)
+    found = features(task, task.test)
+    u, v = (
+        states(weights(), pieces, np.zeros(len(pieces), int)).mean(0)
+        for pieces in (
+            task.test.inputs[0][0][task.test.inputs[0][0] != 0],
+            np.concatenate([[PIECES.index("[CLS]")], task.test.inputs[1][0][task.test.inputs[1][0] != 0]]),
+        )
+    )
+    np.testing.assert_allclose(found[0], np.concatenate([u, v, np.abs(u - v), u * v]), atol=1e-5)
+
+
+def test_a_frozen_task_is_one_of_vectors(task):
+    still = frozen(task)
+    assert still.train.inputs.shape == (96, 1, 1, 12)
+    assert describe(still, still.test) == list(task.test.texts)
+    assert "mlp" in networks.choices(still)
+    with pytest.raises(InputError, match="toy was loaded without an encoder"):
+        frozen(still)
+
+
+def test_the_rate_warms_up_and_falls():
+    """As a straight line over all steps that there may be: 5 examples in batches of 2 are 2 steps in an epoch."""
+    trainer = Trainer(None, None, batch_size=2, patience=1, max_epochs=5, warmup=0.2)
+    rates = [float(share_of_rate(trainer, np.int32(step), np.int32(5))) for step in range(12)]
+    np.testing.assert_allclose(rates, [1 / 2, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0], atol=1e-6)
+    assert share_of_rate(dataclasses.replace(trainer, warmup=None), np.int32(3), np.int32(5)) == 1
+    given = dataclasses.replace(trainer, steps_per_epoch=4)
+    assert float(share_of_rate(given, np.int32(19), np.int32(5))) == pytest.approx(1 / 16)
