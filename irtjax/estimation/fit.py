@@ -7,6 +7,7 @@ from typing import Any
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
+from irtjax.estimation.amortised import fit_amortised
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.parameterization import TYPES
 from irtjax.estimation.result import Fit
@@ -28,8 +29,9 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
-        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). Anchors are a
-            table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of several
+        **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
+            the items MML estimates difficulties from these too (`irtjax.estimation.amortised.fit_amortised`). Anchors
+            are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of several
             processes all of them call this function, and all get the fit; each reads a part of the responses.
 
     Returns:
@@ -55,7 +57,11 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
             raise InputError("estimator svi fits one model to all items: use estimator mml for a type per item")
         _check_options(fit_svi, options, estimator)
         result = fit_svi(responses, model, **options)
+    elif options.get("features") is not None:
+        _check_options(fit_mml, set(options) - {"features"}, estimator)
+        result = fit_amortised(responses, model, **options)
     else:
+        options.pop("features", None)
         _check_options(fit_mml, options, estimator)
         result = fit_mml(responses, model, **options)
     diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made

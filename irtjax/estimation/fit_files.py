@@ -14,6 +14,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
+from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.stored import Gone, Responses, StoredResponses, Totals
@@ -27,7 +28,12 @@ FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
 FORMAT = 1  # of the archive
 PACKED = 2**24  # responses at a time
 NUMBERS = ("model", "estimator", "log_likelihood", "log_likelihood_error", "num_parameters", "iterations", "seconds")
-TUPLES: dict[str, Any] = {"parameters": ItemParameters, "population": Population, "item_posterior": ItemPosterior}
+TUPLES: dict[str, Any] = {
+    "parameters": ItemParameters,
+    "population": Population,
+    "item_posterior": ItemPosterior,
+    "regression": Regression,
+}
 
 
 def write(

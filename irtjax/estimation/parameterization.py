@@ -14,7 +14,15 @@ from scipy.special import logit
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.priors import GUESSING_PRIOR, LOG_SLOPE_PRIOR, UPPER_PRIOR, NormalPrior, check_prior
+from irtjax.estimation.priors import (
+    GUESSING_PRIOR,
+    LOG_SLOPE_PRIOR,
+    UPPER_PRIOR,
+    ItemPriors,
+    NormalPrior,
+    check_item_priors,
+    check_prior,
+)
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Bool, Float, Int
 
@@ -191,6 +199,7 @@ def specify(
     anchored: Bool[np.ndarray, " I"] | None = None,
     guessing: Float[np.ndarray, " I"] | None = None,
     slope_prior: NormalPrior | None = None,
+    intercept_prior: ItemPriors | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
     extreme: Bool[np.ndarray, " I"] | None = None,
@@ -206,6 +215,7 @@ def specify(
         anchored: (I,) bool; items held at given parameters. The mean and variance of the population are then free.
         guessing: (I,) at which lower asymptotes are held; NaN where the type decides.
         slope_prior: on slopes, None for none.
+        intercept_prior: on the intercept of each item, None for none.
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
         extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
@@ -230,6 +240,9 @@ def specify(
     prior_mean, prior_precision = np.zeros(free.shape), np.zeros(free.shape)
     for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior)):
         check_prior(prior, f"{name}_prior")
+    check_item_priors(intercept_prior, num_items, "intercept_prior")
+    if intercept_prior is not None:
+        prior_mean[:, dims], prior_precision[:, dims] = intercept_prior.mean, np.asarray(intercept_prior.sd) ** -2.0
     for columns, prior in ((slice(0, dims), slope_prior), (dims + 1, guessing_prior), (dims + 2, upper_prior)):
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2

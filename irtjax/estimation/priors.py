@@ -9,6 +9,8 @@ does, and one near 0 or below it is not ruled out.
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float
 
@@ -18,6 +20,30 @@ class NormalPrior(NamedTuple):
 
     mean: float
     sd: float
+
+
+class ItemPriors(NamedTuple):
+    """Normal priors of one parameter of every item: means and standard deviations, (I,)."""
+
+    mean: Float[AnyArray, " I"]
+    sd: Float[AnyArray, " I"]
+
+
+def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) -> None:
+    """Refuses what are no priors of the items.
+
+    Raises:
+        InputError: another number of them, infinite means, or standard deviations that are not positive and finite.
+    """
+    if priors is None:
+        return
+    mean, sd = (np.asarray(column, float) for column in priors)
+    if mean.shape != (num_items,) or sd.shape != (num_items,):
+        raise InputError(f"`{argument}`: means {mean.shape} and standard deviations {sd.shape} of {num_items} items")
+    bad = ~np.isfinite(mean) | ~np.isfinite(sd) | (sd <= 0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"`{argument}`: N({mean[at]:g}, {sd[at]:g}²) of item number {at + 1}")
 
 
 def check_prior(prior: NormalPrior | None, argument: str) -> None:

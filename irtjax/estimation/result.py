@@ -15,6 +15,7 @@ from irtjax.estimation import fit_files, fit_text
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.population import Population
+from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import share_right
 from irtjax.responses.stored import Responses
@@ -52,6 +53,7 @@ class Fit:
         seconds: wall time, compilation included.
         details: further entries of `fit.json`, which depend on the estimator.
         item_posterior: of the 2PL by SVI.
+        regression: of difficulties on features of the items, where these were given.
     """
 
     responses: Responses
@@ -70,6 +72,7 @@ class Fit:
     seconds: float
     details: dict[str, Any]
     item_posterior: ItemPosterior | None = None
+    regression: Regression | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):

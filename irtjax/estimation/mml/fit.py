@@ -29,7 +29,7 @@ from irtjax.estimation.mml.special_items import (
     without_end,
 )
 from irtjax.estimation.parameterization import check_dims, item_types, num_parameters, specify, start_items
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior
+from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.kernels.sharding import SUBJECTS
@@ -54,6 +54,7 @@ def fit_mml(
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
     slope_prior: NormalPrior | Literal["auto"] | None = "auto",
+    intercept_prior: ItemPriors | None = None,
     guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
     upper_prior: NormalPrior | Literal["auto"] | None = "auto",
     extremes: str = "keep",
@@ -87,6 +88,7 @@ def fit_mml(
             (`mml.empirical_priors`). The 2PL of a short test goes without where responses determine its slopes well
             enough (by more than 90%, on average). With fewer slopes it is none on short tests, but N(1, 1) on asinh
             slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
+        intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
@@ -113,7 +115,7 @@ def fit_mml(
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
-    extreme = ((right == 0) | (right == observed)) & ~anchored
+    extreme = ((right == 0) | (right == observed)) & ~anchored & (intercept_prior is None)
     check_extremes(responses, extreme, extremes)
     most_nodes = round(MOST_GIVEN ** (1 / dims))
     if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
@@ -138,6 +140,7 @@ def fit_mml(
         anchored=anchored,
         guessing=held,
         slope_prior=priors["slope"],
+        intercept_prior=intercept_prior,
         guessing_prior=priors["guessing"],
         upper_prior=priors["upper"],
         extreme=extreme,

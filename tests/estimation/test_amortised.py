@@ -1,0 +1,136 @@
+"""Difficulties from responses and features at once: the regression by brute force, the fit by simulation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+import irtjax
+from irtjax import InputError, ResponseMatrix
+from irtjax.estimation.amortised import item_features
+from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.priors import ItemPriors
+from irtjax.estimation.regression import _design, _minus_evidence, regress
+
+RNG = np.random.default_rng(0)
+FEW, MANY = 6, 60  # responses of an item, in the mean
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """300 subjects, 160 items of which half have few responses: the matrix, features, difficulties, which have few."""
+    features = RNG.normal(size=(160, 6))
+    difficulty = 0.3 + features @ np.array([0.8, -0.5, 0.3, 0, 0, 0]) + 0.5 * RNG.normal(size=160)
+    few = np.arange(160) % 2 == 0
+    right = RNG.random((300, 160)) < expit(RNG.normal(size=(300, 1)) - difficulty)
+    values = np.where(RNG.random((300, 160)) < np.where(few, FEW, MANY) / 300, right, -1).astype(np.int8)
+    values[np.arange(160) % 300, np.arange(160)] = right[np.arange(160) % 300, np.arange(160)]
+    seen = (values >= 0).any(1)
+    matrix = ResponseMatrix(values[seen], [f"s{at}" for at in range(seen.sum())], [f"i{at}" for at in range(160)])
+    return matrix, features, difficulty, few
+
+
+@pytest.fixture(scope="module")
+def fit(simulated):
+    return irtjax.fit(simulated[0], "rasch", features=simulated[1])
+
+
+def test_evidence_by_brute_force():
+    """The density of y with the weights integrated out; a flat mean is a normal one of a large variance."""
+    design, y, noise = _design(RNG.normal(size=(9, 3))), RNG.normal(size=9), RNG.uniform(0.1, 1, 9)
+
+    def brute(logs):
+        tau, omega = np.exp(logs)
+        spread = design @ np.diag([1e6, *[omega**2] * 3]) @ design.T + np.diag(tau**2 + noise)
+        return -2 * multivariate_normal.logpdf(y, np.zeros(9), spread)
+
+    at, to = np.log([0.5, 0.7]), np.log([0.9, 0.2])
+    value = [_minus_evidence(logs, y, noise, design)[0] for logs in (at, to)]
+    assert value[1] - value[0] == pytest.approx(brute(to) - brute(at), abs=1e-3)
+    gradient = _minus_evidence(at, y, noise, design)[1]
+    expected = approx_fprime(at, lambda logs: _minus_evidence(logs, y, noise, design)[0], 1e-6)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-3)
+
+
+def test_regression_recovers_a_simulation_and_covers_new_items():
+    features = RNG.normal(2, 3, (500, 8))
+    truth = RNG.normal(0, 0.2, 8)
+    noise = RNG.uniform(0.01, 0.1, 500)
+    noise[:20] = np.inf  # nothing is known of these, whatever they say
+    y = 1 + features @ truth + RNG.normal(0, 0.4, 500) + RNG.normal(size=500) * np.sqrt(np.minimum(noise, 1))
+    y[:20] = 1e6
+    found = regress(y, noise, features)
+    assert found.residual_sd == pytest.approx(0.4, abs=0.05)
+    new = RNG.normal(2, 3, (4_000, 8))
+    difficulty = 1 + new @ truth + RNG.normal(0, 0.4, 4_000)
+    mean, sd = found.predict(new)
+    assert (np.abs(difficulty - mean) < 1.96 * sd).mean() == pytest.approx(0.95, abs=0.03)
+    doubled = found.rescaled(2.0).predict(new)
+    np.testing.assert_allclose(doubled, [2 * mean, 2 * sd])
+    constant = regress(y, noise, np.column_stack([features, np.ones(500)]))  # says nothing
+    np.testing.assert_allclose(constant.predict(np.column_stack([new, np.ones(4_000)]))[0], mean, atol=1e-3)
+
+
+def test_few_responses_borrow_and_many_keep_their_own(simulated, fit):
+    matrix, _, truth, few = simulated
+    plain = irtjax.fit(matrix, "rasch")
+    assert fit.converged
+    error, without = (np.abs(one.difficulty - truth) for one in (fit, plain))
+    assert error[few].mean() < 0.6 * without[few].mean()
+    assert error[~few].mean() < 1.05 * without[~few].mean()
+    own = np.abs(fit.difficulty - plain.difficulty)[~fit.extreme & ~plain.extreme]
+    assert own[~few[~fit.extreme]].mean() < 0.3 * own[few[~fit.extreme]].mean()
+    assert (np.abs(fit.difficulty - truth) < 1.96 * fit.difficulty_se).mean() > 0.85
+
+
+def test_the_same_model_in_other_units(simulated, fit):
+    other = irtjax.fit(simulated[0], "1pl", features=simulated[1])
+    slope = other.parameters.slope[0, 0]
+    np.testing.assert_allclose(slope * other.difficulty, fit.difficulty, atol=0.02)
+    assert slope * other.regression.residual_sd == pytest.approx(float(fit.regression.residual_sd), abs=0.02)
+    assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
+
+
+def test_a_fit_is_kept_with_its_regression(fit, tmp_path):
+    fit.save(tmp_path)
+    again = irtjax.load_fit(tmp_path)
+    assert again == fit
+    new = RNG.normal(size=(5, 6))
+    np.testing.assert_array_equal(again.regression.predict(new), fit.regression.predict(new))
+
+
+def test_a_prior_for_each_item(simulated):
+    """Narrow ones hold the intercepts, extreme items among them."""
+    matrix, _, truth, _ = simulated
+    held = fit_mml(matrix, "rasch", intercept_prior=ItemPriors(-truth, np.full(160, 1e-3)))
+    np.testing.assert_allclose(held.difficulty, truth, atol=1e-3)
+    with pytest.raises(
+        InputError, match=r"`intercept_prior`: means \(3,\) and standard deviations \(3,\) of 160 items"
+    ):
+        fit_mml(matrix, "rasch", intercept_prior=ItemPriors(np.zeros(3), np.ones(3)))
+    with pytest.raises(InputError, match=r"`intercept_prior`: N\(0, 0²\) of item number 1"):
+        fit_mml(matrix, "rasch", intercept_prior=ItemPriors(np.zeros(160), np.zeros(160)))
+
+
+def test_bad_features(simulated, fit):
+    matrix, features, _, _ = simulated
+    table = pd.DataFrame(features, matrix.item_ids)
+    np.testing.assert_array_equal(item_features(table[::-1], matrix.item_ids), features)
+    cases = [
+        (table[:-2], "no features of item 'i158', and of 1 others"),
+        (pd.concat([table, table[:1]]), "features of item 'i0' are there twice"),
+        (features[:3], r"features of shape \(3, 6\), expected one row for each of 160 items"),
+        (np.where(np.arange(160)[:, None] == 4, np.nan, features), "features of item 'i4': column 1 is not finite"),
+        (table.astype(object).replace(table.iloc[0, 0], "long"), "features are not all numbers"),
+    ]
+    for given, line in cases:
+        with pytest.raises(InputError, match=line):
+            irtjax.fit(matrix, "rasch", features=given)
+    with pytest.raises(InputError, match="features go with the models rasch and 1pl, not with '2pl'"):
+        irtjax.fit(matrix, features=features)
+    with pytest.raises(InputError, match="`dims` does not go with `features`"):
+        irtjax.fit(matrix, "1pl", features=features, dims=2)
+    with pytest.raises(InputError, match=r"features of shape \(2, 3\), expected 6 columns"):
+        fit.regression.predict(np.zeros((2, 3)))
