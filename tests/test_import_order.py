@@ -11,6 +11,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 FLOORS = (
     ("errors", "versions", "types"),
     ("arguments", "storage", "kernels", "processes"),
+    ("pretrained",),
     ("responses", "tasks"),
     ("networks", "estimation"),
     ("training", "scale"),

@@ -35,7 +35,7 @@ def test_schedules_by_hand():
 # is of class 0 where the product of its features with the parameters exceeds the threshold. Each minibatch raises by
 # the learning rate, or lowers, the parameters whose features are in it.
 THRESHOLDS = Network(
-    init=lambda key, width: jnp.zeros(SIZE),
+    init=lambda key, width, weights: jnp.zeros(SIZE),
     logits=lambda parameters, embeddings, inputs, key: jnp.stack([inputs[:, :-1] @ parameters, inputs[:, -1]], axis=1),
 )
 STEPS = optax.GradientTransformation(

@@ -26,7 +26,7 @@ SHUFFLE = RNG.permutation(NUM_ITEMS)  # example i is item SHUFFLE[i] in the orde
 
 # Answers class 0, the gold label, where the input is positive.
 SIGN = Network(
-    init=lambda key, width: jnp.float32(0),
+    init=lambda key, width, weights: jnp.float32(0),
     logits=lambda parameter, embeddings, inputs, key: jnp.stack(
         [inputs[:, 0] + parameter, jnp.zeros(inputs.shape[0])], axis=1
     ),
@@ -165,7 +165,7 @@ def test_texts_of_a_sample_are_answered_as_all_texts_are():
         odd = (words > 0).sum(axis=1) % 2
         return jnp.stack([odd.astype(jnp.float32), jnp.full(odd.shape, 0.5) + parameter], axis=1)
 
-    network = Network(lambda key, width: jnp.float32(0), logits)
+    network = Network(lambda key, width, weights: jnp.float32(0), logits)
     trainer = Trainer(network, STILL, batch_size=16, patience=9, max_epochs=1, buckets=BUCKETS)
     on_device = to_device(task)
     right = np.asarray(classify(network, jnp.float32(0), on_device.embeddings, on_device.train)) == 0
