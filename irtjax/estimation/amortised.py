@@ -16,7 +16,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import regress
+from irtjax.estimation.regression import Regression, regress
 from irtjax.estimation.result import Fit
 from irtjax.responses.stored import Responses
 from irtjax.types import Float
@@ -64,15 +64,17 @@ def fit_amortised(
     x = item_features(features, responses.item_ids)
     mean, sd = np.zeros(responses.num_items), START_SD
     number, change = 0, np.inf
+    found: Regression | None = None
     while number < MOST_ROUNDS and change >= SETTLED:
         fit = fit_mml(responses, "rasch", intercept_prior=ItemPriors(-mean, np.full(mean.shape, sd)), **options)
-        found = regress(*_without_prior(fit, mean, sd), x)
+        found = regress(*without_prior(fit, mean, sd), x, found)
         new, new_sd = found.predict(x)[0], float(found.residual_sd)
         change = max(float(np.abs(new - mean).max()) / new_sd, abs(np.log(new_sd / sd)))
         mean, sd, number = new, new_sd, number + 1
         if on_round is not None:
             on_round(number, change)
     fit = fit_mml(responses, model, intercept_prior=ItemPriors(-mean, np.full(mean.shape, sd)), **options)
+    assert found is not None
     found = found.rescaled(1 / float(fit.parameters.slope[0, 0]))
     return dataclasses.replace(
         fit,
@@ -108,8 +110,17 @@ def item_features(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F
     return x
 
 
-def _without_prior(fit: Fit, mean: np.ndarray, sd: float) -> tuple[np.ndarray, np.ndarray]:
-    """Difficulties as the responses alone would have them, and the variances of their errors."""
+def without_prior(fit: Fit, mean: np.ndarray, sd: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Difficulties as the responses alone would have them, and the variances of their errors.
+
+    Args:
+        fit: under a prior N(mean, sd²) of each difficulty.
+        mean: (I,) of that prior.
+        sd: (I,) of that prior, or one for all.
+
+    Returns:
+        (I,) both, in the normal approximation; 0 and infinite where the responses say nothing.
+    """
     precision = fit.difficulty_se**-2.0
     own = precision - sd**-2.0
     known = np.isfinite(own) & (own > 1e-6 * precision)

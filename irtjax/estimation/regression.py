@@ -43,7 +43,7 @@ class Regression(NamedTuple):
         if not np.isfinite(features).all():
             raise InputError("features that are not finite")
         design = _design((features - self.centre) / self.scale)
-        variance = np.einsum("if,fg,ig->i", design, self.covariance, design)
+        variance = ((design @ self.covariance) * design).sum(1)
         return design @ np.append(self.mean, self.weights), np.sqrt(variance + self.residual_sd**2)
 
     def rescaled(self, factor: float) -> "Regression":
@@ -58,7 +58,10 @@ class Regression(NamedTuple):
 
 
 def regress(
-    difficulty: Float[AnyArray, " I"], variance: Float[AnyArray, " I"], features: Float[AnyArray, "I F"]
+    difficulty: Float[AnyArray, " I"],
+    variance: Float[AnyArray, " I"],
+    features: Float[AnyArray, "I F"],
+    near: Regression | None = None,
 ) -> Regression:
     """Estimates a regression from difficulties that are known with errors.
 
@@ -71,6 +74,7 @@ def regress(
         difficulty: (I,) y.
         variance: (I,) v, of their errors; infinite where nothing is known.
         features: (I, F) x.
+        near: one whose τ and ω the search begins at.
     """
     import scipy.optimize  # takes a while to import, and few need it
 
@@ -82,43 +86,76 @@ def regress(
     design = _design((features - centre) / scale)
     usual = max(float(np.std(y[noise < NEVER])), 10 * LEAST)
     begin = np.log([usual, usual / np.sqrt(max(features.shape[1], 1))])
+    if near is not None:
+        begin = np.log([near.residual_sd, near.weight_sd])
     bounds = [(np.log(LEAST), np.log(MOST))] * 2
     found = scipy.optimize.minimize(
         lambda logs: _minus_evidence(logs, y, noise, design), begin, jac=True, method="L-BFGS-B", bounds=bounds
     )
     residual_sd, weight_sd = np.exp(found.x)
-    coefficients, covariance = _posterior(residual_sd, weight_sd, y, noise, design)[:2]
-    mean, of_residual, of_weights = (np.asarray(value) for value in (coefficients[0], residual_sd, weight_sd))
-    return Regression(mean, coefficients[1:], covariance, centre, scale, of_residual, of_weights)
+    posterior = _posterior(residual_sd, weight_sd, y, noise, design)
+    mean, *weights = posterior.coefficients
+    of_residual, of_weights = np.asarray(residual_sd), np.asarray(weight_sd)
+    return Regression(
+        np.asarray(mean), np.array(weights), posterior.covariance(), centre, scale, of_residual, of_weights
+    )
 
 
 def _design(standardised: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(standardised)), standardised])
 
 
+class _Posterior(NamedTuple):
+    """Of the coefficients, given both standard deviations.
+
+    Attributes:
+        coefficients: (F + 1,) means.
+        factor: (F + 1, F + 1) lower triangular L, where L L' is their precision.
+        weighted: (I, F + 1) the design, over the standard deviations of y.
+        precision: (I,) of y.
+    """
+
+    coefficients: np.ndarray
+    factor: np.ndarray
+    weighted: np.ndarray
+    precision: np.ndarray
+
+    def covariance(self) -> np.ndarray:
+        """(L L')⁻¹."""
+        import scipy.linalg
+
+        lower = scipy.linalg.lapack.dpotri(self.factor, lower=1)[0]
+        return np.tril(lower) + np.tril(lower, -1).T
+
+
 def _posterior(
     residual_sd: float, weight_sd: float, y: np.ndarray, noise: np.ndarray, design: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Coefficients, their covariance, the precision of each y, and the log-determinant of their precision."""
+) -> _Posterior:
     import scipy.linalg
 
     precision = 1 / (residual_sd**2 + noise)
-    penalty = np.full(design.shape[1], weight_sd**-2.0)
-    penalty[0] = 0
-    factor = scipy.linalg.cho_factor((design * precision[:, None]).T @ design + np.diag(penalty), lower=True)
-    covariance = scipy.linalg.cho_solve(factor, np.eye(design.shape[1]))
-    return covariance @ (design.T @ (precision * y)), covariance, precision, 2 * np.log(np.diag(factor[0])).sum()
+    root = np.sqrt(precision)
+    weighted = design * root[:, None]
+    of_coefficients = weighted.T @ weighted
+    of_coefficients.flat[design.shape[1] + 1 :: design.shape[1] + 1] += weight_sd**-2.0  # the mean has no prior
+    factor = scipy.linalg.cholesky(of_coefficients, lower=True)
+    coefficients = scipy.linalg.cho_solve((factor, True), weighted.T @ (root * y))
+    return _Posterior(coefficients, factor, weighted, precision)
 
 
 def _minus_evidence(logs: np.ndarray, y: np.ndarray, noise: np.ndarray, design: np.ndarray) -> tuple[float, np.ndarray]:
     """-2 log p(y | τ, ω) up to a constant, and its gradient in log τ and log ω."""
+    import scipy.linalg
+
     residual_sd, weight_sd = np.exp(logs)
-    coefficients, covariance, precision, log_determinant = _posterior(residual_sd, weight_sd, y, noise, design)
-    rest, weights = y - design @ coefficients, coefficients[1:]
-    number, of_weights = len(weights), covariance[1:, 1:].trace() + weights @ weights
-    value = -np.log(precision).sum() + log_determinant + 2 * number * logs[1]
+    found = _posterior(residual_sd, weight_sd, y, noise, design)
+    precision, weights = found.precision, found.coefficients[1:]
+    rest, number = y - design @ found.coefficients, len(weights)
+    inverse = scipy.linalg.lapack.dtrtri(found.factor, lower=1)[0]  # its squares are what both traces need
+    of_weights = (np.tril(inverse)[:, 1:] ** 2).sum() + weights @ weights
+    value = -np.log(precision).sum() + 2 * np.log(np.diag(found.factor)).sum() + 2 * number * logs[1]
     value += (precision * rest**2).sum() + weights @ weights / weight_sd**2
-    leverage = ((design @ covariance) * design).sum(1)
-    by_variance = precision - precision**2 * (leverage + rest**2)
+    explained = (scipy.linalg.blas.dtrmm(1.0, inverse, found.weighted.T, lower=1) ** 2).sum(0)
+    by_variance = precision * (1 - explained) - precision**2 * rest**2
     gradient = np.array([2 * residual_sd**2 * by_variance.sum(), 2 * number - 2 * of_weights / weight_sd**2])
     return value, gradient

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irtjax.pretrained.folder import read_pretrained
+from irtjax.pretrained.folder import Pretrained, read_pretrained
 from irtjax.pretrained.pieces import Pieces
 from irtjax.tasks import glove, text, vectors
 from irtjax.tasks.extra_items import joined, read_examples
@@ -68,10 +68,22 @@ def _by_pieces(examples: dict[str, text.Examples], options: Options) -> tuple[In
     assert options.pretrained is not None
     encoder = read_pretrained(options.pretrained)
     words = {split: text.number_pieces(own.sentences, encoder) for split, own in examples.items()}
-    vocabulary = Pieces(encoder).vocabulary
-    same = np.arange(len(vocabulary), dtype=np.min_scalar_type(len(vocabulary) - 1))
-    inputs, buckets = _padded(words, same)
-    return inputs, TextFormat(vocabulary, encoder.vectors, buckets, encoder)
+    inputs, buckets = _padded(words, _same(encoder))
+    return inputs, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
+
+
+def by_pieces(sentences: tuple[list[str], ...], encoder: Pretrained) -> tuple[Split, TextFormat]:
+    """Texts that belong to no task, in the word pieces of an encoder; their labels are 0."""
+    inputs, buckets = _padded({"train": text.number_pieces(sentences, encoder)}, _same(encoder))
+    labels = np.zeros(len(sentences[0]), np.int32)
+    split = Split(inputs["train"], labels, np.arange(labels.size).astype(str), joined(sentences))
+    return split, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
+
+
+def _same(encoder: Pretrained) -> np.ndarray:
+    """A word piece has the number that it has for the encoder."""
+    number = len(Pieces(encoder).vocabulary)
+    return np.arange(number, dtype=np.min_scalar_type(number - 1))
 
 
 def _padded(words: dict[str, tuple[text.Words, ...]], table: np.ndarray) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:

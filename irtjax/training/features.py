@@ -13,7 +13,7 @@ from flax import nnx
 
 from irtjax.errors import InputError
 from irtjax.networks.bert import Encoder, mean_state
-from irtjax.pretrained.folder import BertConfig
+from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.pretrained.pieces import Pieces
 from irtjax.storage.cache import cached
 from irtjax.tasks import Split, Task
@@ -33,7 +33,12 @@ def frozen(task: Task, on_progress: Callable[[str, int, int], None] = lambda *_:
     Raises:
         InputError: the task has no encoder.
     """
-    vectors = {name: features(task, task.split(name), functools.partial(on_progress, name)) for name in task.splits}
+    if not isinstance(task.format, TextFormat) or task.format.encoder is None:
+        raise InputError(f"{task.name} was loaded without an encoder: name its folder, `pretrained`")
+    text, encoder = task.format, task.format.encoder
+    vectors = {
+        name: features(text, encoder, task.split(name), functools.partial(on_progress, name)) for name in task.splits
+    }
     deviation = vectors["train"].std(0)
     deviation = np.where(deviation > 0, deviation, 1)  # a channel may be the same for every text
     format = ImageFormat(1.0, tuple(vectors["train"].mean(0).tolist()), tuple(deviation.tolist()))
@@ -43,35 +48,33 @@ def frozen(task: Task, on_progress: Callable[[str, int, int], None] = lambda *_:
     return dataclasses.replace(task, format=format, **splits)
 
 
-def features(task: Task, split: Split, on_progress: Callable[[int, int], None] = lambda *_: None) -> np.ndarray:
-    """Vectors of the examples of a split, by the encoder that the task was loaded with.
+def features(
+    format: TextFormat, encoder: Pretrained, split: Split, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> np.ndarray:
+    """Vectors of examples, by an encoder whose word pieces they are in.
 
     A sentence has the mean u of the states of its word pieces, (N, H). A pair has those of both sentences, read apart
     from each other, their distance and their product: [u; v; |u - v|; u ∘ v], (N, 4H) (Conneau et al. 2017).
 
     Args:
-        task: of text, loaded with an encoder.
-        split: one of its splits, or some of their examples.
+        format: the lengths to batch at.
+        encoder: whose states they are.
+        split: the examples.
         on_progress: called with the number of examples done and that of all.
-
-    Raises:
-        InputError: the task has no encoder.
     """
-    if not isinstance(task.format, TextFormat) or task.format.encoder is None:
-        raise InputError(f"{task.name} was loaded without an encoder: name its folder, `pretrained`")
     sentences = tuple(split.inputs)
     digest = hashlib.sha256()
-    for array in (*jax.tree.leaves(task.format.encoder.weights), task.format.encoder.vectors, *sentences):
+    for array in (*jax.tree.leaves(encoder.weights), encoder.vectors, *sentences):
         digest.update(np.ascontiguousarray(array).data)
     key = digest.hexdigest(), [array.shape for array in sentences]
-    return cached("features", key, lambda: {"vectors": _features(task, split, on_progress)})["vectors"]
+    return cached("features", key, lambda: {"vectors": _features(format, encoder, split, on_progress)})["vectors"]
 
 
-def _features(task: Task, split: Split, on_progress: Callable[[int, int], None]) -> np.ndarray:
-    assert isinstance(task.format, TextFormat)
-    assert task.format.encoder is not None
-    encoder, first = task.format.encoder, Pieces(task.format.encoder).first
-    blocks = evaluation_split(split, task.format)
+def _features(
+    format: TextFormat, encoder: Pretrained, split: Split, on_progress: Callable[[int, int], None]
+) -> np.ndarray:
+    first = Pieces(encoder).first
+    blocks = evaluation_split(split, format)
     weights, embeddings = jax.device_put((encoder.weights, encoder.vectors))
     done, parts, number = 0, [], len(split.labels)
     for bucket in blocks.buckets:

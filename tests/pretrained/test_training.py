@@ -88,19 +88,19 @@ def test_fine_tuning_begins_from_the_weights_and_moves_them(task, folder):
 
 def test_vectors_of_sentences_by_the_equations(task, tmp_path, monkeypatch):
     monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path))
-    found = features(task, task.test)
+    found = features(task.format, task.format.encoder, task.test)
     for at in range(3):
         pieces = task.test.inputs[0][at]
         expected = states(weights(), pieces[pieces != 0], np.zeros((pieces != 0).sum(), int)).mean(0)
         np.testing.assert_allclose(found[at], expected, atol=1e-5)
     assert len(list(tmp_path.iterdir())) == 1
-    np.testing.assert_array_equal(features(task, task.test), found)  # from the cache
+    np.testing.assert_array_equal(features(task.format, task.format.encoder, task.test), found)  # from the cache
 
 
 def test_vectors_of_a_pair(folder):
     """Each sentence is read by itself."""
     task = make(folder, 2)
-    found = features(task, task.test)
+    found = features(task.format, task.format.encoder, task.test)
     u, v = (
         states(weights(), pieces, np.zeros(len(pieces), int)).mean(0)
         for pieces in (

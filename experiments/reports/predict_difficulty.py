@@ -1,0 +1,180 @@
+"""The report of predicted difficulties: how good they are, what they save, and which items they miss."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+
+from experiments.reports import document, markdown
+from irtjax import Fit, versions
+from irtjax.estimation.new_items import Predictions, accuracy, worth
+from irtjax.estimation.rank_agreement import disattenuated
+from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
+from irtjax.plots.style import save_figure
+from irtjax.storage.files import write_csv
+from irtjax.tasks.item_texts import ItemTexts
+
+FILES = ("report.md", "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png", "map.png")
+LONGEST = 160  # characters of a text in a table
+
+
+class Predicted(NamedTuple):
+    """What a run found.
+
+    Attributes:
+        items: with their texts.
+        reference: the Rasch model without features, of all responses.
+        reliability: of its difficulties, by split halves.
+        joint: the model with features, of all responses.
+        held_out: predictions of held-out items; the first predictor is the model with features.
+        curve: of `irtjax.estimation.new_items.by_number`.
+        places: (I, D) vectors of the items.
+    """
+
+    items: ItemTexts
+    reference: Fit
+    reliability: float
+    joint: Fit
+    held_out: Predictions
+    curve: pd.DataFrame
+    places: np.ndarray
+
+
+def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
+    """Writes the tables, the pictures and report.md; returns the verdict."""
+    scores = accuracy(found.held_out, found.reference)
+    scores.insert(2, "disattenuated", [disattenuated(value, found.reliability, 1.0) for value in scores.spearman])
+    write_csv(scores, directory / "predictors.csv")
+    curve = found.curve.assign(features=found.curve.features.astype(int))
+    write_csv(curve, directory / "curve.csv")
+    table = item_table(found)
+    write_csv(table, directory / "items.csv")
+    size = f"{found.reference.responses.num_subjects:,} subjects × {len(table):,} items"
+    save_figure(
+        predicted_and_fitted(table.predicted.to_numpy(), found.reference.difficulty, f"Held-out items, {size}"),
+        directory / "predicted.png",
+    )
+    save_figure(error_by_number(found.curve, f"New items, {size}"), directory / "curve.png")
+    plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(found.places)
+    save_figure(item_map(plane, found.reference.difficulty, f"{len(table):,} items"), directory / "map.png")
+    best = scores.iloc[0]
+    verdict = (
+        f"Difficulties of held-out items are predicted with Spearman {best.spearman:.3f} and an error of "
+        f"{best.rmse:.2f} logits ({scores.rmse.iloc[-1]:.2f} by their mean)."
+    )
+    parts = [
+        "# Difficulty from text",
+        f"{size}. {verdict}",
+        predictors(found, scores),
+        "![Difficulty by responses against predicted difficulty](predicted.png)",
+        numbers(found),
+        "![Error against responses per item](curve.png)",
+        "## Items\n\nEasiest and hardest by their text, each predicted while it was held out.",
+        listed(table.sort_values("predicted", kind="stable"), flags["shown"]),
+        listed(table.sort_values("predicted", ascending=False, kind="stable"), flags["shown"]),
+        "Predicted worst, in standard deviations of the prediction: harder than their text tells, and easier.",
+        listed(table.sort_values("surprise", ascending=False, kind="stable"), flags["shown"]),
+        listed(table.sort_values("surprise", kind="stable"), flags["shown"]),
+        "## Map\n\n![Items by their vectors, coloured by difficulty](map.png)\n\nThe two directions in which the "
+        "features of the items differ most (principal components).",
+        document.provenance(flags, versions()),
+    ]
+    document.write(parts, directory)
+    return verdict
+
+
+def item_table(found: Predicted) -> pd.DataFrame:
+    """One row per item: its difficulty by responses alone, with features, and predicted while it was held out."""
+    name = found.held_out.mean.columns[0]
+    mean, sd = found.held_out.mean[name].to_numpy(), found.held_out.sd[name].to_numpy()
+    error = np.hypot(sd, found.reference.difficulty_se)
+    return pd.DataFrame(
+        {
+            "item_id": found.items.ids,
+            "difficulty": found.joint.difficulty,
+            "difficulty_se": found.joint.difficulty_se,
+            "by_responses": found.reference.difficulty,
+            "by_responses_se": found.reference.difficulty_se,
+            "predicted": mean,
+            "predicted_sd": sd,
+            "surprise": (found.reference.difficulty - mean) / error,
+            "text": found.items.shown(),
+        }
+    )
+
+
+def predictors(found: Predicted, scores: pd.DataFrame) -> str:
+    """The table of predictors."""
+    rows = [
+        [
+            row.predictor,
+            _number(row.spearman, ".3f"),
+            _number(row.disattenuated, ".3f"),
+            f"{row.rmse:.3f}",
+            f"{row.r_squared:.3f}",
+            f"{row.coverage:.1%}",
+            f"{row.log_loss:.4f}",
+        ]
+        for row in scores.itertuples()
+    ]
+    header = ["predicted by", "Spearman", "disattenuated", "error (logits)", "R²", "in 95% interval", "log-loss"]
+    regression = found.joint.regression
+    assert regression is not None
+    return f"""## Held-out items
+
+Each item is predicted from the others: nothing of it is known but its text. *Features* is the model that is fitted to
+responses and features at once; the other rows are regressions of difficulties that were fitted before. Disattenuated
+is Spearman's correlation without the sampling error of the difficulties, whose split-half reliability is
+{found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself. Log-loss is of
+the responses to held-out items, in nats, abilities from the other items.
+
+{markdown.table(header, rows)}
+
+Of all items together, features leave a standard deviation of {float(regression.residual_sd):.2f} logits, of
+{found.reference.difficulty.std():.2f}."""
+
+
+def numbers(found: Predicted) -> str:
+    """The table of numbers of responses."""
+    wide = found.curve.pivot(index="responses", columns="features", values="rmse")
+    as_good = worth(found.curve)
+    most = found.curve.responses.max()
+    rows = []
+    for number, row in wide.iterrows():
+        same = as_good[number]
+        word = "none" if np.isnan(same) else f"over {most:,}" if np.isinf(same) else f"{same:,.1f}"
+        rows.append([f"{number:,}", f"{row[False]:.3f}", f"{row[True]:.3f}", word])
+    header = ["responses per new item", "error without text (logits)", "with text", "as good without text"]
+    return f"""## How many responses is a text worth?
+
+A fifth of the items are new: they have the responses of so many random subjects, the others have all. The error is the
+root mean square difference from the difficulty by all responses. The last column is the number of responses that
+are as good without the text. Where an item has all its responses, the error without text is 0 by definition; so the
+column is too low at the end.
+
+{markdown.table(header, rows)}"""
+
+
+def listed(table: pd.DataFrame, shown: int) -> str:
+    """The first items of a table."""
+    rows = [
+        [
+            markdown.inline(row.item_id),
+            f"{row.predicted:.2f}",
+            f"{row.by_responses:.2f}",
+            markdown.inline(_short(row.text)),
+        ]
+        for row in table.head(shown).itertuples()
+    ]
+    return markdown.table(["item", "predicted", "by responses", "text"], rows)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _number(value: float, form: str) -> str:
+    return "" if np.isnan(value) else f"{value:{form}}"

@@ -1,0 +1,73 @@
+"""Pictures of difficulties that are predicted from features; `style.save_figure` writes them."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+from scipy.stats import spearmanr
+
+from irtjax.plots.style import COLOURS, plain
+
+
+def predicted_and_fitted(predicted: np.ndarray, fitted: np.ndarray, title: str) -> Figure:
+    """Difficulties (I,) of responses against those predicted while the item was held out, in logits."""
+    figure = Figure(figsize=(4.6, 4.6))
+    axis = figure.subplots()
+    alpha = min(0.8, 25 / predicted.size**0.6 + 0.03)
+    axis.scatter(predicted, fitted, s=16 if predicted.size < 500 else 5, color=COLOURS[0], alpha=alpha, linewidths=0)
+    ends = predicted.min(), predicted.max()
+    axis.plot(ends, ends, color="0.4", linewidth=1)
+    axis.set(title=f"{title}\nSpearman {spearmanr(predicted, fitted).statistic:.2f}")
+    axis.set(xlabel="predicted difficulty (logits)", ylabel="difficulty by responses (logits)")
+    return plain(figure)
+
+
+def error_by_number(curve: pd.DataFrame, title: str) -> Figure:
+    """Error of difficulties against the number of responses per new item.
+
+    Args:
+        curve: of `irtjax.estimation.new_items.by_number`.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(5.6, 3.8))
+    axis = figure.subplots()
+    for given, label, colour in ((False, "responses alone", COLOURS[6]), (True, "responses and text", COLOURS[0])):
+        rows = curve[curve.features == given]
+        axis.plot(rows.responses, rows.rmse, "o-", color=colour, label=label, markersize=4)
+    axis.set_xscale("symlog", linthresh=1, linscale=0.5)
+    numbers = curve.responses.unique()
+    axis.set_xticks(numbers, [f"{number:,}" for number in numbers])
+    axis.xaxis.set_minor_locator(axis.xaxis.get_major_locator())
+    axis.set(title=title, xlabel="responses per new item", ylabel="error of difficulty (logits)", ylim=(0, None))
+    axis.legend(frameon=False)
+    return plain(figure)
+
+
+def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
+    """Items as points of a plane, coloured by difficulty.
+
+    Args:
+        places: (I, 2).
+        difficulty: (I,) in logits; colours run from its 2% to its 98% point.
+        title: of the figure.
+    """
+    figure = Figure(figsize=(7.0, 5.4))
+    axis = figure.subplots()
+    low, high = np.percentile(difficulty, (2, 98))
+    points = axis.scatter(
+        places[:, 0],
+        places[:, 1],
+        c=difficulty,
+        cmap="viridis",
+        vmin=low,
+        vmax=high,
+        s=60 / len(places) ** 0.25,
+        alpha=0.7,
+        linewidths=0,
+    )
+    bar = figure.colorbar(points, format=StrMethodFormatter("{x:.1f}"))
+    bar.set_label("difficulty (logits)")
+    assert bar.solids is not None
+    bar.solids.set_alpha(1)
+    axis.set(title=title, xticks=[], yticks=[])
+    return plain(figure)
