@@ -1,10 +1,13 @@
 """Draws the pictures of the docs that no experiment makes: curves, the flow, and the rooms with their imports.
 
 Run it from the root of the repository: `python docs/make_pictures.py`. It needs NumPy and matplotlib only, and writes
-docs/images/{one_pl,models,flow,rooms}.svg. The rooms are drawn from the imports that are really there.
+docs/images/{one_pl,models,flow,rooms,filtering_*}.svg. The rooms are drawn from the imports that are really there, the
+accuracies of filtering from the tables of docs/results/filtering.md.
 """
 
 import ast
+import functools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 DOCS = Path(__file__).parent
 LIBRARY = DOCS.parent / "irtjax"
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#555555"
+SKY, YELLOW = "#56b4e9", "#e69f00"
 PALE_BLUE, PALE_ORANGE, PALE_GREEN, PALE_GREY = "#e3f0f8", "#fbe9dd", "#dff3ec", "#f1f1f1"
 THETA = np.linspace(-4, 4, 161)
 
@@ -192,6 +196,38 @@ def rooms() -> Figure:
     return figure
 
 
+# Lines of the pictures of filtering: the strategy, its colour and style. AVI has one line for each centre.
+LINES = {
+    "random": (GREY, "--"), "AVI": (BLUE, "-"), "AVI, median": (SKY, "-"), "AVI, midpoint": (BLUE, ":"),
+    "AVI, ability": (SKY, ":"), "AVO": (GREEN, "-"), "UB": (YELLOW, "-"), "LB": (ORANGE, "-"),
+}  # fmt: skip
+
+
+def filtering(task: str) -> Figure:
+    """Test accuracy against the share of data kept, as the section of a task in the results has it."""
+    page = (DOCS / "results" / "filtering.md").read_text()
+    section = page.split(f"\n## {task}\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in section.splitlines() if line.startswith("| ")]
+    shares = next(row[1:] for row in rows if row[0] == "strategy")
+    figure = Figure(figsize=(8, 4.2))
+    axis = figure.subplots()
+    for row in rows:
+        if row[0] in LINES:
+            colour, style = LINES[row[0]]
+            mean, half = np.array([re.findall(r"[\d.]+", cell) for cell in row[1:]], float).T
+            x = [float(share.rstrip("%")) for share in shares]
+            name = "AVI, mean difficulty" if row[0] == "AVI" else row[0].replace("ability", "mean ability")
+            axis.plot(x, mean, style, color=colour, label=name, marker="o", markersize=4)
+            axis.fill_between(x, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+    axis.set(xscale="log", xlabel="training data kept", ylabel="test accuracy (%)")
+    axis.set_title(f"{task}: which examples to train on?", fontsize=12)
+    axis.set_xticks([float(share.rstrip("%")) for share in shares], shares)
+    axis.minorticks_off()
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), title="mean of 10 seeds,\n95% interval")
+    return _plain(figure)
+
+
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     """An empty picture, a unit being an inch."""
     figure = Figure(figsize=(width, height))
@@ -236,9 +272,11 @@ def _plain(figure: Figure) -> Figure:
 def main() -> None:
     """Draws and saves them; the same bytes for the same code and imports."""
     matplotlib.rcParams.update({"svg.hashsalt": "irtjax", "font.family": "DejaVu Sans"})
-    pictures: tuple[Callable[[], Figure], ...] = (one_pl, models, flow, rooms)
-    for draw in pictures:
-        draw().savefig(DOCS / "images" / f"{draw.__name__}.svg", metadata={"Date": None}, facecolor="white")
+    pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
+    for task, name in (("SST-2", "sst2"), ("MNIST", "mnist")):
+        pictures[f"filtering_{name}"] = functools.partial(filtering, task)
+    for name, draw in pictures.items():
+        draw().savefig(DOCS / "images" / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 
 
 if __name__ == "__main__":
