@@ -15,6 +15,7 @@ COMMANDS = {
     "score": "score",
     "compare": "compare_models",
     "difficulty": "compare_difficulty",
+    "predict": "predict_difficulty",
     "scale": "build_scale",
     "networks": "score_networks",
     "crowd": "crowd",

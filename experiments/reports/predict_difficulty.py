@@ -132,8 +132,8 @@ the responses to held-out items, in nats, abilities from the other items.
 
 {markdown.table(header, rows)}
 
-Of all items together, features leave a standard deviation of {float(regression.residual_sd):.2f} logits, of
-{found.reference.difficulty.std():.2f}."""
+In the fit to all items, difficulties scatter around what their features predict with a standard deviation of
+{float(regression.residual_sd):.2f} logits; around their mean, with {found.reference.difficulty.std():.2f}."""
 
 
 def numbers(found: Predicted) -> str:
