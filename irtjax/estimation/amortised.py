@@ -10,16 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import Regression, regress
+from irtjax.estimation.regression import Regression, item_features, regress
 from irtjax.estimation.result import Fit
 from irtjax.responses.stored import Responses
-from irtjax.types import Float
 
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them
 SETTLED = 0.02  # change of f in standard deviations of the residual, or of log τ, that is none
@@ -57,7 +55,10 @@ def fit_amortised(
         InputError: features that are missing or not finite, or what `fit_mml` refuses.
     """
     if model not in MODELS:
-        raise InputError(f"features go with the models {' and '.join(MODELS)}, not with {model!r}")
+        raise InputError(
+            f"estimator mml takes features with the models {' and '.join(MODELS)}, not with {model!r}: "
+            "use estimator svi for the 2pl"
+        )
     for name in ("dims", "intercept_prior", "anchors"):
         if options.get(name) not in (None, 1):
             raise InputError(f"`{name}` does not go with `features`")
@@ -82,32 +83,6 @@ def fit_amortised(
         status=fit.status if change < SETTLED else Status.OUT_OF_ITERATIONS,
         details=fit.details | {"features": x.shape[1], "rounds": number, "residual_sd": float(found.residual_sd)},
     )
-
-
-def item_features(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F"]:
-    """Features of items in their order.
-
-    Raises:
-        InputError: items without features, other numbers of them, or values that are no finite numbers.
-    """
-    if isinstance(features, pd.DataFrame):
-        table = features.set_axis(features.index.astype(str))
-        if table.index.has_duplicates:
-            raise InputError(f"features of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
-        missing = np.setdiff1d(item_ids, table.index)
-        if missing.size:
-            raise InputError(f"no features of item {str(missing[0])!r}, and of {missing.size - 1:,} others")
-        features = table.loc[item_ids]
-    try:
-        x = np.asarray(features, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"features are not all numbers ({error})") from error
-    if x.ndim != 2 or len(x) != len(item_ids) or not x.shape[1]:
-        raise InputError(f"features of shape {x.shape}, expected one row for each of {len(item_ids):,} items")
-    if not np.isfinite(x).all():
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        raise InputError(f"features of item {str(item_ids[row])!r}: column {column + 1} is not finite")
-    return x
 
 
 def without_prior(fit: Fit, mean: np.ndarray, sd: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:

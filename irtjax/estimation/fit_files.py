@@ -33,6 +33,7 @@ TUPLES: dict[str, Any] = {
     "population": Population,
     "item_posterior": ItemPosterior,
     "regression": Regression,
+    "slope_regression": Regression,
 }
 
 

@@ -1,8 +1,9 @@
 """Ridge regression of difficulties on features of items, with all variances estimated (empirical Bayes)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float
@@ -55,6 +56,32 @@ class Regression(NamedTuple):
             residual_sd=np.asarray(factor * self.residual_sd),
             weight_sd=np.asarray(factor * self.weight_sd),
         )
+
+
+def item_features(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F"]:
+    """Features of items in their order.
+
+    Raises:
+        InputError: items without features, other numbers of them, or values that are no finite numbers.
+    """
+    if isinstance(features, pd.DataFrame):
+        table = features.set_axis(features.index.astype(str))
+        if table.index.has_duplicates:
+            raise InputError(f"features of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
+        missing = np.setdiff1d(item_ids, table.index)
+        if missing.size:
+            raise InputError(f"no features of item {str(missing[0])!r}, and of {missing.size - 1:,} others")
+        features = table.loc[item_ids]
+    try:
+        x = np.asarray(features, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features are not all numbers ({error})") from error
+    if x.ndim != 2 or len(x) != len(item_ids) or not x.shape[1]:
+        raise InputError(f"features of shape {x.shape}, expected one row for each of {len(item_ids):,} items")
+    if not np.isfinite(x).all():
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise InputError(f"features of item {str(item_ids[row])!r}: column {column + 1} is not finite")
+    return x
 
 
 def regress(

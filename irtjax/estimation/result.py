@@ -54,6 +54,7 @@ class Fit:
         details: further entries of `fit.json`, which depend on the estimator.
         item_posterior: of the 2PL by SVI.
         regression: of difficulties on features of the items, where these were given.
+        slope_regression: likewise of log discriminations, of the 2PL by SVI.
     """
 
     responses: Responses
@@ -73,6 +74,7 @@ class Fit:
     details: dict[str, Any]
     item_posterior: ItemPosterior | None = None
     regression: Regression | None = None
+    slope_regression: Regression | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):

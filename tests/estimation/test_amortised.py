@@ -9,10 +9,11 @@ from scipy.stats import multivariate_normal
 
 import irtjax
 from irtjax import InputError, ResponseMatrix
-from irtjax.estimation.amortised import item_features
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import _design, _minus_evidence, regress
+from irtjax.estimation.regression import _design, _minus_evidence, item_features, regress
+from irtjax.estimation.svi.directions import coefficients, regression, rotated
+from irtjax.estimation.svi.guide import Normal
 
 RNG = np.random.default_rng(0)
 FEW, MANY = 6, 60  # responses of an item, in the mean
@@ -93,6 +94,60 @@ def test_the_same_model_in_other_units(simulated, fit):
     assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
 
 
+def test_svi_agrees_with_mml(simulated, fit):
+    matrix, features, _, _ = simulated
+    svi = irtjax.fit(matrix, "1pl", "svi", features=features)
+    assert svi.converged
+    np.testing.assert_allclose(svi.difficulty, fit.difficulty, atol=0.2)
+    assert np.corrcoef(svi.difficulty, fit.difficulty)[0, 1] > 0.998
+    new = RNG.normal(size=(500, 6))
+    (mean, sd), (expected, expected_sd) = (one.regression.predict(new) for one in (svi, fit))
+    assert (mean - expected).std() < 0.08  # of 1.0, that of the predictions: a guide of independent normals
+    np.testing.assert_allclose(mean, expected, atol=0.25)
+    np.testing.assert_allclose(sd, expected_sd, rtol=0.2)
+
+
+def test_svi_regresses_discriminations_too(simulated, tmp_path):
+    _, features, difficulty, _ = simulated
+    rng = np.random.default_rng(1)
+    slope = np.exp(0.4 * features[:, 3] + 0.15 * rng.normal(size=160))
+    right = rng.random((300, 160)) < expit(slope * (rng.normal(size=(300, 1)) - difficulty))
+    fit = irtjax.fit(right.astype(np.int8), "2pl", "svi", features=features)
+    assert fit.converged
+    np.testing.assert_allclose(
+        fit.slope_regression.weights / fit.slope_regression.scale, [0, 0, 0, 0.4, 0, 0], atol=0.1
+    )
+    np.testing.assert_allclose(fit.regression.weights / fit.regression.scale, [0.8, -0.5, 0.3, 0, 0, 0], atol=0.2)
+    assert fit.slope_regression.residual_sd == pytest.approx(0.15, abs=0.1)
+    assert fit.regression.residual_sd == pytest.approx(0.5, abs=0.1)
+    fit.save(tmp_path)
+    assert irtjax.load_fit(tmp_path) == fit
+
+
+def test_directions_are_the_features_turned():
+    """X w = Z c, and there and back again; more features than items leave directions that these do not show."""
+    features = RNG.normal(3, 2, (30, 5))
+    features[:, 4] = features[:, 3] + 1e-3 * features[:, 4]
+    turned = rotated(features)
+    z, spread = turned.directions
+    np.testing.assert_allclose(z.T @ z / 30, np.eye(5), atol=1e-4)
+    w = RNG.normal(size=5)
+    c = spread * (turned.vectors.T @ w)
+    np.testing.assert_allclose(z @ c, (features - turned.centre) / turned.scale @ w, atol=1e-3)
+    found = regress(features[:, 0] + RNG.normal(size=30), np.full(30, 0.1), features)
+    posterior = {"b_mean": Normal(found.mean, 0.1), "b_precision": Normal(-2 * np.log(found.residual_sd), 0.1)}
+    posterior |= {"b_weights": coefficients(found, turned), "b_weight_sd": Normal(np.log(found.weight_sd), 0.1)}
+    again = regression(posterior, "b", turned)
+    np.testing.assert_allclose(again.weights, found.weights, atol=1e-3)
+    assert again.residual_sd == pytest.approx(float(found.residual_sd))
+    wide = rotated(RNG.normal(size=(4, 9)))
+    assert wide.vectors.shape == (9, 3)  # the mean takes one of four
+    posterior["b_weights"] = Normal(np.zeros(3), np.full(3, 1e-6))
+    hidden = np.linalg.svd(wide.vectors.T)[2][-1]  # at a right angle to all items
+    covariance = regression(posterior, "b", wide).covariance[1:, 1:]
+    assert hidden @ covariance @ hidden == pytest.approx(float(found.weight_sd) ** 2)
+
+
 def test_a_fit_is_kept_with_its_regression(fit, tmp_path):
     fit.save(tmp_path)
     again = irtjax.load_fit(tmp_path)
@@ -128,9 +183,13 @@ def test_bad_features(simulated, fit):
     for given, line in cases:
         with pytest.raises(InputError, match=line):
             irtjax.fit(matrix, "rasch", features=given)
-    with pytest.raises(InputError, match="features go with the models rasch and 1pl, not with '2pl'"):
+    with pytest.raises(InputError, match="estimator mml takes features with the models rasch and 1pl, not with '2pl'"):
         irtjax.fit(matrix, features=features)
     with pytest.raises(InputError, match="`dims` does not go with `features`"):
         irtjax.fit(matrix, "1pl", features=features, dims=2)
+    with pytest.raises(InputError, match="`features` go with the hierarchical priors"):
+        irtjax.fit(matrix, "1pl", "svi", features=features, priors="vague")
+    with pytest.raises(InputError, match=r"features of shape \(3, 6\)"):
+        irtjax.fit(matrix, "1pl", "svi", features=features[:3])
     with pytest.raises(InputError, match=r"features of shape \(2, 3\), expected 6 columns"):
         fit.regression.predict(np.zeros((2, 3)))

@@ -18,10 +18,12 @@ from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Outcome, run
 from irtjax.estimation.population import Population
+from irtjax.estimation.regression import Regression, item_features
 from irtjax.estimation.result import Fit
+from irtjax.estimation.svi.directions import Rotation, regression, rotated
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.guide import Normal, Start, item_moments, relative
-from irtjax.estimation.svi.model import MODELS, PRIORS, PriorFunction, Size, hyperparameters
+from irtjax.estimation.svi.model import MODELS, PRIORS, Directions, PriorFunction, Size, hyperparameters
 from irtjax.estimation.svi.programs import PLACES, Settings, steps_per_chunk
 from irtjax.estimation.svi.start import STARTS, starting_point
 from irtjax.kernels.likelihood import log_likelihood_2pl
@@ -43,6 +45,7 @@ def fit_svi(
     *,
     priors: str | PriorFunction = "hierarchical",
     start: str = "mml",
+    features: Any = None,
     batch_subjects: int | None = None,
     batch_items: int | None = None,
     seed: int = 0,
@@ -68,6 +71,9 @@ def fit_svi(
             hyperparameters of its own as NumPyro sites.
         start: of the guide's locations: "mml", from a fit by marginal maximum likelihood, or "proportions", from logits
             of percent correct.
+        features: (I, F) numbers that describe the items, in their order, or a table whose index has their ids. The
+            hierarchical priors of difficulties, and of log discriminations, then have means that are regressions on
+            them: b_i ~ N(m_b + w' x_i, 1/u_b), with x in standard deviations, w ~ N(0, ω² 1) and ω half-normal(1).
         batch_subjects: subjects in a step, drawn at random; None for all.
         batch_items: items in a step; None for all.
         seed: of the random draws.
@@ -78,11 +84,12 @@ def fit_svi(
 
     Returns:
         Posterior means and standard deviations; difficulties of the 2PL by `guide.item_moments`. A mean-field guide
-        understates the latter where abilities and items are correlated in the posterior: most on short tests.
+        understates the latter where abilities and items are correlated in the posterior: most on short tests. With
+        features, their regression too, and in the 2PL that of log discriminations (`slope_regression`).
 
     Raises:
-        InputError: an unknown model, priors or start, no steps, a subject or an item without responses, or batches of
-            responses that stay in files.
+        InputError: an unknown model, priors or start, no steps, a subject or an item without responses, batches of
+            responses that stay in files, or features that are missing, not finite, or with other priors.
     """
     if model not in MODELS:
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
@@ -90,6 +97,8 @@ def fit_svi(
         raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}, or a function")
     if start not in STARTS:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
+    if features is not None and priors != "hierarchical":
+        raise InputError("`features` go with the hierarchical priors")
     whole_number("seed", seed, 0, LARGEST_SEED)
     whole_number("max_steps", max_steps, 1)
     for name, batch, size in (
@@ -112,7 +121,9 @@ def fit_svi(
         mesh,
         parts,
     )
-    began_at = starting_point(responses, model, start, hyperparameters(settings.priors, model), mesh)
+    rotation = None if features is None else rotated(item_features(features, responses.item_ids))
+    names = hyperparameters(settings.priors, model)
+    began_at = starting_point(responses, model, start, names, mesh, rotation)
     task = Task(_spread(responses.values, settings), _padded(began_at, settings))
 
     engine, steps = Variational(settings, seed), steps_per_chunk(settings.num_responses)
@@ -124,9 +135,9 @@ def fit_svi(
         on_iteration=None if on_chunk is None else lambda chunks, info: on_chunk(steps * chunks, info.objective),
     )
     posterior = {
-        site: _whole(relative(fetch(task.start.sites[site]), found.mean[site]), len(np.asarray(begun.loc)))
+        site: _whole(relative(fetch(task.start.sites[site]), found.mean[site]), np.shape(begun.loc))
         for site, begun in began_at.sites.items()
-        if site in PLACES
+        if site in PLACES or rotation is not None
     }
     pivots = None if began_at.pivots is None else np.asarray(began_at.pivots, np.float64)
     details = {
@@ -136,12 +147,15 @@ def fit_svi(
         "elbo_trace": found.elbos,
         "seed": seed,
     }
+    if rotation is not None:
+        details["features"] = rotation.features.shape[1]
     return _result(
         responses,
         settings,
         posterior,
         pivots,
         task.values,
+        rotation,
         outcome=outcome,
         began=began,
         details=details,
@@ -165,16 +179,22 @@ def _padded(start: Start, settings: Settings) -> Start:
     def one(leaf: Any, site: str) -> jax.Array:
         places = PLACES.get(site, EVERYWHERE)
         size = {BY_SUBJECT: settings.subjects, BY_ITEM: settings.items}.get(places)
-        padded = np.asarray(leaf) if size is None else np.pad(leaf, (0, size.padded - size.number), constant_values=1.0)
+        padded = np.asarray(leaf)
+        if size is not None:
+            ends = [(0, size.padded - size.number), *[(0, 0)] * (padded.ndim - 1)]
+            padded = np.pad(padded, ends, constant_values=1.0)
         return jnp.asarray(padded) if settings.mesh is None else place(padded, settings.mesh, places)
 
     sites = {site: Normal(*(one(leaf, site) for leaf in normal)) for site, normal in start.sites.items()}
-    return Start(sites, None if start.pivots is None else one(start.pivots, "intercept"))
+    directions = start.directions
+    if directions is not None:
+        directions = Directions(one(directions.values, "intercept"), one(directions.spread, "weights"))
+    return Start(sites, None if start.pivots is None else one(start.pivots, "intercept"), directions)
 
 
-def _whole(normal: Normal, number: int) -> Normal:
+def _whole(normal: Normal, shape: tuple[int, ...]) -> Normal:
     """In float64, without padding."""
-    return Normal(*(np.asarray(leaf[:number], np.float64) for leaf in normal))
+    return Normal(*(np.asarray(leaf, np.float64)[tuple(map(slice, shape))] for leaf in normal))
 
 
 def _spread(values: Values, settings: Settings) -> jax.Array:
@@ -210,6 +230,7 @@ def _result(
     posterior: dict[str, Normal],
     pivots: np.ndarray | None,
     values: jax.Array,
+    rotation: Rotation | None,
     *,
     outcome: Outcome,
     began: float,
@@ -271,4 +292,20 @@ def _result(
         seconds=time.perf_counter() - began,
         details=details,
         item_posterior=item_posterior,
+        **_regressions(posterior, settings.model, rotation, origin, unit),
     )
+
+
+def _regressions(
+    posterior: dict[str, Normal], model: str, rotation: Rotation | None, origin: float, unit: float
+) -> dict[str, Regression]:
+    """Those of difficulties and of log discriminations, on the scale that is reported."""
+    if rotation is None:
+        return {}
+    of_difficulties = regression(posterior, "difficulty", rotation)
+    of_difficulties = of_difficulties._replace(mean=of_difficulties.mean - origin).rescaled(1 / unit)
+    if model == "1pl":
+        return {"regression": of_difficulties}
+    of_slopes = regression(posterior, "discrimination", rotation)
+    of_slopes = of_slopes._replace(mean=np.asarray(of_slopes.mean + math.log(unit)))
+    return {"regression": of_difficulties, "slope_regression": of_slopes}

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
-from irtjax.estimation.svi.model import PriorFunction, Size, hyperparameters, plate
+from irtjax.estimation.svi.model import Directions, PriorFunction, Size, hyperparameters, plate
 from irtjax.kernels.reading import Parts
 from irtjax.types import AnyArray, Float, Int
 
@@ -28,10 +28,12 @@ class Start(NamedTuple):
     Attributes:
         sites: of the model by name, positive ones by their logarithm; the 2PL has "intercept" in place of "difficulty".
         pivots: (I,) abilities at which intercepts are taken; None in the 1PL.
+        directions: of features of the items, where there are any.
     """
 
     sites: dict[str, Normal]
     pivots: AnyArray | None
+    directions: Directions | None = None
 
 
 def guide(
@@ -60,7 +62,7 @@ def guide(
     and an extreme item known to 2. `sign` mirrors the noise of all draws.
     """
     del responses, mesh, parts
-    for site, support in hyperparameters(priors, model).items():
+    for site, support in hyperparameters(priors, model, start.directions).items():
         _draw(site, site, start, sign, [biject_to(support)])
     with plate("subjects", subjects) as rows:
         _draw("ability", "ability", start, sign, [], rows)

@@ -59,10 +59,38 @@ def _population(site: str) -> tuple[jax.Array, jax.Array]:
 PRIORS: dict[str, PriorFunction] = {"vague": vague, "hierarchical": hierarchical}
 
 
-def hyperparameters(priors: PriorFunction, model: str) -> dict[str, dist.constraints.Constraint]:
-    """The sites that a prior function draws for itself, and their supports."""
+class Directions(NamedTuple):
+    """Features of items in uncorrelated directions (`svi.directions`).
+
+    Attributes:
+        values: (I, K) of mean square 1.
+        spread: (K,) standard deviations of these directions.
+    """
+
+    values: AnyArray
+    spread: AnyArray
+
+
+def effects(model: str, directions: Directions | None) -> dict[str, jax.Array]:
+    """What features add to each difficulty, and to each log discrimination (I,): Z c, c_k ~ N(0, ω² s_k²)."""
+    if directions is None:
+        return {}
+    found = {}
+    for site in ("difficulty", "discrimination")[: 1 if model == "1pl" else 2]:
+        sd = numpyro.sample(f"{site}_weight_sd", dist.HalfNormal(1.0))
+        c = numpyro.sample(f"{site}_weights", dist.Normal(0.0, sd * directions.spread))
+        found[site] = directions.values @ c
+    return found
+
+
+def hyperparameters(
+    priors: PriorFunction, model: str, directions: Directions | None = None
+) -> dict[str, dist.constraints.Constraint]:
+    """The sites that a prior function draws for itself, and those of the weights of features, and their supports."""
     with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
-        jax.eval_shape(lambda: priors(model))  # to draw from a gamma distribution takes seconds to compile
+        jax.eval_shape(
+            lambda: (priors(model), effects(model, directions))
+        )  # to draw from a gamma distribution takes seconds to compile
     return {name: site["fn"].support for name, site in trace.items() if site["type"] == "sample"}
 
 
@@ -103,6 +131,7 @@ def response_model(
     items: Size,
     mesh: jax.sharding.Mesh | None = None,
     parts: Parts | None = None,
+    directions: Directions | None = None,
     with_value: bool | jax.Array = True,
 ) -> None:
     """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
@@ -110,12 +139,15 @@ def response_model(
     Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
     is spared the logarithm of each probability. If the responses are read in `parts`, `responses` are none.
     """
-    given = priors(model)
+    given, moved = priors(model), effects(model, directions)
     with plate("subjects", subjects) as rows:
         theta = numpyro.sample("ability", given.ability)
     with plate("items", items) as columns:
-        b = numpyro.sample("difficulty", given.difficulty)
-        a = numpyro.sample("discrimination", given.discrimination) if model == "2pl" else None
+        if columns is not None:
+            moved = {site: effect[columns] for site, effect in moved.items()}
+        b = numpyro.sample("difficulty", _moved(given.difficulty, moved.get("difficulty")))
+        of_slope = _moved(given.discrimination, moved.get("discrimination"))
+        a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
     # indexed where it must be only: a gather by all indices moves the whole matrix
     scale = 1.0
     if rows is not None:
@@ -134,6 +166,11 @@ def response_model(
     with handlers.scale(scale=scale):
         value = jax.lax.cond(with_value, log_likelihood, functools.partial(_without_value, log_likelihood), *arguments)
         numpyro.factor("responses", value)
+
+
+def _moved(prior: dist.Distribution, by: jax.Array | None) -> dist.Distribution:
+    """A normal or log-normal distribution with another location."""
+    return prior if by is None else type(prior)(prior.loc + by, prior.scale)
 
 
 def _of_parts(parts: Parts, theta: jax.Array, slope: jax.Array, intercept: jax.Array) -> AnyArray:

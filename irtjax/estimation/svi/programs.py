@@ -106,7 +106,9 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
     bound = settings._asdict()
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.0, b2=MEMORY)  # set by `advance`
     svi = SVI(
-        lambda start, responses, with_value: response_model(responses, with_value=with_value, **bound),
+        lambda start, responses, with_value: response_model(
+            responses, directions=start.directions, with_value=with_value, **bound
+        ),
         lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
         optimizer,
         AntitheticELBO(settings.num_responses < MANY_RESPONSES and settings.parts is None),

@@ -13,6 +13,8 @@ from irtjax.estimation.mml.blocks import Chunks
 from irtjax.estimation.mml.expectations import item_sums, subject_sums
 from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
 from irtjax.estimation.mml.posterior import Posterior
+from irtjax.estimation.regression import regress
+from irtjax.estimation.svi.directions import Rotation, coefficients
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
@@ -34,6 +36,7 @@ def starting_point(
     start: str,
     hyperparameters: dict[str, dist.constraints.Constraint],
     mesh: jax.sharding.Mesh | None = None,
+    rotation: Rotation | None = None,
 ) -> Start:
     """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
 
@@ -47,6 +50,7 @@ def starting_point(
         hyperparameters: sites of the priors; those named after a site, with `_mean` or `_precision` behind it, begin at
             the moments of its locations, others at 0 on the real line that stands for their support.
         mesh: of devices, for the fit by MML.
+        rotation: of features of the items; their weights begin where a regression of the locations has them.
     """
     if processes.number() > 1 and mesh is not None:
         mesh = mesh_of(1, mesh.size)  # which the fit of a long test needs
@@ -63,16 +67,20 @@ def starting_point(
     if model == "2pl":
         located["discrimination"] = (np.log(a), by_log_slope)
     variances = {"ability": ability_variance}
+    begun: dict[str, tuple[Scalar, Scalar]] = {}
     for site in located.keys() - {"ability"}:
         x, information = located[site]
         variances[site] = x.var() + LEAST_VARIANCE
+        if rotation is not None:
+            x, variances[site], weights = _regressed(x, information, rotation)
+            located[site] = x, information
+            begun |= {f"{site}_{part}": found for part, found in weights.items()}
+            continue
         if f"{site}_mean" in hyperparameters:
             x, variances[site] = _shrunk(x, information)
             located[site] = x, information
-    begun: dict[str, tuple[Scalar, Scalar]] = {
-        site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()
-    }
-    for name in hyperparameters:
+    begun |= {site: (x, (information + 1 / variances[site]) ** -0.5) for site, (x, information) in located.items()}
+    for name in hyperparameters.keys() - begun.keys():
         site, _, which = name.rpartition("_")
         x = located.get(site, (np.zeros(1),))[0]
         if which == "mean" and site in located:
@@ -85,7 +93,11 @@ def starting_point(
         _, sd = begun.pop("difficulty")
         begun["intercept"] = (a * (pivots - b), a * sd)
     sites = {site: Normal(*(jnp.asarray(np.asarray(x, np.float32)) for x in normal)) for site, normal in begun.items()}
-    return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model == "2pl" else None)
+    return Start(
+        sites,
+        jnp.asarray(pivots.astype(np.float32)) if model == "2pl" else None,
+        None if rotation is None else rotation.directions,
+    )
 
 
 def _shrunk(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, float]:
@@ -99,6 +111,23 @@ def _shrunk(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, float]:
         return x, x.var() + LEAST_VARIANCE
     mean, variance = x[told].mean(), max(x[told].var() - error[told].mean(), LEAST_VARIANCE)
     return mean + (x - mean) * variance / (variance + error), variance
+
+
+def _regressed(
+    x: np.ndarray, information: np.ndarray, rotation: Rotation
+) -> tuple[np.ndarray, float, dict[str, tuple[Scalar, Scalar]]]:
+    """Estimates as features and their own errors would have them, the variance around features, and their weights."""
+    error = 1 / np.maximum(information, LEAST_INFORMATION)
+    found = regress(x, np.where(error < x.var() + LEAST_VARIANCE, error, np.inf), rotation.features)
+    variance = max(float(found.residual_sd) ** 2, LEAST_VARIANCE)
+    predicted, weights = found.predict(rotation.features)[0], coefficients(found, rotation)
+    begun: dict[str, tuple[Scalar, Scalar]] = {
+        "mean": (found.mean, math.sqrt(found.covariance[0, 0])),
+        "precision": (-math.log(variance), math.sqrt(2 / x.size)),
+        "weights": (weights.loc, weights.scale),
+        "weight_sd": (math.log(found.weight_sd), 1 / math.sqrt(2 * weights.loc.size)),
+    }
+    return predicted + (x - predicted) * variance / (variance + error), variance, begun
 
 
 def _from_mml(
