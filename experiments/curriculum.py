@@ -23,7 +23,7 @@ from absl import flags
 from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
-from experiments.common.task_items import crowd_cost, crowd_population, training_items
+from experiments.common.task_items import crowd_cost, crowd_population, items_of
 from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax.kernels.scoring import STANDARD
@@ -58,7 +58,7 @@ def main() -> None:
     for names, users in OF_STRATEGIES.items():
         if not users & set(strategies):
             app.without_effect(names, f"strategies other than {', '.join(sorted(users))}")
-    items = training_items(_ITEMS.value, task)
+    items = items_of(_ITEMS.value, task)
     population = crowd_population(_ITEMS.value) if chosen.ability == "map" else STANDARD
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     if chosen.ability == "map":  # results depend on the population, which no flag holds

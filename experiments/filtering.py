@@ -17,7 +17,7 @@ from absl import flags
 from experiments.common import app, factory, peers, settings
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
-from experiments.common.task_items import training_items
+from experiments.common.task_items import items_of
 from experiments.reports import document, sections
 from experiments.stages import filtering
 from irtjax import InputError
@@ -52,7 +52,7 @@ def main() -> None:
         app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
-    items = training_items(_ITEMS.value, task, _RESPONSES.value, need)
+    items = items_of(_ITEMS.value, task, _RESPONSES.value, need)
     if "percent_correct" not in items:
         items = items.assign(percent_correct=float("nan"))
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}

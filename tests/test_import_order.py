@@ -15,7 +15,7 @@ FLOORS = (
     ("responses", "tasks"),
     ("networks", "estimation"),
     ("training", "scale"),
-    ("crowd", "selection", "soft_labels"),
+    ("crowd", "joint", "selection", "soft_labels"),
     ("plots",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -24,6 +24,7 @@ COMMANDS = {
     "curriculum": "curriculum",
     "size": "training_size",
     "soft": "soft_labels",
+    "joint": "joint_training",
     "prepare": "prepare",
 }
 

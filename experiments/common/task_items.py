@@ -1,4 +1,4 @@
-"""Item parameters of a task's training examples, from a file, and the cost of the crowd that they come from."""
+"""Item parameters of a task's examples, from a file, and the cost of the crowd that they come from."""
 
 import json
 from collections.abc import Sequence
@@ -32,16 +32,21 @@ class CrowdCost(NamedTuple):
     seconds: float
 
 
-def training_items(
-    path: str, task: Task, responses: str | None = None, need: Sequence[str] = ("difficulty",)
+def items_of(
+    path: str,
+    task: Task,
+    responses: str | None = None,
+    need: Sequence[str] = ("difficulty",),
+    split: str = "train",
 ) -> pd.DataFrame:
-    """The rows of an `items.csv` for the training examples, in their order.
+    """The rows of an `items.csv` for the examples of a split, in their order.
 
     Args:
         path: file of items.
-        task: whose training examples they are.
+        task: whose examples they are.
         responses: file of responses, whose percent correct replaces that of the items.
-        need: the columns needed, of `difficulty` and `percent_correct`.
+        need: the columns needed, of `difficulty`, `difficulty_se` and `percent_correct`.
+        split: its name.
 
     Returns:
         These columns; the index is the item id.
@@ -52,14 +57,15 @@ def training_items(
     table = read_items(path)
     if "difficulty" not in table:
         raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
-    items = _in_order(table.set_index("item_id"), task, path)
+    items = _in_order(table.set_index("item_id"), task, path, split)
     if responses is not None:
         matrix = read_responses(responses)
         shares = pd.DataFrame({"percent_correct": percent_correct(matrix.values, axis=0)}, index=matrix.item_ids)
-        items = items.assign(percent_correct=_in_order(shares, task, responses).percent_correct)
+        items = items.assign(percent_correct=_in_order(shares, task, responses, split).percent_correct)
     for name in need:
         if name not in items:
-            raise InputError(f"{path}: no column {name}, which PCUB and PCLB need: give --responses")
+            remedy = ", which PCUB and PCLB need: give --responses" if name == "percent_correct" else ""
+            raise InputError(f"{path}: no column {name}{remedy}")
         values, where = pd.to_numeric(items[name], errors="coerce"), path
         what = "no number for"
         bad = items.index[~np.isfinite(values)]
@@ -72,15 +78,16 @@ def training_items(
     return items[list(need)].astype(float)
 
 
-def _in_order(table: pd.DataFrame, task: Task, path: str) -> pd.DataFrame:
-    """The rows of the training examples, by the index of the table."""
-    missing = pd.Index(task.train.ids).difference(table.index, sort=False)
+def _in_order(table: pd.DataFrame, task: Task, path: str, split: str) -> pd.DataFrame:
+    """The rows of the examples of a split, by the index of the table."""
+    ids, what = task.split(split).ids, "training" if split == "train" else split
+    missing = pd.Index(ids).difference(table.index, sort=False)
     if len(missing):
         raise InputError(
-            f"{path}: {len(missing):,} of {len(task.train.ids):,} training examples of {task.name} are not in it, such "
+            f"{path}: {len(missing):,} of {len(ids):,} {what} examples of {task.name} are not in it, such "
             f"as {', '.join(missing[:SHOWN])}; it must come from the same task, data and --train_examples"
         )
-    return table.loc[task.train.ids]
+    return table.loc[ids]
 
 
 def _others(ids: pd.Index) -> str:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from scipy.stats import spearmanr
 
-from irtjax.plots.style import COLOURS, plain
+from irtjax.plots.style import COLOURS, line_styles, literal, plain
 
 
 def predicted_and_fitted(predicted: np.ndarray, fitted: np.ndarray, title: str) -> Figure:
@@ -70,4 +70,22 @@ def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
     assert bar.solids is not None
     bar.solids.set_alpha(1)
     axis.set(title=title, xticks=[], yticks=[])
+    return plain(figure)
+
+
+def difficulties_by_set(table: pd.DataFrame) -> Figure:
+    """Distributions of predicted difficulty, one curve per set of examples.
+
+    Args:
+        table: columns `set` and `predicted`, in logits.
+    """
+    figure = Figure(figsize=(6.4, 3.8))
+    axis = figure.subplots()
+    low, high = table.predicted.quantile([0.001, 0.999])
+    edges = np.linspace(low, high, 61)
+    for (name, group), style in zip(table.groupby("set", sort=False), line_styles(table["set"].nunique()), strict=True):
+        shares, _ = np.histogram(np.clip(group.predicted, low, high), edges)
+        axis.stairs(shares / len(group), edges, label=literal(str(name)), fill=name == "test", alpha=0.9, **style)
+    axis.set(xlabel="predicted difficulty (logits)", ylabel="share of the examples")
+    axis.legend(frameon=False)
     return plain(figure)

@@ -23,11 +23,20 @@ from irtjax.selection.probe import (
 from irtjax.selection.rules import Range, Rule, required_se, widen
 from irtjax.training.data import Data, accuracy
 from irtjax.training.devices import default_mesh, on_devices
-from irtjax.training.trainer import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
+from irtjax.training.trainer import (
+    Learner,
+    Plan,
+    Trainer,
+    end_epoch,
+    is_training,
+    same_plan,
+    start,
+    train_epoch,
+    tree_where,
+)
 from irtjax.types import AnyArray, Float, Shaped
 
 PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
-ALL_UNITS = np.iinfo(np.int32).max  # hidden units that are not masked: networks of a curriculum have their full width
 
 OnEpoch = Callable[[np.ndarray, np.ndarray], None]
 
@@ -179,22 +188,14 @@ def _train_seeds(
 ) -> History:
     """All epochs of the seeds of one device."""
     items = rank_items(difficulty)
-    problem = _Problem(data, items, _plans(keys, items.order, data.train.labels, learning_rate), pacing)
+    # by ascending difficulty; each epoch sets how many examples, and from where
+    plans = same_plan(keys, items.order, jnp.int32(1), data.train.labels, learning_rate)
+    problem = _Problem(data, items, plans, pacing)
     return jax.lax.while_loop(
         lambda state: is_training(program.trainer, state.learners).any(),
         functools.partial(_epoch, program, problem),
         _start(program.trainer, problem),
     ).history
-
-
-def _plans(keys: jax.Array, order: jax.Array, labels: AnyArray, learning_rate: jax.Array) -> Plan:
-    """One plan per seed, on the examples by ascending difficulty; each epoch sets how many of them, and from where."""
-
-    def for_all(value: AnyArray) -> jax.Array:
-        return jnp.broadcast_to(value, (keys.shape[0], *jnp.shape(value)))
-
-    size, width = jnp.int32(1), jnp.int32(ALL_UNITS)
-    return Plan(keys, for_all(order), for_all(size), for_all(labels), for_all(learning_rate), for_all(width))
 
 
 def _start(trainer: Trainer, problem: _Problem) -> _State:

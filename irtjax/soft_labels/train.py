@@ -1,12 +1,10 @@
 """Training on hard and on soft labels, all seeds of a method as one program."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
@@ -14,13 +12,9 @@ from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, join
-from irtjax.training.data import Data, accuracy, classify, to_device
-from irtjax.training.devices import default_mesh, on_devices
+from irtjax.training.passes import Passes, Program, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
-from irtjax.training.trainer import Learner, Plan, Trainer, end_epoch, is_training, start, train_epoch, tree_where
 from irtjax.types import AnyArray, Float, Int
-
-ALL_UNITS = np.iinfo(np.int32).max  # hidden units that are not masked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,35 +48,6 @@ class Trained(NamedTuple):
     best_epoch: Int[np.ndarray, " S"]
     validation_accuracy: Float[np.ndarray, " S"]
     classes: Int[np.ndarray, "S N"]
-
-
-class _Passes(NamedTuple):
-    """What passes over one kind of data consist of.
-
-    Attributes:
-        order: (M,) int32 examples, one of them several times where it has several labels.
-        labels: (N,) integers, or (N, C) shares.
-        steps: (E,) minibatches in each epoch.
-    """
-
-    order: AnyArray
-    labels: AnyArray
-    steps: AnyArray
-
-
-class _Problem(NamedTuple):
-    """Arrays that no epoch changes; the passes are those over hard labels and over soft ones."""
-
-    data: Data
-    passes: tuple[_Passes, _Passes]
-    learning_rate: jax.Array
-
-
-class _Program(NamedTuple):
-    """What is compiled into the program: a trainer for either kind of labels, and the callback."""
-
-    trainers: tuple[Trainer, Trainer]
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None
 
 
 def train_method(
@@ -127,19 +92,21 @@ def train_method(
     soft = soft._replace(steps=np.where(when.soft, soft.steps, 0))
     trainer = make_trainer(recipe, task)
     trainers = trainer, dataclasses.replace(trainer, loss=LOSSES[loss_of(method)])
-    own_mesh = default_mesh(num_seeds, mesh)
-    seeds = first_seed + np.arange(-(-num_seeds // own_mesh.size) * own_mesh.size) % num_seeds
-    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-    data = to_device(joined, own_mesh)
-    problem = _Problem(data, (hard, soft), jnp.float32(recipe.learning_rate))
-    trained = _train(_Program(trainers, on_epoch), own_mesh, keys, problem)
-    jax.effects_barrier()
-    return Trained(*(np.asarray(column)[:num_seeds] for column in trained))
+    trained = train_seeds(
+        Program(trainers, trainer.network, _most_probable, on_epoch),
+        (hard, soft),
+        joined,
+        {"test": task.test},
+        np.arange(first_seed, first_seed + num_seeds),
+        recipe.learning_rate,
+        mesh,
+    )
+    return Trained(trained.best_epoch, trained.validation_accuracy, trained.answers["test"])
 
 
 def _passes(
     task: Task, items: SoftItems, method: str, batch_size: int, further: Split | None = None
-) -> tuple[Task, _Passes, _Passes]:
+) -> tuple[Task, Passes, Passes]:
     """The task with the items and further data among its training examples, and what is passed over.
 
     For B3, items are there once per class: an example has one hard label, and an item is shown with several.
@@ -164,47 +131,12 @@ def _passes(
     shares = np.zeros((labels.size, num_classes), np.float32)
     shares[copies[0]] = items.shares
     train = join(task.train, *[items.split] * len(copies), *more)
-    hard = _Passes(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
+    hard = Passes(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
     if not order.size:  # all examples have soft labels: no pass reads the one that stands here
-        hard = _Passes(soft_order[:1], labels, np.zeros((), int))
-    soft = _Passes(soft_order, shares, np.maximum(num_items // batch_size, 1))
+        hard = Passes(soft_order[:1], labels, np.zeros((), int))
+    soft = Passes(soft_order, shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _train(
-    program: _Program, mesh: jax.sharding.Mesh, keys: jax.Array, problem: _Problem
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return on_devices(functools.partial(_train_seeds, program), mesh, (True, False))(keys, problem)
-
-
-def _train_seeds(program: _Program, keys: jax.Array, problem: _Problem) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """All epochs of the seeds of one device."""
-    (trainer, _), data, network = program.trainers, problem.data, program.trainers[0].network
-    plans = [_plans(passes, keys, problem.learning_rate) for passes in problem.passes]
-    answer = jax.vmap(functools.partial(accuracy, network), (0, None, None))
-
-    def epoch(learners: Learner) -> Learner:
-        active = is_training(trainer, learners)
-        trained = learners
-        for stream, (kind, plan, passes) in enumerate(zip(program.trainers, plans, problem.passes, strict=True)):
-            steps = jnp.where(active, jnp.asarray(passes.steps)[learners.epoch], 0)
-            keyed = jax.vmap(jax.random.fold_in, (0, None))(learners.key, stream)
-            trained = train_epoch(kind, trained._replace(key=keyed), plan, data, steps, active & (steps > 0))
-        validation_accuracy = answer(trained.parameters, data.embeddings, data.validation)
-        ended = end_epoch(trained._replace(key=learners.key), validation_accuracy)
-        if program.on_epoch is not None:
-            jax.debug.callback(program.on_epoch, ended.epoch, ended.best_accuracy)
-        return jax.vmap(tree_where)(active, ended, learners)
-
-    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans[0], data.given)
-    learners = jax.lax.while_loop(lambda learners: is_training(trainer, learners).any(), epoch, learners)
-    classes = jax.vmap(functools.partial(classify, network), (0, None, None))
-    return learners.best_epoch, learners.best_accuracy, classes(learners.best_parameters, data.embeddings, data.test)
-
-
-def _plans(passes: _Passes, keys: jax.Array, learning_rate: jax.Array) -> Plan:
-    """The same examples for every seed."""
-    size = jnp.int32(passes.order.shape[0])
-    shared = passes.order, size, passes.labels, learning_rate, jnp.int32(ALL_UNITS)
-    return Plan(keys, *(jnp.broadcast_to(leaf, (keys.shape[0], *jnp.shape(leaf))) for leaf in shared))
+def _most_probable(logits: jax.Array) -> jax.Array:
+    return logits.argmax(-1)

@@ -18,20 +18,25 @@ def read_split(path: str, task: Task) -> Split:
     """
     if not isinstance(task.format, TextFormat):
         raise InputError(f"{path}: {task.name} has no texts")
-    lengths = task.format.buckets[-1]
-    examples = read_examples(path, len(lengths), task.classes)
-    lexicon: dict[str, int] = {}
-    if task.format.encoder is None:
-        words = tuple(number_words(sentences, lexicon) for sentences in examples.sentences)
-        table = lookup_table(lexicon, task.format.vocabulary)
-    else:
-        words = number_pieces(examples.sentences, task.format.encoder)
-        table = np.arange(len(task.format.vocabulary))
-    inputs = tuple(
-        pad(part, table, max(width, int(part.lengths.max())))[:, :width]
-        for part, width in zip(words, lengths, strict=True)
+    examples = read_examples(path, len(task.format.buckets[-1]), task.classes)
+    return Split(
+        in_words_of(task.format, examples.sentences), examples.labels, examples.ids, joined(examples.sentences)
     )
-    return Split(inputs, examples.labels, examples.ids, joined(examples.sentences))
+
+
+def in_words_of(format: TextFormat, sentences: tuple[list[str], ...]) -> tuple[np.ndarray, ...]:
+    """Texts as the word numbers of a task; others are unknown, and longer sentences than its own are cut."""
+    lexicon: dict[str, int] = {}
+    if format.encoder is None:
+        words = tuple(number_words(sentence, lexicon) for sentence in sentences)
+        table = lookup_table(lexicon, format.vocabulary)
+    else:
+        words = number_pieces(sentences, format.encoder)
+        table = np.arange(len(format.vocabulary))
+    return tuple(
+        pad(part, table, max(width, int(part.lengths.max())))[:, :width]
+        for part, width in zip(words, format.buckets[-1], strict=True)
+    )
 
 
 def joined(sentences: tuple[list[str], ...]) -> np.ndarray:

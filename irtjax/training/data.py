@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from irtjax.types import AnyArray
 ANSWER_BLOCK = 128  # examples answered at once: more would not fit into a processor's cache, fewer would not fill it
 
 ALIGNMENT = 64  # bytes; XLA would copy an array that begins elsewhere, once for each device
+
+
+Placed = TypeVar("Placed")
 
 
 class EvaluationSplit(NamedTuple):
@@ -79,9 +82,14 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
         monitor=None if monitor is None else evaluation_split(monitor, text),
         weights=None if text is None or text.encoder is None else text.encoder.weights,
     )
+    return place(data, mesh)
+
+
+def place(arrays: Placed, mesh: jax.sharding.Mesh | None) -> Placed:
+    """Puts arrays on the default device, or on every device of a mesh, which share one copy on a processor."""
     if jax.default_backend() == "cpu":
-        data = jax.tree.map(_aligned, data)
-    return jax.device_put(data, None if mesh is None else jax.NamedSharding(mesh, jax.P()))
+        arrays = jax.tree.map(_aligned, arrays)
+    return jax.device_put(arrays, None if mesh is None else jax.NamedSharding(mesh, jax.P()))
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
@@ -133,15 +141,40 @@ def _take(chosen: jax.Array, array: jax.Array, length: int | None) -> jax.Array:
     return jax.vmap(lambda row: jax.lax.dynamic_slice(array, (row, 0), (1, length))[0])(chosen)
 
 
+def outputs(
+    network: Network,
+    parameters: Any,
+    embeddings: AnyArray | None,
+    split: EvaluationSplit,
+    of: Callable[[jax.Array], Any] = lambda logits: logits,
+) -> Any:
+    """What a network says of each example of a split, in blocks of bounded memory.
+
+    Args:
+        network: that is asked.
+        parameters: its own.
+        embeddings: (V, D) word vectors; None for images.
+        split: N examples.
+        of: logits (B, K) of a block -> arrays with a leading axis of B, what is kept of them.
+
+    Returns:
+        These arrays with a leading axis of N.
+    """
+    own, vectors = split_embeddings(parameters, embeddings)
+
+    def answer(block: Any) -> Any:
+        return of(network.logits(own, vectors, block, None))
+
+    blocks = [
+        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), jax.lax.map(answer, inputs))
+        for inputs in split.buckets
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[split.position], *blocks)
+
+
 def classify(network: Network, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit) -> jax.Array:
-    """Most probable class of each example of a split: (N,) int32, in blocks of bounded memory."""
-    parameters, embeddings = split_embeddings(parameters, embeddings)
-
-    def answer(block):
-        return network.logits(parameters, embeddings, block, None).argmax(-1).astype(jnp.int32)
-
-    answers = [jax.lax.map(answer, inputs).reshape(-1) for inputs in split.buckets]
-    return jnp.concatenate(answers)[split.position]
+    """Most probable class of each example of a split: (N,) int32."""
+    return outputs(network, parameters, embeddings, split, lambda logits: logits.argmax(-1).astype(jnp.int32))
 
 
 def accuracy(network: Network, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit) -> jax.Array:

@@ -22,6 +22,7 @@ from irtjax.training.sparse_embeddings import Owned, pad_rows, renumber, rows_of
 from irtjax.types import AnyArray
 
 WINDOW = 64  # minibatches that are drawn together; of text, sorted by length
+ALL_UNITS = np.iinfo(np.int32).max  # a width that masks no hidden unit
 
 
 def _turns() -> np.ndarray:
@@ -94,6 +95,15 @@ class Plan(NamedTuple):
     labels: AnyArray
     learning_rate: AnyArray
     width: AnyArray
+
+
+def same_plan(keys: jax.Array, order: AnyArray, size: AnyArray, labels: AnyArray, learning_rate: AnyArray) -> Plan:
+    """One plan for each of G keys, on the same examples; no hidden unit is masked."""
+
+    def for_all(value: AnyArray) -> jax.Array:
+        return jnp.broadcast_to(value, (keys.shape[0], *jnp.shape(value)))
+
+    return Plan(keys, *map(for_all, (order, size, labels, learning_rate, jnp.int32(ALL_UNITS))))
 
 
 class Learner(NamedTuple):

@@ -6,7 +6,7 @@ import pytest
 from binaries import assert_bad_flags, assert_one_line, csv_files, run
 from matplotlib.image import imread
 
-from experiments.common.task_items import training_items
+from experiments.common.task_items import items_of
 from irtjax import InputError, ResponseMatrix, tasks, write_responses
 
 TASK = tasks.load("digits")
@@ -89,7 +89,7 @@ def test_it_is_reused_but_not_with_other_items(finished, items, tmp_path):
 def test_percent_correct_comes_from_responses_where_they_are_given(items, tmp_path):
     answers = RNG.integers(0, 2, (5, NUM_ITEMS)).astype(np.int8)
     write_responses(ResponseMatrix(answers, np.arange(5).astype(str), TASK.train.ids), tmp_path / "r.npz")
-    table = training_items(str(items), TASK, str(tmp_path / "r.npz"), ("difficulty", "percent_correct"))
+    table = items_of(str(items), TASK, str(tmp_path / "r.npz"), ("difficulty", "percent_correct"))
     np.testing.assert_allclose(table.percent_correct, answers.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(table.difficulty, DIFFICULTY, rtol=1e-6)
 
@@ -111,18 +111,18 @@ def changed(items, tmp_path, change):
 )
 def test_items_that_do_not_fit_the_task(items, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
-        training_items(changed(items, tmp_path, change), TASK)
+        items_of(changed(items, tmp_path, change), TASK)
 
 
 def test_percent_correct_is_checked_where_it_is_used(items, tmp_path):
     both = ("difficulty", "percent_correct")
     wrong = changed(items, tmp_path, lambda table: table.assign(percent_correct=100 * table.percent_correct))
-    assert list(training_items(wrong, TASK)) == ["difficulty"]
+    assert list(items_of(wrong, TASK)) == ["difficulty"]
     with pytest.raises(InputError, match="expected a share from 0 to 1 as percent_correct"):
-        training_items(wrong, TASK, need=both)
+        items_of(wrong, TASK, need=both)
     empty = changed(items, tmp_path, lambda table: table.assign(percent_correct=np.nan))
     with pytest.raises(InputError, match="no number for percent_correct"):
-        training_items(empty, TASK, need=both)
+        items_of(empty, TASK, need=both)
 
 
 def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):

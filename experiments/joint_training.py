@@ -1,0 +1,179 @@
+r"""Can a network learn a task and tell how difficult its items are? Trains on both, and on the task alone.
+
+A second head predicts the difficulty of the item that is read, with a standard deviation, by what the answers of a
+crowd say of the training items (--items). Networks of one seed begin with the same weights.
+
+  python -m experiments.joint_training --task=digits --items=runs/digits/fit/items.csv \
+    --test_items=runs/digits/test/items.csv --output_dir=runs/joint
+
+Writes report.md, networks.csv (one row per network), outside.csv (how well examples of no class are told apart),
+said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
+"""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from absl import flags
+from scipy.stats import spearmanr
+
+from experiments.common import app, factory, settings
+from experiments.common.path_flags import define_output_dir, define_path
+from experiments.common.progress import CurriculumProgress
+from experiments.common.run_directory import open_run, stage
+from experiments.common.task_items import items_of
+from experiments.reports import document, joint_training
+from irtjax.estimation.result import Z_95
+from irtjax.joint.outside import auc, outside_images, outside_texts
+from irtjax.joint.train import Difficulties, Said, Trained, train_jointly
+from irtjax.storage.files import write_csv
+from irtjax.tasks import Task
+from irtjax.tasks.item_texts import read_item_texts
+from irtjax.tasks.task import Split, TextFormat
+
+METHODS = {"alone": 0.0, "joint": 1.0}  # by what --difficulty_weight is multiplied
+NEED = ("difficulty", "difficulty_se")
+
+_OUTPUT_DIR = define_output_dir("run directory")
+_ITEMS = define_path("items", "items.csv with the difficulty of every training example, and its error", required=True)
+_TEST_ITEMS = define_path("test_items", "items.csv with that of every test example: what predictions are compared with")
+_WEIGHT = flags.DEFINE_float(
+    "difficulty_weight", 0.3, "weight of the difficulties' part of the loss", lower_bound=0, upper_bound=1e6
+)
+_OUTSIDE = define_path("outside", "text: CSV of ids and texts that are of none of the classes")
+_OUTSIDE_COLUMNS = flags.DEFINE_list(
+    "outside_columns", [], "its columns of text, one or two (default: text, or premise and hypothesis)"
+)
+_SEEDS = flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=settings.LARGEST)
+USED = settings.of_stage("filtering") - {"filtering_seeds", "centre", "epoch", "steps_per_epoch", "slots"}
+settings.define_flags(USED)
+
+
+def main() -> None:
+    """Trains by each method unless that is done already, then writes the report."""
+    chosen = settings.from_flags()
+    if _OUTSIDE.value is None:
+        app.without_effect(["outside_columns"], "no --outside")
+    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    items = items_of(_ITEMS.value, task, need=NEED)
+    test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")
+    outside = _outside(task, chosen.seed)
+    own = {"seeds": _SEEDS.value, "difficulty_weight": _WEIGHT.value}
+    own |= {} if _OUTSIDE.value is None else {"outside": _OUTSIDE.value, "outside_columns": _OUTSIDE_COLUMNS.value}
+    used = settings.values(chosen, USED) | own
+    read = pd.concat([items] if test is None else [items, test])
+    directory = open_run(_OUTPUT_DIR.value, used, task, read)
+    stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside), _write)
+    parts = [
+        f"# {task.name}: a task and the difficulty of its items",
+        *joint_training.write(task, directory, test),
+        document.how_it_was_made(used | {"items": _ITEMS.value, "test_items": _TEST_ITEMS.value}, directory),
+    ]
+    document.save(parts, directory)
+
+
+def _outside(task: Task, seed: int) -> dict[str, Split]:
+    """Examples of no class, by name."""
+    if not isinstance(task.format, TextFormat):
+        app.without_effect(["outside"], f"a task of images such as {task.name}")
+        return outside_images(task, seed)
+    if _OUTSIDE.value is None:
+        return {}
+    texts = read_item_texts(_OUTSIDE.value, _OUTSIDE_COLUMNS.value)
+    with app.naming(_OUTSIDE.value):
+        return {Path(_OUTSIDE.value).stem: outside_texts(task, texts)}
+
+
+def _train(
+    chosen: settings.Settings,
+    task: Task,
+    items: pd.DataFrame,
+    test: pd.DataFrame | None,
+    outside: dict[str, Split],
+) -> dict[str, pd.DataFrame]:
+    recipe = dataclasses.replace(factory.recipe_of(chosen), steps_per_epoch=None)
+    progress = CurriculumProgress(recipe.max_epochs)
+    known = Difficulties(items.difficulty.to_numpy(), items.difficulty_se.to_numpy())
+    asked = {"test": task.test, **outside}
+    networks, found = [], []
+    trained: Trained | None = None
+    for method, factor in METHODS.items():
+        with progress.strategy(method):
+            trained = train_jointly(
+                task,
+                known,
+                factor * _WEIGHT.value,
+                recipe=recipe,
+                asked=asked,
+                num_seeds=_SEEDS.value,
+                first_seed=chosen.seed,
+                on_epoch=progress.on_epoch,
+            )
+        seeds = chosen.seed + np.arange(_SEEDS.value)
+        columns = {"method": method, "seed": seeds, "best_epoch": trained.best_epoch}
+        columns |= {"dev_accuracy": trained.validation_accuracy}
+        columns |= {"test_accuracy": (trained.said["test"].classes == task.test.labels).mean(1)}
+        if test is not None:
+            columns |= _against(trained.said["test"], test, factor > 0)
+        networks.append(pd.DataFrame(columns))
+        found += [
+            {"method": method, "seed": seed, "outside": name, "score": score, "auc": auc(inside[at], values[at])}
+            for name in outside
+            for (score, inside), values in zip(
+                _scores(trained.said["test"], factor > 0).items(),
+                _scores(trained.said[name], factor > 0).values(),
+                strict=True,
+            )
+            for at, seed in enumerate(seeds)
+        ]
+    assert trained is not None
+    said = pd.concat([_mean(name, split, trained.said[name]) for name, split in asked.items()], ignore_index=True)
+    columns = ["method", "seed", "outside", "score", "auc"]
+    return {
+        "networks": pd.concat(networks, ignore_index=True),
+        "outside": pd.DataFrame(found, columns=columns),
+        "said": said,
+    }
+
+
+def _against(said: Said, test: pd.DataFrame, predicts: bool) -> dict[str, np.ndarray]:
+    """How close each network's predictions are to the difficulties of the test items, and its doubts."""
+    b, error = test.difficulty.to_numpy(), test.difficulty_se.to_numpy()
+    columns = {"spearman_doubt": np.array([spearmanr(-row, b).statistic for row in said.confidence])}
+    if not predicts:
+        return columns
+    off = said.difficulty - b
+    columns["spearman"] = np.array([spearmanr(row, b).statistic for row in said.difficulty])
+    columns["rmse"] = np.sqrt((off**2).mean(1))
+    columns["coverage"] = (np.abs(off) < Z_95 * np.hypot(said.difficulty_sd, error)).mean(1)
+    return columns
+
+
+def _scores(said: Said, predicts: bool) -> dict[str, np.ndarray]:
+    """What may be larger for examples of no class, (S, N) each."""
+    scores = {"doubt": 1 - said.confidence}
+    return scores | ({"difficulty": said.difficulty, "difficulty_sd": said.difficulty_sd} if predicts else {})
+
+
+def _mean(name: str, split: Split, said: Said) -> pd.DataFrame:
+    """What the networks say together of each example."""
+    within, between = (said.difficulty_sd**2).mean(0), said.difficulty.var(0)
+    return pd.DataFrame(
+        {
+            "set": name,
+            "item_id": split.ids,
+            "predicted": said.difficulty.mean(0),
+            "predicted_sd": np.sqrt(within + between),
+            "doubt": 1 - said.confidence.mean(0),
+        }
+    )
+
+
+def _write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    for name, table in tables.items():
+        write_csv(table, folder / f"{name}.csv")
+
+
+if __name__ == "__main__":
+    app.run(main, device_per_core=True)

@@ -1,0 +1,138 @@
+"""Training on labels and difficulties at once, and what networks then say of any examples."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
+from irtjax.tasks import Task
+from irtjax.tasks.task import Split
+from irtjax.training.passes import Passes, Program, train_seeds
+from irtjax.training.recipe import Recipe, make_trainer
+from irtjax.types import AnyArray, Float, Int
+
+
+class Difficulties(NamedTuple):
+    """What is known of the training items' difficulties.
+
+    Attributes:
+        mean, sd: (N,) of the posterior of each, in logits.
+    """
+
+    mean: Float[AnyArray, " N"]
+    sd: Float[AnyArray, " N"]
+
+
+class Said(NamedTuple):
+    """What S networks say of N examples.
+
+    Attributes:
+        classes: (S, N) most probable ones.
+        confidence: (S, N) their probabilities (maximum softmax probability, Hendrycks and Gimpel 2017).
+        difficulty, difficulty_sd: (S, N) f and τ, in logits.
+    """
+
+    classes: Int[np.ndarray, "S N"]
+    confidence: Float[np.ndarray, "S N"]
+    difficulty: Float[np.ndarray, "S N"]
+    difficulty_sd: Float[np.ndarray, "S N"]
+
+
+class Trained(NamedTuple):
+    """S networks.
+
+    Attributes:
+        best_epoch: (S,) from 1, by validation accuracy.
+        validation_accuracy: (S,) of that epoch.
+        said: of each split asked for.
+    """
+
+    best_epoch: Int[np.ndarray, " S"]
+    validation_accuracy: Float[np.ndarray, " S"]
+    said: dict[str, Said]
+
+
+def train_jointly(
+    task: Task,
+    difficulties: Difficulties,
+    weight: float,
+    *,
+    recipe: Recipe,
+    asked: Mapping[str, Split],
+    num_seeds: int = 10,
+    first_seed: int = 0,
+    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> Trained:
+    """Trains networks with a head for classes and one for difficulty, by `model.joint_loss`.
+
+    Networks of one seed begin with the same weights and read the same minibatches, whatever the weight.
+
+    Args:
+        task: what is learned.
+        difficulties: of the training items, such as those of `irtjax.fit` on a crowd's answers.
+        weight: λ, of the difficulties' part of the loss; 0 for a network that learns the task alone.
+        recipe: how; an epoch is a pass over the training data.
+        asked: examples that the networks are asked about, by any name.
+        num_seeds: S.
+        first_seed: of initial weights and minibatches; the others are the numbers after it.
+        on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
+        mesh: devices; None for all of this process.
+
+    Raises:
+        InputError: not one finite difficulty per training item, no spread among them, a standard deviation or a weight
+            that is negative, or a recipe that the task does not allow.
+    """
+    targets, mean, sd = _targets(task, difficulties, weight)
+    number = task.num_classes
+    trainer = dataclasses.replace(
+        make_trainer(recipe, task), network=two_heads(recipe.network, task, recipe.width), loss=joint_loss(number)
+    )
+    steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
+    passes = Passes(np.arange(len(targets), dtype=np.int32), targets, steps)
+    trained = train_seeds(
+        Program((trainer,), class_head(trainer.network, number), _say(number), on_epoch),
+        (passes,),
+        task,
+        asked,
+        np.arange(first_seed, first_seed + num_seeds),
+        recipe.learning_rate,
+        mesh,
+    )
+    said = {
+        name: Said(classes, confidence, mean + sd * f, sd * tau)
+        for name, (classes, confidence, f, tau) in trained.answers.items()
+    }
+    return Trained(trained.best_epoch, trained.validation_accuracy, said)
+
+
+def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.ndarray, float, float]:
+    """(N, 4) label, m, s and λ, with m of mean 0 and deviation 1; and the mean and deviation that it had."""
+    m, s = (np.asarray(column, float) for column in difficulties)
+    if m.shape != task.train.labels.shape or s.shape != m.shape:
+        raise InputError(f"{m.size} difficulties for {len(task.train.labels)} training examples, expected one each")
+    if not (np.isfinite(m).all() and np.isfinite(s).all() and (s >= 0).all()):
+        raise InputError("difficulties that are not finite, or have negative standard deviations")
+    if not weight >= 0:
+        raise InputError(f"`weight`={weight}: expected 0 or more")
+    mean, sd = float(m.mean()), float(m.std())
+    if sd == 0:
+        raise InputError("all training items are equally difficult: nothing is to be learned of that")
+    columns = task.train.labels, (m - mean) / sd, s / sd, np.full(m.shape, weight)
+    return np.stack(columns, axis=1).astype(np.float32), mean, sd
+
+
+@functools.cache
+def _say(num_classes: int) -> Callable[[jax.Array], tuple[jax.Array, ...]]:
+    """Outputs (B, C + 2) -> the fields of `Said`, difficulties in standard deviations."""
+
+    def say(outputs: jax.Array) -> tuple[jax.Array, ...]:
+        logits = outputs[:, :num_classes]
+        return logits.argmax(-1), jax.nn.softmax(logits).max(-1), *predicted_difficulty(outputs, num_classes)
+
+    return say

@@ -1,0 +1,61 @@
+"""The joint-training binary as a user runs it."""
+
+import pandas as pd
+import pytest
+from binaries import assert_bad_flags, run
+from matplotlib.image import imread
+
+from irtjax import tasks
+
+TASK = tasks.load("digits")
+SMALL = ["--task=digits", "--width=8", "--epochs=3", "--seeds=2"]
+MODULE = "experiments.joint_training"
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory):
+    """Difficulties that can be read from an image, of training and test items."""
+    folder = tmp_path_factory.mktemp("items")
+    for name in ("train", "test"):
+        split = TASK.split(name)
+        ink = split.inputs[:, :, :4].mean((1, 2, 3)) / 4
+        columns = {"item_id": split.ids, "difficulty": ink, "difficulty_se": 0.1}
+        pd.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+def test_a_run_leaves_the_promised_files(items, tmp_path):
+    directory = tmp_path / "run"
+    files = [f"--items={items}/train.csv", f"--test_items={items}/test.csv", f"--output_dir={directory}"]
+    result = run(*SMALL, *files, module=MODULE)
+    assert result.returncode == 0, result.stderr
+    report = (directory / "report.md").read_text()
+    for words in ("accuracy changes by", "Predicted to be the easiest", "is chance"):
+        assert words in report
+    for name in ("predicted", "outside"):
+        assert imread(directory / f"{name}.png").std() > 0.01
+    networks = pd.read_csv(directory / "joint" / "networks.csv")
+    assert networks.method.tolist() == ["alone"] * 2 + ["joint"] * 2
+    assert networks.spearman.notna().tolist() == [False, False, True, True]
+    assert (networks.spearman[2:] > 0.5).all()
+    said = pd.read_csv(directory / "joint" / "said.csv")
+    assert said["set"].value_counts().to_dict() == {"test": 300, "rotated": 300, "noise": 300}
+    outside = pd.read_csv(directory / "joint" / "outside.csv")
+    assert len(outside) == 2 * 2 * (1 + 3)  # sets, seeds, scores of either method
+    assert outside.auc.between(0, 1).all()
+
+
+def test_bad_input_gets_one_line(items, tmp_path):
+    table = pd.read_csv(items / "train.csv")
+    table.drop(columns="difficulty_se").to_csv(tmp_path / "without.csv", index=False)
+    table.iloc[1:].to_csv(tmp_path / "short.csv", index=False)
+    good = f"--items={items}/train.csv"
+    cases = (
+        (["--items={tmp}/without.csv"], "without.csv: no column difficulty_se"),
+        (["--items={tmp}/short.csv"], "1 of 1,197 training examples of digits are not in it"),
+        ([good, f"--test_items={items}/train.csv"], "300 of 300 test examples of digits are not in it"),
+        ([good, f"--outside={items}/test.csv"], "--outside has no effect with a task of images such as digits"),
+        ([good, "--outside_columns=text"], "--outside_columns has no effect with no --outside"),
+        ([good, "--difficulty_weight=-1"], "--difficulty_weight=-1: expected a number, at least 0"),
+    )
+    assert_bad_flags(MODULE, [([*SMALL, *flags], message) for flags, message in cases], tmp_path)
