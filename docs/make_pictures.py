@@ -109,8 +109,8 @@ def flow() -> Figure:
 
 # Where a room stands from left to right, and its colours; one that is not named stands in the middle.
 COLUMNS = {
-    "tasks": 0, "networks": 0, "training": 0, "storage": 1, "crowd": 0.85, "responses": 1.8, "selection": 2,
-    "kernels": 2.6, "estimation": 3, "scale": 3, "plots": 2.5,
+    "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "storage": 1, "soft_labels": 1, "responses": 1.8,
+    "scale": 2.5, "estimation": 2.5, "plots": 2.5, "selection": 3, "kernels": 3,
 }  # fmt: skip
 SIDES = (
     dict.fromkeys(("tasks", "networks", "training", "crowd"), (PALE_ORANGE, ORANGE))
@@ -170,13 +170,22 @@ def not_implied(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     return {room: below - set().union(*map(reached, below)) for room, below in graph.items()}
 
 
+def apart(places: list[float], least: float, most: float) -> list[float]:
+    """Ascending places, moved as little to the right as keeps the least distance, and back from what lies beyond."""
+    for at in range(1, len(places)):
+        places[at] = max(places[at], places[at - 1] + least)
+    for at in reversed(range(len(places))):
+        places[at] = min(places[at], most - least * (len(places) - 1 - at))
+    return places
+
+
 def rooms() -> Figure:
     """The rooms of the library by floor, with the imports that no other way implies."""
     graph = imports()
     level = floors(graph)
     ground = sorted(room for room, floor in level.items() if floor == 0)
     graph = {room: below - set(ground) for room, below in graph.items() if room not in ground}
-    height, width = 1.15, 2.65
+    height = 1.15
     top = max(level.values())
     figure, axis = _canvas(11.4, height * (top + 1) + 0.05)
     for floor in range(top + 1):
@@ -184,7 +193,11 @@ def rooms() -> Figure:
             height * floor + 0.1, height * (floor + 1) - 0.05, color="#fafafa" if floor % 2 else "#f1f3f5", zorder=0
         )
         axis.text(0.1, height * (floor + 0.5), str(floor), color="#999999", fontsize=11, va="center")
-    where = {room: (1.75 + width * COLUMNS.get(room, 1.5), height * (level[room] + 0.5)) for room in graph}
+    where = {}
+    for floor in set(level.values()):
+        beside = sorted((room for room in graph if level[room] == floor), key=lambda room: COLUMNS.get(room, 1.5))
+        across = apart([1.75 + 2.65 * COLUMNS.get(room, 1.5) for room in beside], 2.5, 9.7)
+        where |= {room: (x, height * (floor + 0.5)) for room, x in zip(beside, across, strict=True)}
     patches = {}
     for room, at in where.items():
         patches[room] = _box(axis, at, (2.3, 0.66), room, None, SIDES.get(room, ("white", GREY)))
