@@ -16,12 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 from absl import flags
 
 import irtjax
 from experiments.common import app, formulas, guessing, peers
-from experiments.common.path_flags import define_output_dir, define_path
+from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
+from experiments.common.sources import names_of
 from irtjax import processes
 from irtjax.errors import InputError, printable
 from irtjax.estimation.fit import ESTIMATORS, MODELS
@@ -31,9 +33,15 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import PRIORS, STARTS
 from irtjax.responses.convert import as_responses_or_stored
+from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
+from irtjax.responses.stored import Responses
 
-_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_RESPONSES = define_paths(
+    "responses",
+    "file of graded responses; several, with commas, are those of other subjects to these items",
+    required=True,
+)
 _OUTPUT_DIR = define_output_dir()
 _MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
@@ -104,14 +112,15 @@ def main() -> None:
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
     mesh = peers.mesh()
-    responses = as_responses_or_stored(_RESPONSES.value, mesh)
-    with app.naming(_RESPONSES.value), processes.together(mesh):
+    name = ",".join(_RESPONSES.value)
+    responses = _read(_RESPONSES.value, mesh)
+    with app.naming(name), processes.together(mesh):
         require_estimable(responses)
     held = guessing.held(responses.item_ids)
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
-        with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(_RESPONSES.value):
+        with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(name):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:
@@ -127,6 +136,15 @@ def main() -> None:
         f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json "
         f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"
     )
+
+
+def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
+    """The responses of one file, which may stay there; those of several files as one matrix."""
+    if len(paths) == 1:
+        return as_responses_or_stored(paths[0], mesh)
+    if processes.spans(mesh):
+        raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
+    return concatenate_subjects(dict(zip(names_of(paths, []), map(irtjax.read_responses, paths), strict=True)))
 
 
 def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, Any]:

@@ -24,15 +24,17 @@ from experiments.common.progress import CurriculumProgress
 from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import items_of
 from experiments.reports import document, joint_training
+from irtjax import InputError
 from irtjax.estimation.result import Z_95
 from irtjax.joint.outside import auc, outside_images, outside_texts
 from irtjax.joint.train import Difficulties, Said, Trained, train_jointly
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.item_texts import read_item_texts
-from irtjax.tasks.task import Split, TextFormat
+from irtjax.tasks.task import Split, TextFormat, join
 
 METHODS = {"alone": 0.0, "joint": 1.0}  # by what --difficulty_weight is multiplied
+TEST = "test"  # the name of the test split among the sets that are asked
 NEED = ("difficulty", "difficulty_se")
 
 _OUTPUT_DIR = define_output_dir("run directory")
@@ -53,17 +55,20 @@ settings.define_flags(USED)
 def main() -> None:
     """Trains by each method unless that is done already, then writes the report."""
     chosen = settings.from_flags()
+    if not 0 < _WEIGHT.value < np.inf:
+        raise InputError(f"--difficulty_weight={_WEIGHT.value}: expected a finite number above 0")
     if _OUTSIDE.value is None:
         app.without_effect(["outside_columns"], "no --outside")
     task = factory.load_task(chosen, settings.DATA_DIR.value)
     items = items_of(_ITEMS.value, task, need=NEED)
     test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")
-    outside = _outside(task, chosen.seed)
+    outside = _outside(task, chosen)
     own = {"seeds": _SEEDS.value, "difficulty_weight": _WEIGHT.value}
     own |= {} if _OUTSIDE.value is None else {"outside": _OUTSIDE.value, "outside_columns": _OUTSIDE_COLUMNS.value}
     used = settings.values(chosen, USED) | own
     read = pd.concat([items] if test is None else [items, test])
-    directory = open_run(_OUTPUT_DIR.value, used, task, read)
+    task_read = dataclasses.replace(task, extra=join(*outside.values())) if outside else task
+    directory = open_run(_OUTPUT_DIR.value, used, task_read, read)
     stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside), _write)
     parts = [
         f"# {task.name}: a task and the difficulty of its items",
@@ -73,16 +78,20 @@ def main() -> None:
     document.save(parts, directory)
 
 
-def _outside(task: Task, seed: int) -> dict[str, Split]:
+def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:
     """Examples of no class, by name."""
+    if chosen.frozen:  # vectors of texts
+        app.without_effect(["outside"], "--frozen")
+        return {}
     if not isinstance(task.format, TextFormat):
         app.without_effect(["outside"], f"a task of images such as {task.name}")
-        return outside_images(task, seed)
+        return outside_images(task, chosen.seed)
     if _OUTSIDE.value is None:
         return {}
     texts = read_item_texts(_OUTSIDE.value, _OUTSIDE_COLUMNS.value)
     with app.naming(_OUTSIDE.value):
-        return {Path(_OUTSIDE.value).stem: outside_texts(task, texts)}
+        name = Path(_OUTSIDE.value).stem
+        return {"outside" if name == TEST else name: outside_texts(task, texts)}
 
 
 def _train(
@@ -95,7 +104,7 @@ def _train(
     recipe = dataclasses.replace(factory.recipe_of(chosen), steps_per_epoch=None)
     progress = CurriculumProgress(recipe.max_epochs)
     known = Difficulties(items.difficulty.to_numpy(), items.difficulty_se.to_numpy())
-    asked = {"test": task.test, **outside}
+    asked = {TEST: task.test, **outside}
     networks, found = [], []
     trained: Trained | None = None
     for method, factor in METHODS.items():
@@ -113,15 +122,15 @@ def _train(
         seeds = chosen.seed + np.arange(_SEEDS.value)
         columns = {"method": method, "seed": seeds, "best_epoch": trained.best_epoch}
         columns |= {"dev_accuracy": trained.validation_accuracy}
-        columns |= {"test_accuracy": (trained.said["test"].classes == task.test.labels).mean(1)}
+        columns |= {"test_accuracy": (trained.said[TEST].classes == task.test.labels).mean(1)}
         if test is not None:
-            columns |= _against(trained.said["test"], test, factor > 0)
+            columns |= _against(trained.said[TEST], test, factor > 0)
         networks.append(pd.DataFrame(columns))
         found += [
             {"method": method, "seed": seed, "outside": name, "score": score, "auc": auc(inside[at], values[at])}
             for name in outside
             for (score, inside), values in zip(
-                _scores(trained.said["test"], factor > 0).items(),
+                _scores(trained.said[TEST], factor > 0).items(),
                 _scores(trained.said[name], factor > 0).values(),
                 strict=True,
             )

@@ -13,6 +13,7 @@ On 2 CPU cores, some 10 minutes for 90 subjects and 10,000 items.
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from absl import flags
 
@@ -24,7 +25,6 @@ from experiments.common.progress import counting_bar, steps
 from experiments.reports import predict_difficulty as report
 from irtjax.errors import InputError
 from irtjax.estimation import new_items
-from irtjax.estimation.amortised import fit_amortised
 from irtjax.estimation.rank_agreement import spearman_brown
 from irtjax.estimation.reliability import split_half
 from irtjax.estimation.result import Z_95
@@ -55,7 +55,7 @@ _OUTPUT_DIR = define_output_dir()
 
 def main() -> None:
     """Reads, computes features, holds out, fits and writes the report."""
-    app.keep_inputs(["responses", "texts", "glove", "new_items"], _OUTPUT_DIR.value, report.FILES)
+    app.keep_inputs(["responses", "texts", "glove", "new_items"], _OUTPUT_DIR.value, (*report.FILES, *report.FORMER))
     texts = read_item_texts(_TEXTS.value, _TEXT_COLUMNS.value, _COLUMNS.value)
     responses, items = joined(irtjax.read_responses(_RESPONSES.value), texts)
     fresh = None
@@ -69,7 +69,7 @@ def main() -> None:
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
     given |= {name: ",".join(flags.FLAGS[name].value) for name in ("text_columns", "columns")}
     given |= {name: flags.FLAGS[name].value for name in ("folds", "shown", "seed")}
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         verdict = report.write(found, given, directory)
         found.joint.save(directory / "fit")
         if fresh is not None and of_new is not None:
@@ -90,10 +90,9 @@ def joined(responses: ResponseMatrix, texts: ItemTexts) -> tuple[ResponseMatrix,
             f"{_TEXTS.value}: has {(at >= 0).sum():,} of the {responses.num_items:,} items of {_RESPONSES.value}, "
             f"expected {LEAST_ITEMS} or more with a response: items are joined by their ids"
         )
-    some = responses.choose_items(chosen)
-    there = (some.values != MISSING).any(1)
-    some = ResponseMatrix(some.values[there], some.subject_ids[there], some.item_ids)
+    some = responses.choose_items(chosen).with_responses()
     with app.naming(_RESPONSES.value):
+        new_items.require_folds(some.num_items, _FOLDS.value)
         require_estimable(some)
         if some.num_subjects < 4:
             raise InputError(f"{some.num_subjects} subjects, expected at least 4: two in each half")
@@ -109,7 +108,8 @@ def predictors(items: ItemTexts, features: Features) -> dict[str, new_items.Pred
         found["nearest neighbours"] = text_baselines.neighbours(features.vectors)
     if _GLOVE.value is not None:
         found["mean word vector"] = text_baselines.ridge(text_baselines.mean_vectors(shown, _GLOVE.value))
-    found["TF-IDF"] = text_baselines.tf_idf(shown)
+    if text_baselines.repeats(shown):
+        found["TF-IDF"] = text_baselines.tf_idf(shown)
     if features.columns.size:
         found["columns"] = text_baselines.ridge(features.columns)
     found["length"] = text_baselines.ridge(features.lengths)
@@ -127,7 +127,7 @@ def study(
         say("halves of the subjects")
         halves = split_half(responses, new_items.without_features)
         say("all responses, with features")
-        joint = fit_amortised(responses, "rasch", features=everything)
+        joint = new_items.with_features(responses, everything)
     with counting_bar("predictions", _FOLDS.value * len(predictors)) as on_progress:
         held_out = new_items.hold_out(responses, predictors, _FOLDS.value, seed, on_progress)
     answered = int((responses.values != MISSING).sum(0).min())
@@ -135,6 +135,7 @@ def study(
     with counting_bar("fits", 2 * len(numbers)) as on_progress:
         curve = new_items.by_number(responses, everything, numbers, reference, seed, on_progress)
     places = features.vectors if features.vectors.size else everything
+    places = places if places.shape[1] > 1 else np.zeros((len(places), 0))
     return report.Predicted(items, reference, spearman_brown(halves.spearman), joint, held_out, curve, places)
 
 

@@ -25,7 +25,7 @@ from experiments.reports import score_networks as report
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
-from irtjax.responses.matrix import concatenate_items
+from irtjax.responses.joining import concatenate_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 from irtjax.tasks.task import SPLITS

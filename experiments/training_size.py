@@ -24,7 +24,7 @@ from experiments.stages import crowd as crowd_stage
 from irtjax import InputError, ResponseMatrix, read_responses
 from irtjax.crowd import Crowd, train_crowd
 from irtjax.crowd.training_size import regress, sized_members
-from irtjax.responses.matrix import concatenate_items
+from irtjax.responses.joining import concatenate_items
 from irtjax.tasks import Task
 
 LEAST = 100  # examples, of the sizes that are chosen for the user

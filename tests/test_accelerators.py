@@ -14,6 +14,7 @@ Nothing is compiled or run, so shapes are tiny. A program must
 The 3PL and the 4PL share the programs of the 4PL. Scoring has one program for the 2PL to the 4PL.
 """
 
+import dataclasses
 import functools
 import re
 
@@ -34,6 +35,7 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
+from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode
@@ -44,8 +46,8 @@ from irtjax.selection import curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
 from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat
-from irtjax.training import pool_programs
-from irtjax.training.data import to_device
+from irtjax.training import passes, pool_programs
+from irtjax.training.data import evaluation_split, to_device
 from irtjax.training.recipe import Recipe, make_trainer
 
 PLATFORMS = ("cuda", "tpu")
@@ -393,6 +395,20 @@ def test_curricula(one_device):
         arguments = curriculum_of(task, rule, pacing, one_device)
         found.append(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
     none_of(*found)
+
+
+def test_training_by_passes(one_device):
+    task = task_of("images")
+    network = two_heads("mlp", task, 2)
+    trainer = dataclasses.replace(
+        make_trainer(Recipe("mlp", width=2, batch_size=2, max_epochs=3), task), network=network, loss=joint_loss(2)
+    )
+    program = passes.Program((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
+    number = len(task.train.labels)
+    over = passes.Passes(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SLOTS))
+    problem = passes._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
+    none_of(faults("passes", passes._train, program, one_device, keys, problem, products="bfloat16"))
 
 
 def curriculum_of(task, rule, pacing, mesh, on_epoch=None):

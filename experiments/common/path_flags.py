@@ -35,6 +35,28 @@ def define_path(name: str, help: str, *, required: bool = False) -> Any:
     return flags.DEFINE(_PathParser(), name, None, help, serializer=flags.ArgumentSerializer(), required=required)
 
 
+class _PathsParser(flags.ArgumentParser):
+    """One path or several with commas; a comma may also be part of the name of a file that is there."""
+
+    syntactic_help = "a path, or several with commas"
+
+    def parse(self, argument: str | list[str]) -> list[str]:
+        """The paths."""
+        if isinstance(argument, list):
+            return argument
+        whole = [argument] if os.path.exists(os.path.expanduser(argument)) else argument.split(",")
+        return [_PathParser().parse(path) for path in whole]
+
+    def flag_type(self) -> str:
+        """For the record."""
+        return "paths"
+
+
+def define_paths(name: str, help: str, *, required: bool = False) -> Any:
+    """A flag that names one file or folder, or several; None where it is not given."""
+    return flags.DEFINE(_PathsParser(), name, None, help, serializer=flags.ListSerializer(","), required=required)
+
+
 def define_output_dir(what: str = "folder for the results") -> Any:
     """The flag --output_dir, which every command that writes results needs."""
     return define_path("output_dir", f"{what}; made where missing", required=True)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 import pandas as pd
+from absl.flags import FLAGS
 
 from experiments.common import peers
 from experiments.common.settings import FILES
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
-READ = ("data_dir", *FILES, "items")  # flags that name what a run reads
+READ = ("data_dir", *FILES, "items", "test_items", "outside")  # flags that name what a run reads
 LOCK = ".lock"
 CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep
 
@@ -87,7 +88,7 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
         if different == [DATA]:
-            files = ", ".join(f"--{name}" for name in READ)
+            files = ", ".join(f"--{name}" for name in READ if name in FLAGS)
             raise InputError(
                 f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
             )

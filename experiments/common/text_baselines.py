@@ -1,6 +1,7 @@
 """What difficulties of new items are usually predicted by: regressions of difficulties that were fitted before."""
 
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def ridge(features: np.ndarray) -> Predictor:
     """Ridge regression on features in standard deviations."""
     penalties = {"ridge__alpha": 10.0 ** np.arange(-1, 5)}
     return _chosen(make_pipeline(StandardScaler(), Ridge()), penalties, features)
+
+
+def repeats(texts: np.ndarray) -> bool:
+    """Whether there is a word in so many texts that all parts of them have it: without one, TF-IDF tells nothing."""
+    words = Counter(word for text in texts for word in set(tokenise(text)))
+    return max(words.values()) >= 2 * FOLDS
 
 
 def tf_idf(texts: np.ndarray) -> Predictor:

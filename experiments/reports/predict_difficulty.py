@@ -16,7 +16,8 @@ from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 from irtjax.tasks.item_texts import ItemTexts
 
-FILES = ("report.md", "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png", "map.png")
+FILES = ("report.md", "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
+FORMER = ("map.png", "new_items.csv")  # not of every run
 LONGEST = 160  # characters of a text in a table
 
 
@@ -30,7 +31,7 @@ class Predicted(NamedTuple):
         joint: the model with features, of all responses.
         held_out: predictions of held-out items; the first predictor is the model with features.
         curve: of `irtjax.estimation.new_items.by_number`.
-        places: (I, D) vectors of the items.
+        places: (I, D) vectors of the items, D of at least 2; (I, 0) where there are none to draw a map of.
     """
 
     items: ItemTexts
@@ -57,8 +58,6 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
         directory / "predicted.png",
     )
     save_figure(error_by_number(found.curve, f"New items, {size}"), directory / "curve.png")
-    plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(found.places)
-    save_figure(item_map(plane, found.reference.difficulty, f"{len(table):,} items"), directory / "map.png")
     best = scores.iloc[0]
     verdict = (
         f"Difficulties of held-out items are predicted with Spearman {best.spearman:.3f} and an error of "
@@ -77,12 +76,25 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
         "Predicted worst, in standard deviations of the prediction: harder than their text tells, and easier.",
         listed(table.sort_values("surprise", ascending=False, kind="stable"), flags["shown"]),
         listed(table.sort_values("surprise", kind="stable"), flags["shown"]),
-        "## Map\n\n![Items by their vectors, coloured by difficulty](map.png)\n\nThe two directions in which the "
-        "features of the items differ most (principal components).",
+        _map(found, directory),
         document.provenance(flags, versions()),
     ]
     document.write(parts, directory)
     return verdict
+
+
+def _map(found: Predicted, directory: Path) -> str:
+    """Draws the map; nothing where items have one feature alone."""
+    if not found.places.size:
+        return ""
+    plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(found.places)
+    title = f"{len(found.places):,} items"
+    save_figure(item_map(plane, found.reference.difficulty, title), directory / "map.png")
+    return """## Map
+
+![Items by their vectors, coloured by difficulty](map.png)
+
+The two directions in which the features of the items differ most (principal components)."""
 
 
 def item_table(found: Predicted) -> pd.DataFrame:

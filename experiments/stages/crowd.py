@@ -16,7 +16,7 @@ from irtjax import InputError, ResponseMatrix, write_responses
 from irtjax.crowd import Crowd, Members, read_members, sample_members, train_crowd
 from irtjax.crowd.train import check_members, largest_subset
 from irtjax.responses.formats import read_responses
-from irtjax.responses.matrix import concatenate_items
+from irtjax.responses.joining import concatenate_items
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS

@@ -59,8 +59,10 @@ def fit_amortised(
             f"estimator mml takes features with the models {' and '.join(MODELS)}, not with {model!r}: "
             "use estimator svi for the 2pl"
         )
-    for name in ("dims", "intercept_prior", "anchors"):
-        if options.get(name) not in (None, 1):
+    usual = {"dims": 1, "intercept_prior": None, "anchors": None, "standard_errors": True}
+    for name, value in usual.items():
+        given = options.get(name, value)
+        if given is not value and not (name == "dims" and given == 1):
             raise InputError(f"`{name}` does not go with `features`")
     x = item_features(features, responses.item_ids)
     mean, sd = np.zeros(responses.num_items), START_SD

@@ -12,6 +12,8 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import spearmanr
 
+from irtjax.errors import InputError
+from irtjax.estimation import diagnostics
 from irtjax.estimation.amortised import fit_amortised, without_prior
 from irtjax.estimation.folds import folds_of
 from irtjax.estimation.prediction_scores import LEAST
@@ -58,9 +60,17 @@ class Predictions(NamedTuple):
     log_loss: pd.Series
 
 
+def with_features(responses: ResponseMatrix, features: Float[np.ndarray, "I F"]) -> Fit:
+    """The Rasch model of `fit_amortised`, of the subjects who have responses; warns where it has not converged."""
+    fit = fit_amortised(responses.with_responses(), "rasch", features=features)
+    if not fit.converged:
+        diagnostics.warn(fit)
+    return fit
+
+
 def without_features(responses: ResponseMatrix) -> Fit:
     """The Rasch model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
-    return fit_amortised(responses, "rasch", features=np.zeros((responses.num_items, 1)))
+    return with_features(responses, np.zeros((responses.num_items, 1)))
 
 
 def regression(fit: Fit) -> Regression:
@@ -78,7 +88,7 @@ def by_features(features: Float[np.ndarray, "I F"]) -> Predictor:
     """The model of `fit_amortised`, fitted to the other items."""
 
     def predict(known: Known) -> tuple[np.ndarray, np.ndarray]:
-        fit = fit_amortised(known.responses, "rasch", features=features[known.rows])
+        fit = with_features(known.responses, features[known.rows])
         return regression(fit).predict(features[known.new])
 
     return predict
@@ -94,12 +104,16 @@ def hold_out(
     """Predicts each item from the items of the other folds.
 
     Args:
-        responses: of at least `folds` items.
+        responses: of at least two items for each fold.
         predictors: by name.
         folds: random ones, which differ in size by one item at most.
         seed: of the folds.
         on_progress: called with the number of predictions done, that of all, and what is done now.
+
+    Raises:
+        InputError: there are fewer than two items in a fold.
     """
+    require_folds(responses.num_items, folds)
     fold_of = folds_of(responses.num_items, folds, seed)
     mean, sd = (pd.DataFrame(np.nan, responses.item_ids, list(predictors)) for _ in range(2))
     loss, number, done = dict.fromkeys(predictors, 0.0), int((responses.values != MISSING).sum()), 0
@@ -117,6 +131,16 @@ def hold_out(
             done += 1
     on_progress(done, done, "done")
     return Predictions(mean, sd, fold_of, pd.Series(loss) / number)
+
+
+def require_folds(num_items: int, folds: int) -> None:
+    """Refuses folds that have fewer than two items each.
+
+    Raises:
+        InputError: names both numbers.
+    """
+    if num_items < 2 * folds:
+        raise InputError(f"`folds`={folds} of {num_items} items, expected two items or more in each")
 
 
 def abilities(fit: Fit, responses: ResponseMatrix) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
@@ -243,10 +267,10 @@ def _with_few(
 ) -> Float[np.ndarray, " N"]:
     """Difficulties of new items of whose responses some are kept, or none."""
     if kept is None:
-        fit = fit_amortised(responses.choose_items(~new), "rasch", features=features[~new])
+        fit = with_features(responses.choose_items(~new), features[~new])
         return regression(fit).predict(features[new])[0]
     values = np.where(new & ~kept, np.int8(MISSING), responses.values)
-    fit = fit_amortised(ResponseMatrix(values, responses.subject_ids, responses.item_ids), "rasch", features=features)
+    fit = with_features(ResponseMatrix(values, responses.subject_ids, responses.item_ids), features)
     return fit.difficulty[new]
 
 

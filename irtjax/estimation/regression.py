@@ -70,7 +70,7 @@ def item_features(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F
             raise InputError(f"features of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
         missing = np.setdiff1d(item_ids, table.index)
         if missing.size:
-            raise InputError(f"no features of item {str(missing[0])!r}, and of {missing.size - 1:,} others")
+            raise InputError(f"no features of item {str(missing[0])!r} ({missing.size:,} such)")
         features = table.loc[item_ids]
     try:
         x = np.asarray(features, np.float64)
@@ -108,10 +108,10 @@ def regress(
     y, features = np.asarray(difficulty, np.float64), np.asarray(features, np.float64)
     noise = np.minimum(np.asarray(variance, np.float64), NEVER)
     y = np.where(noise < NEVER, y, 0.0)
-    centre, scale = features.mean(0), features.std(0)
-    scale = np.where(scale > 0, scale, 1.0)
+    centre, scale = centre_and_scale(features)
     design = _design((features - centre) / scale)
-    usual = max(float(np.std(y[noise < NEVER])), 10 * LEAST)
+    told = y[noise < NEVER]
+    usual = max(float(np.std(told)) if told.size else 0.0, 10 * LEAST)
     begin = np.log([usual, usual / np.sqrt(max(features.shape[1], 1))])
     if near is not None:
         begin = np.log([near.residual_sd, near.weight_sd])
@@ -126,6 +126,11 @@ def regress(
     return Regression(
         np.asarray(mean), np.array(weights), posterior.covariance(), centre, scale, of_residual, of_weights
     )
+
+
+def centre_and_scale(features: Float[np.ndarray, "I F"]) -> tuple[Float[np.ndarray, " F"], Float[np.ndarray, " F"]]:
+    """Means and standard deviations of features; 1 where a feature is the same for all items, exactly."""
+    return features.mean(0), np.where(np.ptp(features, axis=0) > 0, features.std(0), 1.0)
 
 
 def _design(standardised: np.ndarray) -> np.ndarray:

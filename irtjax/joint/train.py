@@ -118,10 +118,10 @@ def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.
         raise InputError(f"{m.size} difficulties for {len(task.train.labels)} training examples, expected one each")
     if not (np.isfinite(m).all() and np.isfinite(s).all() and (s >= 0).all()):
         raise InputError("difficulties that are not finite, or have negative standard deviations")
-    if not weight >= 0:
-        raise InputError(f"`weight`={weight}: expected 0 or more")
+    if not 0 <= weight < np.inf:
+        raise InputError(f"`weight`={weight}: expected a finite number, 0 or more")
     mean, sd = float(m.mean()), float(m.std())
-    if sd == 0:
+    if np.ptp(m) == 0:
         raise InputError("all training items are equally difficult: nothing is to be learned of that")
     columns = task.train.labels, (m - mean) / sd, s / sd, np.full(m.shape, weight)
     return np.stack(columns, axis=1).astype(np.float32), mean, sd

@@ -132,6 +132,11 @@ class ResponseMatrix:
         """The responses of some of the subjects, by a mask (J,) or by positions."""
         return ResponseMatrix(self.values[chosen], self.subject_ids[chosen], self.item_ids)
 
+    def with_responses(self) -> "ResponseMatrix":
+        """The subjects who have any."""
+        there = (self.values != MISSING).any(1)
+        return self if there.all() else self.choose_subjects(there)
+
 
 def require_unique(subject_ids: np.ndarray, item_ids: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuses ids that do not name the rows and columns of a matrix.
@@ -264,19 +269,3 @@ def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) 
     if classes.ndim != 2 or gold.shape != classes.shape[1:]:
         raise InputError(f"predictions have shape {classes.shape} and labels {gold.shape}, expected (J, I) and (I,)")
     return (classes == gold[None, :]).astype(np.int8)
-
-
-def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:
-    """One matrix of all items that the same subjects answered, in the order given.
-
-    Raises:
-        InputError: the parts have different subjects.
-    """
-    first = parts[0]
-    if any(not np.array_equal(first.subject_ids, part.subject_ids) for part in parts[1:]):
-        raise InputError("response matrices to join along items have different subjects")
-    return ResponseMatrix(
-        values=np.concatenate([part.values for part in parts], axis=1),
-        subject_ids=first.subject_ids,
-        item_ids=np.concatenate([part.item_ids for part in parts]),
-    )

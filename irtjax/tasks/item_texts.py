@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.tables import read_table
+from irtjax.storage.sources import reading
+from irtjax.storage.tables import read_rows, read_table
+from irtjax.tasks.extra_items import joined
 from irtjax.tasks.item_ids import ID_COLUMNS, TEXT_COLUMNS
 
 MOST_SENTENCES = 2  # of an item, that an encoder reads
@@ -34,7 +36,7 @@ class ItemTexts(NamedTuple):
 
     def shown(self) -> np.ndarray:
         """(I,) texts as objects, sentences joined by ' / '."""
-        return np.array([" / ".join(map(str.strip, parts)) for parts in zip(*self.sentences, strict=True)], object)
+        return joined(self.sentences)
 
 
 def read_item_texts(path: str, texts: Sequence[str] = (), columns: Sequence[str] = ()) -> ItemTexts:
@@ -48,7 +50,9 @@ def read_item_texts(path: str, texts: Sequence[str] = (), columns: Sequence[str]
     Raises:
         InputError: names the file, and what it lacks: a column, the text of an item, or a value.
     """
-    words = read_table(path, text=True)
+    with reading(path) as file:
+        rows = read_rows(file)
+    words = pd.DataFrame(rows.cells, columns=rows.header, dtype=object)  # "None" may be the text of an item
     name = next((column for column in ID_COLUMNS if column in words), None)
     if name is None:
         raise InputError(f"{path}: no column of ids, expected one of {', '.join(ID_COLUMNS)}")
@@ -65,12 +69,15 @@ def read_item_texts(path: str, texts: Sequence[str] = (), columns: Sequence[str]
     if words.empty:
         raise InputError(f"{path}: no items")
     table = read_table(path, name)
-    words, ids = words.fillna(""), table[name].to_numpy(str)
+    ids = table[name].to_numpy(str)
     for column in texts:
         empty = np.flatnonzero(words[column].str.strip() == "")
         if empty.size:
             raise InputError(f"{path}: item {ids[empty[0]]}: no {column}; leave the item out")
     for column in columns:
-        if table[column].isna().any():
-            raise InputError(f"{path}: item {ids[table[column].isna()][0]}: no {column}")
+        known = table[column].notna()
+        if pd.api.types.is_numeric_dtype(table[column]):
+            known &= np.isfinite(table[column])
+        if not known.all():
+            raise InputError(f"{path}: item {ids[~known][0]}: no {column}, or one that is not finite")
     return ItemTexts(ids, tuple(words[column].tolist() for column in texts), table[list(columns)])

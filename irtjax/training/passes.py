@@ -1,5 +1,6 @@
 """Networks of several seeds, trained as one program by passes over data: one kind of labels after the other."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -35,7 +36,8 @@ class Program(NamedTuple):
     """What is compiled; equal ones are compiled once.
 
     Attributes:
-        trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
+        trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs. Their
+            steps per epoch have no use here.
         network: whose accuracy on the validation split counts.
         of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
         on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
@@ -99,6 +101,11 @@ def train_seeds(
     keys = jax.vmap(jax.random.key)(jnp.asarray(filled, jnp.uint32))
     text = task.format if isinstance(task.format, TextFormat) else None
     splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
+    if program.trainers[0].warmup is not None:  # the learning rate falls over the steps of all passes
+        total = sum(int(np.sum(one.steps)) for one in passes)
+        per_epoch = -(-total // program.trainers[0].max_epochs)
+        kinds = tuple(dataclasses.replace(kind, steps_per_epoch=per_epoch) for kind in program.trainers)
+        program = program._replace(trainers=kinds)
     problem = _Problem(to_device(task, own_mesh), splits, passes, jnp.float32(learning_rate))
     trained = _train(program, own_mesh, keys, problem)
     jax.effects_barrier()  # reports of the last epochs

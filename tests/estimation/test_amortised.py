@@ -13,6 +13,7 @@ from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
 from irtjax.estimation.regression import _design, _minus_evidence, item_features, regress
 from irtjax.estimation.svi.directions import coefficients, regression, rotated
+from irtjax.estimation.svi.fit import fit_svi
 from irtjax.estimation.svi.guide import Normal
 
 RNG = np.random.default_rng(0)
@@ -70,8 +71,15 @@ def test_regression_recovers_a_simulation_and_covers_new_items():
     assert (np.abs(difficulty - mean) < 1.96 * sd).mean() == pytest.approx(0.95, abs=0.03)
     doubled = found.rescaled(2.0).predict(new)
     np.testing.assert_allclose(doubled, [2 * mean, 2 * sd])
-    constant = regress(y, noise, np.column_stack([features, np.ones(500)]))  # says nothing
-    np.testing.assert_allclose(constant.predict(np.column_stack([new, np.ones(4_000)]))[0], mean, atol=1e-3)
+    constant = regress(y, noise, np.column_stack([features, np.full(500, 0.1)]))  # says nothing
+    with_constant = constant.predict(np.column_stack([new, np.full(4_000, 0.2)]))
+    np.testing.assert_allclose(with_constant[0], mean, atol=1e-3)
+    assert (with_constant[1] < 3 * sd).all()
+
+
+def test_a_regression_on_nothing_known_is_finite():
+    found = regress(np.zeros(20), np.full(20, np.inf), RNG.normal(size=(20, 2)))
+    assert np.isfinite([*found.weights, found.mean, found.residual_sd, found.weight_sd]).all()
 
 
 def test_few_responses_borrow_and_many_keep_their_own(simulated, fit):
@@ -174,7 +182,7 @@ def test_bad_features(simulated, fit):
     table = pd.DataFrame(features, matrix.item_ids)
     np.testing.assert_array_equal(item_features(table[::-1], matrix.item_ids), features)
     cases = [
-        (table[:-2], "no features of item 'i158', and of 1 others"),
+        (table[:-2], r"no features of item 'i158' \(2 such\)"),
         (pd.concat([table, table[:1]]), "features of item 'i0' are there twice"),
         (features[:3], r"features of shape \(3, 6\), expected one row for each of 160 items"),
         (np.where(np.arange(160)[:, None] == 4, np.nan, features), "features of item 'i4': column 1 is not finite"),
@@ -185,11 +193,27 @@ def test_bad_features(simulated, fit):
             irtjax.fit(matrix, "rasch", features=given)
     with pytest.raises(InputError, match="estimator mml takes features with the models rasch and 1pl, not with '2pl'"):
         irtjax.fit(matrix, features=features)
-    with pytest.raises(InputError, match="`dims` does not go with `features`"):
-        irtjax.fit(matrix, "1pl", features=features, dims=2)
+    for name, value in (
+        ("dims", 2),
+        ("anchors", pd.DataFrame({"item_id": ["i0"], "difficulty": [0.0]})),
+        ("intercept_prior", ItemPriors(np.zeros(160), np.ones(160))),
+        ("standard_errors", False),
+    ):
+        with pytest.raises(InputError, match=f"`{name}` does not go with `features`"):
+            irtjax.fit(matrix, "1pl", features=features, **{name: value})
+    with pytest.raises(InputError, match="`features` are the same for all items"):
+        irtjax.fit(matrix, "1pl", "svi", features=np.full((160, 2), 0.1))
     with pytest.raises(InputError, match="`features` go with the hierarchical priors"):
         irtjax.fit(matrix, "1pl", "svi", features=features, priors="vague")
     with pytest.raises(InputError, match=r"features of shape \(3, 6\)"):
         irtjax.fit(matrix, "1pl", "svi", features=features[:3])
     with pytest.raises(InputError, match=r"features of shape \(2, 3\), expected 6 columns"):
         fit.regression.predict(np.zeros((2, 3)))
+
+
+@pytest.mark.slow
+def test_svi_from_proportions(simulated):
+    """All slopes begin at 1, of which nothing can be learned."""
+    matrix, features, _, _ = simulated
+    fit = fit_svi(matrix, "2pl", features=features, start="proportions", max_steps=200)
+    assert np.isfinite(fit.difficulty).all()

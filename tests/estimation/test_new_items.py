@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm, spearmanr
 
-from irtjax import ResponseMatrix
+from irtjax import InputError, ResponseMatrix
 from irtjax.estimation import new_items
 
 SUBJECTS, ITEMS = 80, 90
@@ -58,6 +58,24 @@ def test_a_prediction_knows_nothing_of_its_item(simulated, held_out):
     again = new_items.hold_out(other, {"features": new_items.by_features(features)}, folds=2)
     np.testing.assert_array_equal(again.mean.features[new], held_out.mean.features[new])
     assert not np.allclose(again.mean.features[~new], held_out.mean.features[~new])
+
+
+def test_a_subject_who_answered_one_fold_alone(simulated):
+    """Their ability is that of the population where this fold is held out, and counts in the log-loss."""
+    matrix = simulated[0]
+    predictors = {"mean": new_items.by_mean}
+    fold = new_items.hold_out(matrix, predictors, folds=2).fold
+    values = matrix.values.copy()
+    values[0, fold == 1] = -1
+    sparse = ResponseMatrix(values, matrix.subject_ids, matrix.item_ids)
+    found = new_items.hold_out(sparse, predictors, folds=2)
+    assert np.isfinite(found.mean.to_numpy()).all()
+    fit = new_items.without_features(sparse.choose_items(fold == 1))
+    assert fit.responses.num_subjects == matrix.num_subjects - 1
+    ability, ability_sd = new_items.abilities(fit, sparse)
+    assert (ability[0], ability_sd[0]) == tuple(float(part[0]) for part in fit.population)
+    with pytest.raises(InputError, match="`folds`=46 of 90 items, expected two items or more"):
+        new_items.hold_out(matrix, predictors, folds=46)
 
 
 def test_log_loss_by_quadrature():

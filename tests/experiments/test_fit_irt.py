@@ -37,11 +37,13 @@ def test_fits_a_long_test_with_a_prior(tmp_path):
     assert spread < 0.5
 
 
-def test_says_when_it_has_not_converged(tmp_path):
+def test_says_when_it_has_not_converged_with_subjects_in_two_files(tmp_path):
     responses, _, _ = simulate(60, 30)
-    irtjax.write_responses(responses, tmp_path / "responses.npz")
+    for name, rows in (("some.npz", slice(None, 25)), ("others.csv", slice(25, None))):
+        part = irtjax.ResponseMatrix(responses.values[rows], responses.subject_ids[rows], responses.item_ids)
+        irtjax.write_responses(part, tmp_path / name)
     result = run(
-        f"--responses={tmp_path / 'responses.npz'}",
+        f"--responses={tmp_path / 'some.npz'},{tmp_path / 'others.csv'}",
         f"--output_dir={tmp_path / 'fit'}",
         "--max_iterations=3",
         module=MODULE,
@@ -49,6 +51,7 @@ def test_says_when_it_has_not_converged(tmp_path):
     assert result.returncode == 0
     assert "warning: not converged after 3 iterations" in result.stderr
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is False
+    assert list(pd.read_csv(tmp_path / "fit" / "subjects.csv").subject_id) == list(responses.subject_ids)
 
 
 BAD_FILES = {

@@ -42,7 +42,10 @@ def test_a_run_leaves_the_promised_files(items, tmp_path):
     assert said["set"].value_counts().to_dict() == {"test": 300, "rotated": 300, "noise": 300}
     outside = pd.read_csv(directory / "joint" / "outside.csv")
     assert len(outside) == 2 * 2 * (1 + 3)  # sets, seeds, scores of either method
-    assert outside.auc.between(0, 1).all()
+    noise = outside[(outside.method == "joint") & (outside.outside == "noise") & (outside.score == "difficulty")]
+    inside, values = (said.predicted[said["set"] == name].to_numpy() for name in ("test", "noise"))
+    together = (values[:, None] > inside).mean()  # of the mean network
+    assert noise.auc.mean() == pytest.approx(together, abs=0.2)
 
 
 def test_bad_input_gets_one_line(items, tmp_path):
@@ -56,6 +59,6 @@ def test_bad_input_gets_one_line(items, tmp_path):
         ([good, f"--test_items={items}/train.csv"], "300 of 300 test examples of digits are not in it"),
         ([good, f"--outside={items}/test.csv"], "--outside has no effect with a task of images such as digits"),
         ([good, "--outside_columns=text"], "--outside_columns has no effect with no --outside"),
-        ([good, "--difficulty_weight=-1"], "--difficulty_weight=-1: expected a number, at least 0"),
+        ([good, "--difficulty_weight=0"], "--difficulty_weight=0.0: expected a finite number above 0"),
     )
     assert_bad_flags(MODULE, [([*SMALL, *flags], message) for flags, message in cases], tmp_path)

@@ -7,7 +7,7 @@ from binaries import assert_bad_flags, assert_one_line, run
 from scipy.special import expit
 
 import irtjax
-from experiments.reports.predict_difficulty import FILES
+from experiments.reports.predict_difficulty import FILES, FORMER
 from irtjax import ResponseMatrix
 
 MODULE = "experiments.predict_difficulty"
@@ -48,7 +48,7 @@ def result(folder, tmp_path_factory):
 def test_writes_what_it_promises(result):
     directory, ended = result
     names = {path.name for path in directory.iterdir()}
-    assert names == {*FILES, "fit", "new_items.csv"}
+    assert names == {*FILES, *FORMER, "fit"}
     scores = pd.read_csv(directory / "predictors.csv")
     expected = ["features", "features, in two steps", "TF-IDF", "columns", "length", "mean"]
     assert scores.predictor.tolist() == expected
@@ -99,6 +99,7 @@ def test_bad_input_gets_one_line(folder, tmp_path):
             ([responses, texts, "--pretrained={tmp}"], "config.json"),
             ([responses, texts, "--glove={tmp}/none.txt"], "none.txt"),
             ([responses, texts, "--folds=1"], "--folds"),
+            ([responses, texts, "--folds=30"], "--folds=30 of 59 items, expected two items or more in each"),
         ],
         tmp_path,
     )
@@ -108,3 +109,21 @@ def test_an_input_is_not_overwritten(folder):
     given = [f"--responses={folder}/responses.csv", f"--texts={folder}/items.csv", f"--output_dir={folder}"]
     (folder / "items.csv").write_text((folder / "texts.csv").read_text())
     assert_one_line(run(*given, module=MODULE), "items.csv")
+    (folder / "new_items.csv").write_text((folder / "new.csv").read_text())
+    given = [f"--responses={folder}/responses.csv", f"--texts={folder}/texts.csv", f"--output_dir={folder}"]
+    assert_one_line(run(*given, f"--new_items={folder}/new_items.csv", module=MODULE), "new_items.csv")
+
+
+@pytest.mark.slow
+def test_texts_of_one_word_and_nothing_else(folder, tmp_path):
+    """No encoder, no columns, and no word twice: nothing to draw a map of, and no TF-IDF."""
+    words = pd.DataFrame({"item_id": [f"i{at}" for at in range(ITEMS)], "text": [f"word{at}" for at in range(ITEMS)]})
+    words.to_csv(tmp_path / "words.csv", index=False)
+    directory = tmp_path / "out"
+    given = [f"--responses={folder}/responses.csv", f"--texts={tmp_path}/words.csv", "--folds=2"]
+    ended = run(*given, f"--output_dir={directory}", module=MODULE)
+    assert ended.returncode == 0, ended.stderr
+    assert {path.name for path in directory.iterdir()} == {*FILES, "fit"}
+    assert pd.read_csv(directory / "predictors.csv").predictor.tolist() == [
+        "features", "features, in two steps", "length", "mean"
+    ]  # fmt: skip

@@ -5,7 +5,8 @@ import pytest
 from conftest import matrix
 
 from irtjax import InputError, ResponseMatrix, grade
-from irtjax.responses.matrix import completed, concatenate_items, percent_correct, require_estimable
+from irtjax.responses.joining import concatenate_items, concatenate_subjects
+from irtjax.responses.matrix import completed, percent_correct, require_estimable
 
 VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
 
@@ -63,3 +64,18 @@ def test_concatenation_needs_the_same_subjects():
     assert list(joined.item_ids) == ["i0", "i1", "i2", "x", "y", "z"]
     with pytest.raises(InputError, match="different subjects"):
         concatenate_items([one, ResponseMatrix(VALUES, ["a", "b"], ["x", "y", "z"])])
+
+
+def test_subjects_of_several_sources_are_joined_by_item():
+    one = ResponseMatrix([[1, 0], [0, -1]], ["a", "b"], ["x", "y"])
+    two = ResponseMatrix([[1, 0]], ["c"], ["z", "y"])
+    joined = concatenate_subjects({"one": one, "two": two})
+    assert list(joined.item_ids) == ["x", "y", "z"]
+    assert list(joined.subject_ids) == ["a", "b", "c"]
+    np.testing.assert_array_equal(joined.values, [[1, 0, -1], [0, -1, -1], [-1, 0, 1]])
+    same = concatenate_subjects({"one": one, "two": one})
+    assert list(same.subject_ids) == ["one/a", "one/b", "two/a", "two/b"]
+    with pytest.raises(InputError, match="two has no item in common with the others"):
+        concatenate_subjects({"one": one, "two": ResponseMatrix([[1]], ["c"], ["z"])})
+    with pytest.raises(InputError, match="no response matrices"):
+        concatenate_subjects({})

@@ -36,9 +36,9 @@ def test_columns_that_are_named(file):
 
 
 def test_numbers_stay_text(file):
-    items = read_item_texts(file("item_id,text\n007,12\nNA,1.50\n"))
-    assert items.ids.tolist() == ["007", "NA"]
-    assert items.sentences == (["12", "1.50"],)
+    items = read_item_texts(file("item_id,text\n007,12\nNA,1.50\nb,None\n"))
+    assert items.ids.tolist() == ["007", "NA", "b"]
+    assert items.sentences == (["12", "1.50", "None"],)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,11 @@ def test_numbers_stay_text(file):
         ("item_id,text\n", {}, "no items"),
         ("item_id,text\na,b\nc, \n", {}, "item c: no text; leave the item out"),
         ("item_id,text,length\na,b,1\nc,d,\n", {"columns": ["length"]}, "item c: no length"),
+        (
+            "item_id,text,length\na,b,1\nc,d,inf\n",
+            {"columns": ["length"]},
+            "item c: no length, or one that is not finite",
+        ),
         ("item_id,text\na,b\na,c\n", {}, "item_id 'a' is there twice, in lines 2 and 3"),
     ],
 )

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.regression import Regression
+from irtjax.errors import InputError
+from irtjax.estimation.regression import Regression, centre_and_scale
 from irtjax.estimation.svi.guide import Normal
 from irtjax.estimation.svi.model import Directions
 from irtjax.types import Float
@@ -37,9 +38,14 @@ class Rotation(NamedTuple):
 
 
 def rotated(features: Float[np.ndarray, "I F"]) -> Rotation:
-    """The directions of features."""
-    centre, scale = features.mean(0), features.std(0)
-    scale = np.where(scale > 0, scale, 1.0)
+    """The directions of features.
+
+    Raises:
+        InputError: all features are the same for all items.
+    """
+    if not np.ptp(features, axis=0).any():
+        raise InputError("`features` are the same for all items: nothing can be regressed on them")
+    centre, scale = centre_and_scale(features)
     left, singular, right = np.linalg.svd((features - centre) / scale, full_matrices=False)
     kept = singular > LEAST_SPREAD * max(singular[0], np.finfo(np.float32).tiny)
     root = np.sqrt(len(features))
