@@ -82,7 +82,8 @@ def difficulties_by_set(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(6.4, 3.8))
     axis = figure.subplots()
     low, high = table.predicted.quantile([0.001, 0.999])
-    edges = np.linspace(low, high, 61)
+    smallest = table["set"].value_counts().min()
+    edges = np.linspace(low, high, 1 + int(np.clip(2 * smallest ** (1 / 3), 12, 60)))  # Rice's rule
     for (name, group), style in zip(table.groupby("set", sort=False), line_styles(table["set"].nunique()), strict=True):
         shares, _ = np.histogram(np.clip(group.predicted, low, high), edges)
         axis.stairs(shares / len(group), edges, label=literal(str(name)), fill=name == "test", alpha=0.9, **style)
