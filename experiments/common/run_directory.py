@@ -18,6 +18,7 @@ import pandas as pd
 from absl.flags import FLAGS
 
 from experiments.common import peers
+from experiments.common.memory import peak_memory
 from experiments.common.settings import FILES
 from irtjax import InputError, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
@@ -134,9 +135,9 @@ def stage(directory: Path, name: str, title: str, work: Callable[[], T], write: 
     """Runs one stage into the folder `name`, unless that folder is there already.
 
     Results are written into a temporary folder that is renamed at the end, so that an interrupted stage leaves no
-    folder of that name. Its `stage.json` records the seconds that it took, the versions that it ran on, and checksums
-    of its files. A stage may keep checkpoints in `checkpoints_of`; they are removed when it is finished. Several
-    processes work together, and the first writes.
+    folder of that name. Its `stage.json` records the seconds that it took, the most memory that the process had had
+    when it ended, the versions that it ran on, and checksums of its files. A stage may keep checkpoints in
+    `checkpoints_of`; they are removed when it is finished. Several processes work together, and the first writes.
 
     Args:
         directory: of the run.
@@ -188,7 +189,8 @@ def _write(results: T, write: Callable[[T, Path], None], folder: Path, began: fl
     with whole_directory(folder) as partial:
         write(results, partial)
         seconds = round(time.perf_counter() - began, 3)
-        record = {"seconds": seconds, "versions": versions(), "checksums": _checksums(partial)}
+        record = {"seconds": seconds, "peak_mib": round(peak_memory()), "versions": versions()}
+        record["checksums"] = _checksums(partial)
         (partial / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     _remove_checkpoints(folder.parent, folder.name)
 

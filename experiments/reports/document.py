@@ -36,8 +36,11 @@ def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
     in_order = [*(name for name in STAGES if name in found), *(name for name in found if name not in STAGES)]
     records = {name: json.loads(found[name].read_text()) for name in in_order}
     versions = next(iter(records.values()))["versions"]
-    seconds = [[name, f"{record['seconds']:.1f}"] for name, record in records.items()]
-    return provenance(flags, versions, markdown.table(["stage", "seconds"], seconds))
+    rows = [
+        [name, f"{record['seconds']:.1f}", f"{record['peak_mib']:,}" if "peak_mib" in record else ""]
+        for name, record in records.items()
+    ]
+    return provenance(flags, versions, markdown.table(["stage", "seconds", "peak memory (MiB)"], rows))
 
 
 def provenance(flags: dict[str, Any], versions: dict[str, str], between: str = "") -> str:
