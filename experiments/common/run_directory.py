@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 import pandas as pd
-from absl.flags import FLAGS
 
 from experiments.common import peers
 from experiments.common.memory import peak_memory
@@ -29,7 +28,8 @@ T = TypeVar("T")
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
-READ = ("data_dir", *FILES, "items", "test_items", "outside")  # flags that name what a run reads
+READ = ("data_dir", *FILES, "items", "outside")  # flags that name what a run reads
+READ_BY_ALL = ("data_dir", "items")  # which are not among the settings of a run
 LOCK = ".lock"
 CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep
 
@@ -89,7 +89,7 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
         if different == [DATA]:
-            files = ", ".join(f"--{name}" for name in READ if name in FLAGS)
+            files = ", ".join(f"--{name}" for name in READ if name in wanted or name in READ_BY_ALL)
             raise InputError(
                 f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
             )
