@@ -53,3 +53,33 @@ def concatenate_subjects(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:
     if len(np.unique(np.concatenate(ids))) < row:
         ids = [np.array([f"{name}/{subject}" for subject in part]) for name, part in zip(parts, ids, strict=True)]
     return ResponseMatrix(values, np.concatenate(ids), items.to_numpy(str))
+
+
+def join(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:
+    """One matrix of all subjects and items of several sources, joined by both ids; missing where no source has it.
+
+    Args:
+        parts: by the name of the source. Ids keep the order in which they first appear.
+
+    Raises:
+        InputError: there are no parts, or two have different answers of one subject to one item.
+    """
+    if not parts:
+        raise InputError("no response matrices to join")
+    subjects, items = (
+        pd.Index(np.concatenate([getattr(part, ids) for part in parts.values()])).unique()
+        for ids in ("subject_ids", "item_ids")
+    )
+    values = np.full((len(subjects), len(items)), MISSING, np.int8)
+    for name, part in parts.items():
+        place = np.ix_(subjects.get_indexer(part.subject_ids), items.get_indexer(part.item_ids))
+        known = values[place]
+        differ = (known != MISSING) & (part.values != MISSING) & (known != part.values)
+        if differ.any():
+            j, i = np.argwhere(differ)[0]
+            raise InputError(
+                f"{name}: the answer of subject '{part.subject_ids[j]}' to item '{part.item_ids[i]}' is "
+                f"{part.values[j, i]}, and {known[j, i]} in another source (1 of {differ.sum():,} such): keep one"
+            )
+        values[place] = np.where(part.values == MISSING, known, part.values)
+    return ResponseMatrix(values, subjects.to_numpy(str), items.to_numpy(str))

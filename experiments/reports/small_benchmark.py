@@ -1,0 +1,191 @@
+"""The report of small benchmarks: how far predicted scores are off, whether intervals hold, which items to ask."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from experiments.reports import document, markdown
+from irtjax import versions
+from irtjax.evaluation.bank import Bank
+from irtjax.evaluation.forms import Form
+from irtjax.evaluation.predictors import BASELINES
+from irtjax.plots.evaluation import error_by_size
+from irtjax.plots.style import save_figure
+from irtjax.storage.files import write_csv
+
+FILES = ("report.md", "errors.csv", "errors.png")
+FORMER = ("forms", "predictions.csv")  # not the same in every run
+SHOWN = 6  # lines of the picture
+
+
+class Method(NamedTuple):
+    """A way to choose items and a way to predict from them."""
+
+    form: str
+    predictor: str
+
+    def __str__(self) -> str:
+        return f"{self.form} {self.predictor}"
+
+
+class Study(NamedTuple):
+    """What a run found.
+
+    Attributes:
+        errors: of `irtjax.evaluation.study.hold_out`.
+        bank: of all subjects.
+        best: the method of the forms that are written.
+        forms: by size, chosen with all subjects.
+    """
+
+    errors: pd.DataFrame
+    bank: Bank
+    best: Method
+    forms: dict[int, Form]
+
+
+def of_all(errors: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the most calibration subjects."""
+    return errors[errors.calibration == errors.calibration.max()]
+
+
+def best_method(errors: pd.DataFrame) -> Method:
+    """The method of the least mean absolute error, relative to the best at each size."""
+    means = of_all(errors).groupby(["method", "num_items"], sort=False).mae.mean().unstack()
+    name = (means / means.min()).mean(axis=1).idxmin()
+    return Method(*errors[errors.method == name].iloc[0][["form", "predictor"]])
+
+
+def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
+    """Writes the table, the picture and report.md; returns the verdict."""
+    errors, best = study.errors, study.best
+    write_csv(errors, directory / "errors.csv")
+    responses = study.bank.responses
+    size = f"{responses.num_subjects:,} models × {responses.num_items:,} items"
+    save_figure(error_by_size(of_all(errors), _shown(errors, best), size), directory / "errors.png")
+    verdict = "\n".join(_verdict(errors, best, number) for number in study.forms)
+    what = "the mean over all items" if study.bank.whole else "given by --scores, of the whole benchmark"
+    parts = [
+        f"# A small benchmark of {size}",
+        "\n".join(f"* {line}" for line in verdict.splitlines()),
+        f"""Scores are in points, 0 to 100: {what}. In each of {errors.seed.nunique()} splits,
+{errors.predicted.iloc[0]:,} models were held out: they had no part in calibrating items, choosing them, or setting
+intervals. The published forms are of the method with the least error, {best}, chosen with all models.""",
+        "## Errors and intervals\n\n![Error and coverage against items asked](errors.png)",
+        _best_and_baselines(errors, best),
+        *(_by_size(errors, number) for number in study.forms),
+        _calibration(errors, best),
+        _forms(study),
+        document.provenance(flags, versions()),
+    ]
+    document.write(parts, directory)
+    return verdict
+
+
+def _verdict(errors: pd.DataFrame, best: Method, number: int) -> str:
+    rows = of_all(errors)
+    rows = rows[(rows.method == str(best)) & (rows.num_items == number)]
+    return (
+        f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} points on average "
+        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals hold {rows.coverage_90.mean():.1%}"
+    )
+
+
+def _shown(errors: pd.DataFrame, best: Method) -> list[str]:
+    """The best method and those to beat: the best predictor on each other form, and baselines on a random one."""
+    means = of_all(errors).groupby(["form", "predictor", "method"], sort=False).mae.mean().reset_index()
+    others = means[means.form != best.form]
+    names = [str(best)]
+    names += [str(method) for method in others.loc[others.groupby("form", sort=False).mae.idxmin()].method]
+    names += [f"random {name}" for name in BASELINES]
+    there = set(errors.method)
+    return [name for name in dict.fromkeys(names) if name in there][:SHOWN]
+
+
+def _best_and_baselines(errors: pd.DataFrame, best: Method) -> str:
+    """RMSE, MAE, coverage and width of the methods of the picture."""
+    rows = of_all(errors)
+    means = rows.groupby(["method", "num_items"], sort=False)[["mae", "rmse", "coverage_90", "width_90"]].mean()
+    lines = [
+        [method, f"{number:,}"]
+        + [f"{means.loc[(method, number), column]:.2f}" for column in ("mae", "rmse")]
+        + [f"{means.loc[(method, number), 'coverage_90']:.1%}", f"{means.loc[(method, number), 'width_90']:.1f}"]
+        for method in _shown(errors, best)
+        for number in sorted(rows.num_items.unique())
+    ]
+    header = ["items, prediction", "number", "MAE", "RMSE", "coverage of 90% intervals", "their width"]
+    return markdown.table(header, lines)
+
+
+def _by_size(errors: pd.DataFrame, number: int) -> str:
+    """Mean absolute errors of all methods with one number of items."""
+    rows = of_all(errors)
+    rows = rows[rows.num_items == number]
+    means = rows.groupby(["form", "predictor"], sort=False).mae.mean().unstack()
+    means = means.reindex(index=rows.form.unique(), columns=rows.predictor.unique())
+    least = means.min().min()
+    cell = lambda value: f"**{value:.2f}**" if value == least else f"{value:.2f}"  # noqa: E731
+    lines = [[form, *map(cell, means.loc[form])] for form in means.index]
+    return f"""## {number:,} items
+
+Mean absolute error in points. One row per way to choose items, one column per way to predict.
+
+{markdown.table(["items", *means.columns], lines)}"""
+
+
+def _calibration(errors: pd.DataFrame, best: Method) -> str:
+    """How errors depend on the number of models that calibrate; nothing if there is only one number."""
+    if errors.calibration.nunique() < 2:
+        return ""
+    sizes = sorted(errors.num_items.unique())
+    methods = list(
+        dict.fromkeys(
+            [
+                str(best),
+                *(
+                    name
+                    for name in ("random mean", "random ridge", "anchors gp-irt", "variance ridge")
+                    if name in set(errors.method)
+                ),
+            ]
+        )
+    )
+    means = errors.groupby(["method", "calibration", "num_items"])[["mae", "coverage_90"]].mean()
+    lines = [
+        [method, f"{models:,}"]
+        + [
+            f"{means.loc[(method, models, size), 'mae']:.2f} ({means.loc[(method, models, size), 'coverage_90']:.0%})"
+            for size in sizes
+        ]
+        for method in methods
+        for models in sorted(errors.calibration.unique())
+    ]
+    return f"""## How many models to calibrate with?
+
+Mean absolute error in points, and in brackets the coverage of 90% intervals, by number of items asked.
+
+{markdown.table(["items, prediction", "models", *(f"{size:,}" for size in sizes)], lines)}"""
+
+
+def _forms(study: Study) -> str:
+    """Where the forms are, and the first items of the smallest."""
+    smallest = min(study.forms)
+    form, items = study.forms[smallest], study.bank.fit.items()
+    lines = [
+        [
+            markdown.inline(items.item_id[at]),
+            f"{items.difficulty[at]:.2f}",
+            f"{items.discrimination[at]:.2f}" if "discrimination" in items else "1.00",
+            f"{items.percent_correct[at]:.0%}",
+        ]
+        for at in form.items
+    ]
+    names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
+    return f"""## The forms
+
+{names}: items in the order in which they were chosen, so that the first of a longer form do as a shorter one where the
+way is `variance` or `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
+items of the smallest:
+
+{markdown.table(["item", "difficulty", "discrimination", "right"], lines)}"""

@@ -1,0 +1,155 @@
+"""Scores on a whole benchmark from the answers to a small form, with intervals that hold what they promise."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from irtjax.arguments import LARGEST_SEED, whole_number
+from irtjax.errors import InputError
+from irtjax.estimation.folds import folds_of
+from irtjax.evaluation.bank import POINTS, Bank, calibrate
+from irtjax.evaluation.forms import Form, choose
+from irtjax.evaluation.predictors import PREDICTORS, Predictor
+from irtjax.types import Float, Int
+
+FOLDS = 5
+LEVEL = 0.9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Crossed:
+    """A bank, and the banks of its subjects without a fold of them at a time.
+
+    Attributes:
+        bank: of all subjects.
+        parts: for each fold, the bank of the others and the positions of its own subjects.
+    """
+
+    bank: Bank
+    parts: tuple[tuple[Bank, Int[np.ndarray, " held"]], ...]
+
+
+def cross(bank: Bank, folds: int = FOLDS, seed: int = 0) -> Crossed:
+    """Calibrates a bank again without each fold of its subjects.
+
+    Raises:
+        InputError: fewer than two folds, or too few subjects to calibrate without one.
+    """
+    whole_number("folds", folds, 2, len(bank.scores))
+    whole_number("seed", seed, 0, LARGEST_SEED)
+    fold = folds_of(len(bank.scores), folds, seed)
+    return Crossed(bank, tuple((_of_some(bank, fold != k), np.flatnonzero(fold == k)) for k in range(folds)))
+
+
+def _of_some(bank: Bank, kept: np.ndarray) -> Bank:
+    return calibrate(
+        bank.responses.choose_subjects(kept),
+        None if bank.whole else bank.scores[kept],
+        model=bank.fit.model,
+        categories=bank.categories,
+        quiet=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scorer:
+    """Predicts scores from the answers to a form.
+
+    Attributes:
+        bank: calibrated.
+        form: the items to ask.
+        predictor: of points and relative standard deviations.
+        residuals: (n,) what the predictions of calibrated subjects were off, in those standard deviations. Each was
+            predicted by a bank, a form and a predictor in which it had no part.
+    """
+
+    bank: Bank
+    form: Form
+    predictor: Predictor
+    residuals: Float[np.ndarray, " n"]
+
+    def predict(self, values: Int[np.ndarray, "J K"], level: float = LEVEL) -> pd.DataFrame:
+        """Scores of subjects.
+
+        Args:
+            values: answers to the items of the form, in its order: 1 right, 0 wrong, -1 missing.
+            level: of the intervals.
+
+        Returns:
+            One row per subject: `score` in points, `score_se` and `low` and `high`, the ends of the interval.
+        """
+        points, deviation = self.predictor(values)
+        half = deviation * self.multiplier(level)
+        return pd.DataFrame(
+            {
+                "score": np.clip(points, 0, POINTS),
+                "score_se": deviation * np.sqrt((self.residuals**2).mean()),
+                "low": np.clip(points - half, 0, POINTS),
+                "high": np.clip(points + half, 0, POINTS),
+            }
+        )
+
+    def multiplier(self, level: float = LEVEL) -> float:
+        """Standard deviations on either side of a prediction, of an interval of a level.
+
+        The ⌈(n + 1) level⌉-th smallest absolute residual holds the level for subjects like those of the calibration,
+        whatever the distribution (split conformal prediction: Vovk et al. 2005). With too few subjects for that rank it
+        is Student's t times their root mean square.
+        """
+        sizes, n = np.sort(np.abs(self.residuals)), self.residuals.size
+        rank = math.ceil((n + 1) * level)
+        if rank <= n:
+            return float(sizes[rank - 1])
+        return float(student.ppf((1 + level) / 2, n) * np.sqrt((sizes**2).mean()))
+
+
+def scorers(
+    crossed: Crossed,
+    num_items: int,
+    form: str = "variance",
+    predictors: Sequence[str] = ("calibrated",),
+    seed: int = 0,
+) -> dict[str, Scorer]:
+    """Chooses a form, and learns to predict scores from it in one way or several.
+
+    Args:
+        crossed: a bank and its folds.
+        num_items: of the form.
+        form: a way of `irtjax.evaluation.forms.choose`.
+        predictors: names of `PREDICTORS`.
+        seed: of the form.
+
+    Raises:
+        InputError: an unknown form or predictor, or more items than there are.
+    """
+    chosen = choose(crossed.bank, num_items, form, seed)
+    in_parts = [choose(part, num_items, form, seed) for part, _ in crossed.parts]
+    return of_forms(crossed, chosen, in_parts, predictors)
+
+
+def of_form(crossed: Crossed, form: Form, predictor: str = "calibrated") -> Scorer:
+    """A scorer for a form that is given, such as the items that new subjects happen to have answered.
+
+    Raises:
+        InputError: an unknown predictor.
+    """
+    return of_forms(crossed, form, [form] * len(crossed.parts), (predictor,))[predictor]
+
+
+def of_forms(crossed: Crossed, form: Form, in_parts: Sequence[Form], predictors: Sequence[str]) -> dict[str, Scorer]:
+    """Scorers for a form, whose residuals are of the forms that each fold would have had."""
+    found = {}
+    values, bank = crossed.bank.responses.values, crossed.bank
+    for name in predictors:
+        if name not in PREDICTORS:
+            raise InputError(f"`predictors` {name!r:.100}, expected names of {', '.join(PREDICTORS)}")
+        residuals = np.empty(len(bank.scores))
+        for (part, held), own in zip(crossed.parts, in_parts, strict=True):
+            points, deviation = PREDICTORS[name](part, own)(values[np.ix_(held, own.items)])
+            residuals[held] = (bank.scores[held] - points) / deviation
+        found[name] = Scorer(bank, form, PREDICTORS[name](bank, form), residuals)
+    return found

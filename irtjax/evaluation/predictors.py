@@ -1,0 +1,190 @@
+"""Predictions of the score on a whole benchmark from the answers to a form.
+
+Each function here takes a calibrated bank and a form, learns what it needs from the subjects of the calibration, and
+returns a `Predictor`: answers (J, K), 1 right, 0 wrong and -1 missing, to points and their standard deviations, each
+(J,). The standard deviations need to be right up to one factor, which `irtjax.evaluation.prediction` estimates.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.linear_model import RidgeCV
+from sklearn.preprocessing import SplineTransformer
+
+from irtjax.estimation.prediction import predict
+from irtjax.evaluation.answer_regression import answer_moments, regress
+from irtjax.evaluation.bank import POINTS, Bank
+from irtjax.evaluation.forms import Form
+from irtjax.evaluation.score_moments import ScoreMoments, curves, score_moments
+from irtjax.kernels.models import ItemParameters
+from irtjax.responses.matrix import MISSING
+from irtjax.types import Float, Int
+
+Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+PENALTIES = np.logspace(-1, 4, 21)  # of ridge regressions, chosen by leaving out one subject at a time
+KNOTS = 5
+ENOUGH_TO_BEND = 100  # subjects; with fewer the splines cost more than they gain
+SPLINE_PENALTIES = np.logspace(-3, 6, 28)
+
+
+def mean(bank: Bank, form: Form) -> Predictor:
+    """The weighted mean of the answers; where the bank is a part of the benchmark, by a straight line."""
+    x = POINTS * bank.answers[:, form.items] @ form.weights
+    line = np.array([0.0, 1.0]) if bank.whole else _line(x, bank.scores)
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights)
+        return found, np.ones_like(found)
+
+    return of
+
+
+def spline(bank: Bank, form: Form) -> Predictor:
+    """A penalised cubic spline of the weighted mean of the answers."""
+    curve = _smooth(bank.answers[:, form.items] @ form.weights, bank.scores)
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = curve(filled(bank, form, values) @ form.weights)
+        return found, np.ones_like(found)
+
+    return of
+
+
+def ridge(bank: Bank, form: Form) -> Predictor:
+    """Ridge regression of the score on the answers."""
+    model = RidgeCV(PENALTIES).fit(bank.answers[:, form.items], bank.scores)
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = model.predict(filled(bank, form, values))
+        return found, np.ones_like(found)
+
+    return of
+
+
+def p_irt(bank: Bank, form: Form) -> Predictor:
+    """p-IRT: right answers, and probabilities of the unseen ones at the EAP ability (Maia Polo et al. 2024)."""
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = moments(bank, form, values)
+        return bank.linked(POINTS * found.at_ability), POINTS * found.sd
+
+    return of
+
+
+def gp_irt(bank: Bank, form: Form) -> Predictor:
+    """gp-IRT: λ times the form's mean and 1 - λ times p-IRT (Maia Polo et al. 2024, eq. 5).
+
+        λ = b² / (v / (4 K) + b²)
+
+    v is the mean variance of a subject's answers within the bank, and b the mean absolute error of the expected share
+    right on every second item, from the ability on the others, as in the code of tinyBenchmarks.
+    """
+    p = p_irt(bank, form)
+    b, v = _error_of_half(bank), bank.answers.var(axis=1).mean()
+    share = b**2 / (v / (4 * form.items.size) + b**2)
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        by_model, deviation = p(values)
+        by_form = bank.linked(POINTS * (filled(bank, form, values) @ form.weights))
+        return share * by_form + (1 - share) * by_model, deviation
+
+    return of
+
+
+def posterior(bank: Bank, form: Form) -> Predictor:
+    """The posterior predictive mean: ability integrated out, with the noise of unseen answers and errors of items."""
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = moments(bank, form, values)
+        return bank.linked(POINTS * found.mean), POINTS * found.sd
+
+    return of
+
+
+def calibrated(bank: Bank, form: Form) -> Predictor:
+    """Regression on the answers with the item response model as its prior, bent to fit.
+
+    The linear prediction (`irtjax.evaluation.answer_regression`) is a straight line where the truth bends near no and
+    all answers right. With 100 subjects or more, what it leaves is therefore regressed on splines of three scores: its
+    own, the posterior predictive mean and the form's mean. The penalty is chosen by leaving out one subject at a time.
+    """
+    linear = regress(answer_moments(bank), form.items)
+    if len(bank.scores) < ENOUGH_TO_BEND:
+
+        def straight_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = linear.predict(filled(bank, form, values))
+            return found, np.ones_like(found)
+
+        return straight_of
+    own = moments(bank, form, bank.responses.values[:, form.items])
+    inputs = np.column_stack(
+        [linear.left_out, bank.linked(POINTS * own.mean), POINTS * bank.answers[:, form.items] @ form.weights]
+    )
+    bend = _smooth(inputs, bank.scores - linear.left_out, intercept=False)
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        answers, found = filled(bank, form, values), moments(bank, form, values)
+        straight = linear.predict(answers)
+        x = np.column_stack([straight, bank.linked(POINTS * found.mean), POINTS * answers @ form.weights])
+        return straight + bend(x), np.ones_like(straight)
+
+    return of
+
+
+@functools.lru_cache(maxsize=8)
+def _error_of_half(bank: Bank) -> float:
+    """Mean absolute error of the expected share right on every second item, from the ability on the others."""
+    even = np.arange(bank.num_items) % 2 == 0
+    others = np.where(even, bank.responses.values, MISSING).astype(np.int8)
+    expected = curves(bank.fit, score_moments(bank.fit, others).ability)[0]
+    return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
+
+
+PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = {
+    "mean": mean,
+    "spline": spline,
+    "ridge": ridge,
+    "p-irt": p_irt,
+    "gp-irt": gp_irt,
+    "posterior": posterior,
+    "calibrated": calibrated,
+}
+BASELINES = ("mean", "spline", "ridge")
+
+
+def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScoreMoments:
+    """Moments of the score on the bank, given the answers to a form."""
+    whole = np.full((len(values), bank.num_items), MISSING, np.int8)
+    whole[:, form.items] = values
+    return score_moments(bank.fit, whole)
+
+
+def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.ndarray, "J K"]:
+    """The answers to a form, 1 right and 0 wrong; its posterior probability where one is missing."""
+    missing = values == MISSING
+    if not missing.any():
+        return values.astype(float)
+    asked = ItemParameters(*(np.asarray(leaf)[form.items] for leaf in bank.fit.parameters))
+    mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.population)
+    return np.where(missing, predict(asked, values, mean, sd), values)
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Intercept and slope by least squares."""
+    slope = np.cov(x, y)[0, 1] / x.var(ddof=1) if np.ptp(x) else 0.0
+    return np.array([y.mean() - slope * x.mean(), slope])
+
+
+def _smooth(x: np.ndarray, y: np.ndarray, intercept: bool = True) -> Callable[[np.ndarray], np.ndarray]:
+    """Penalised cubic splines of the columns of x, which add up; constant beyond the values that were seen.
+
+    Constant columns are left out.
+    """
+    columns = x.reshape(len(y), -1)
+    varied = np.ptp(columns, axis=0) > 0
+    if not varied.any():
+        return lambda new: np.full(len(new), y.mean() if intercept else 0.0)
+    basis = SplineTransformer(KNOTS, degree=3, knots="quantile", extrapolation="constant").fit(columns[:, varied])
+    model = RidgeCV(SPLINE_PENALTIES, fit_intercept=intercept).fit(basis.transform(columns[:, varied]), y)
+    return lambda new: model.predict(basis.transform(new.reshape(len(new), -1)[:, varied]))

@@ -1,0 +1,110 @@
+"""The score on a whole bank, given some answers: its mean and standard deviation, abilities integrated out.
+
+With answers y_i, i ∈ S, the score of a bank of I items is T = (Σ_{i ∈ S} y_i + Σ_{i ∉ S} Y_i) / I. Given the ability θ
+the unseen answers Y_i are independent with probabilities P_i(θ), so that
+
+    E[T | y] = (Σ_S y_i + E[Σ_U P_i(θ) | y]) / I
+    Var[T | y] = (Var[Σ_U P_i(θ) | y] + E[Σ_U P_i (1 - P_i) | y] + Σ_U E[v_i(θ) | y]) / I²,
+
+v_i the variance of P_i that comes from the errors of the item's estimated parameters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax.estimation.posteriors import posteriors
+from irtjax.estimation.result import Fit
+from irtjax.kernels.models import ItemParameters, curve
+from irtjax.responses.matrix import MISSING
+from irtjax.types import Float, Int
+
+
+class ScoreMoments(NamedTuple):
+    """Of each subject; scores are shares of right answers in the bank, 0 to 1.
+
+    Attributes:
+        mean: (J,) posterior mean of the score.
+        sd: (J,) posterior standard deviation.
+        at_ability: (J,) right answers and the probabilities of the unseen ones at the EAP ability: p-IRT (Maia Polo et
+            al. 2024, eq. 4).
+        ability: (J,) EAP.
+        ability_se: (J,) posterior standard deviation of the ability.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    at_ability: np.ndarray
+    ability: np.ndarray
+    ability_se: np.ndarray
+
+
+def score_moments(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScoreMoments:
+    """Moments of the score on all items of a fit in one dimension.
+
+    Args:
+        fit: of the bank.
+        values: answers to its items: 1 right, 0 wrong, -1 not seen.
+    """
+    seen = values != MISSING
+    columns = seen.any(axis=0)
+    items, population = fit.parameters, fit.population
+    answered = ItemParameters(*(np.asarray(leaf)[columns] for leaf in items))
+    right, unseen = (values == 1).sum(axis=1), (~seen).astype(float)
+    alike = bool((seen == seen[:1]).all())
+    means, squares, noises = (np.empty(len(values)) for _ in range(3))
+    ability, ability_se = (np.empty(len(values)) for _ in range(2))
+    for found in posteriors(answered, np.ascontiguousarray(values[:, columns]), *_normal(population)):
+        rows = found.rows
+        ability[rows], ability_se[rows] = found.mean[:, 0], np.sqrt(found.covariance[:, 0, 0])
+        masks = unseen[:1] if alike else unseen[rows]
+        if found.nodes.ndim == 2:
+            p, noise = curves(fit, found.nodes[:, 0])
+            total, varied = p @ masks.T, noise @ masks.T  # (Q, J), or (Q, 1)
+            means[rows] = (found.weights * total.T).sum(axis=1)
+            squares[rows] = (found.weights * total.T**2).sum(axis=1)
+            noises[rows] = (found.weights * varied.T).sum(axis=1)
+            continue
+        for number, row in enumerate(rows):
+            p, noise = curves(fit, found.nodes[number, :, 0])
+            mask, weights = masks[0 if alike else number], found.weights[number]
+            total = p @ mask
+            means[row], squares[row], noises[row] = weights @ total, weights @ total**2, weights @ (noise @ mask)
+    at_ability = np.empty(len(values))
+    step = max(1, 2**22 // values.shape[1])
+    for at in range(0, len(values), step):
+        some = slice(at, at + step)
+        at_ability[some] = (curves(fit, ability[some])[0] * unseen[some]).sum(axis=1)
+    variance = np.maximum(squares - means**2, 0) + noises
+    number_of_items = values.shape[1]
+    return ScoreMoments(
+        mean=(right + means) / number_of_items,
+        sd=np.sqrt(variance) / number_of_items,
+        at_ability=(right + at_ability) / number_of_items,
+        ability=ability,
+        ability_se=ability_se,
+    )
+
+
+def curves(fit: Fit, theta: Float[np.ndarray, " Q"]) -> tuple[Float[np.ndarray, "Q I"], Float[np.ndarray, "Q I"]]:
+    """P of right answers, and P (1 - P) with the variance that comes from errors of the item's parameters.
+
+    In x = a (θ - b) errors have the variance (θ - b)² se_a² + a² se_b²: near its difficulty, where an item is
+    informative, the two are nearly uncorrelated. The variance of P is at most P (1 - P).
+    """
+    of_items = curve(fit.parameters, theta[:, None])
+    p, q, by_logit = (np.asarray(x) for x in (of_items.right(), of_items.wrong(), of_items.by_logit()))
+    columns = fit.item_columns
+    a = np.asarray(fit.parameters.slope)[:, 0]
+    of_slope = columns.get("discrimination_se", np.zeros(a.size)) ** 2
+    with np.errstate(invalid="ignore", over="ignore"):
+        logit_variance = np.nan_to_num(
+            (theta[:, None] - columns["difficulty"]) ** 2 * of_slope + (a * columns["difficulty_se"]) ** 2
+        )
+        of_errors = np.minimum(by_logit**2 * logit_variance, p * q)
+    return p, p * q + of_errors
+
+
+def _normal(population: tuple) -> tuple[np.ndarray, np.ndarray]:
+    mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in population)
+    return mean, sd

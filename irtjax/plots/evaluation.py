@@ -1,0 +1,61 @@
+"""Pictures of small benchmarks."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from irtjax.plots.style import line_styles, literal, plain
+
+
+def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> Figure:
+    """Mean absolute error of predicted scores, and coverage of their 90% intervals, against the number of items.
+
+    Lines are means of seeds, and bands reach from the best of them to the worst.
+
+    Args:
+        errors: of `irtjax.evaluation.study.hold_out`.
+        methods: to show, in the order of the legend.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(11, 4.2))
+    error_axis, coverage_axis = figure.subplots(1, 2)
+    for method, style in zip(methods, line_styles(len(methods)), strict=True):
+        rows = errors[errors.method == method].groupby("num_items")
+        for axis, column in ((error_axis, "mae"), (coverage_axis, "coverage_90")):
+            mean = rows[column].mean()
+            axis.plot(mean.index, mean, **style, label=literal(method), marker="o", markersize=4)
+            if axis is error_axis:
+                low, high = rows[column].min(), rows[column].max()
+                axis.fill_between(mean.index, low, high, color=style["color"], alpha=0.12, linewidth=0)
+    coverage_axis.axhline(0.9, color="0.4", linewidth=1)
+    sizes = np.sort(errors.num_items.unique())
+    for axis in figure.axes:
+        axis.set(xscale="log", xlabel="items asked")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.minorticks_off()
+    error_axis.set(ylabel="mean absolute error, points", title=literal(title), ylim=(0, None))
+    coverage_axis.set(ylabel="share of scores within", title="90% intervals", ylim=(0.6, 1.0))
+    coverage_axis.legend(frameon=False, title="items, prediction", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return plain(figure)
+
+
+def predicted_scores(predicted: pd.DataFrame, truth: np.ndarray, title: str) -> Figure:
+    """Predicted against true scores of held-out subjects, with their intervals.
+
+    Args:
+        predicted: `score`, `low` and `high`, in points.
+        truth: (J,) in points.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(5, 4.6))
+    axis = figure.subplots()
+    score = predicted["score"].to_numpy()
+    reach = np.abs(predicted[["low", "high"]].to_numpy().T - score)
+    axis.errorbar(truth, score, reach, fmt="none", ecolor="#0072B2", alpha=0.15, linewidth=0.8)
+    axis.plot(truth, score, ".", color="#0072B2", markersize=3)
+    ends = [min(truth.min(), score.min()), max(truth.max(), score.max())]
+    axis.plot(ends, ends, color="0.4", linewidth=1)
+    axis.set(xlabel="score on the whole benchmark, points", ylabel="predicted, points", title=literal(title))
+    return plain(figure)
