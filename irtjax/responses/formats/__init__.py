@@ -59,7 +59,7 @@ def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json
         if shards.holds_shards(path):
             return open_responses(path).read()
         if not _is_of_lines(path):
-            _require_no_choice(metric, filter)
+            _require_no_choice(path, metric, filter)
             with reading(_of_known_format(path)) as file:
                 return READERS[file.suffix](file)
     return json_lines.read(_paths_of_lines(path), metric, filter)
@@ -84,7 +84,7 @@ def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter:
     """
     if not shards.holds_shards(path) and (_is_of_lines(path) or Path(path).suffix not in OPENERS):
         return read_responses(path, metric=metric, filter=filter)
-    _require_no_choice(metric, filter)
+    _require_no_choice(path, metric, filter)
     if shards.holds_shards(path):
         return shards.open_shards(Path(path))
     with reading(_of_known_format(path)) as file:
@@ -126,19 +126,17 @@ def _paths_of_lines(paths: Paths) -> list[str | Path]:
     return list(paths)
 
 
-def _require_no_choice(metric: json_lines.Names, filter: json_lines.Names) -> None:
+def _require_no_choice(path: str | Path, metric: json_lines.Names, filter: json_lines.Names) -> None:
     for name, given in (("metric", metric), ("filter", filter)):
         if given:
-            raise InputError(
-                f"`{name}` has no effect on other files than those of a language-model harness: leave it out"
-            )
+            raise InputError(f"{path}: is no file of a language-model harness: leave out `{name}`")
 
 
 def _of_known_format(path: str | Path) -> Path:
     refuse_address(path)
     ending = Path(path).suffix
     if ending not in ENDINGS and ending.lower() not in COMPRESSED:
-        raise InputError(f"{path}: unknown ending {ending!r}, expected one of {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: unknown ending {ending!r}, expected one of {', '.join(ENDINGS)}, or a folder")
     return Path(path)
 
 

@@ -62,8 +62,8 @@ def collect(answers: Iterable[Answer]) -> Collected:
             repeats += 1
         found.codes[row][column] = code
     if repeats:
-        number = "the only such" if repeats == 1 else f"the first of {repeats:,} such"
-        raise InputError(f"{first}, {number} response: keep one response (one trial) per subject and item")
+        number = "the only such response" if repeats == 1 else f"the first of {repeats:,} such responses"
+        raise InputError(f"{first}, {number}: keep one response (one trial) per subject and item")
     return found
 
 
