@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
@@ -85,13 +86,9 @@ def test_fits_a_folder_of_a_harness_and_several_paths_into_it(tmp_path):
 
 def test_models_of_a_harness_are_joined_with_other_files(tmp_path):
     responses, _, _ = simulate(60, 30)
-    items = logs(
-        tmp_path / "logs",
-        irtjax.ResponseMatrix(responses.values[:40], responses.subject_ids[:40], [*map(str, range(30))]),
-    )
-    irtjax.write_responses(
-        irtjax.ResponseMatrix(responses.values[40:], responses.subject_ids[40:], items), tmp_path / "r.csv"
-    )
+    items = logs(tmp_path / "logs", responses.choose_subjects(np.arange(40)))
+    others = responses.choose_subjects(np.arange(40, 60))
+    irtjax.write_responses(irtjax.ResponseMatrix(others.values, others.subject_ids, items), tmp_path / "r.csv")
     place = f"--responses={tmp_path / 'logs'},{tmp_path / 'r.csv'}", f"--output_dir={tmp_path / 'fit'}"
     result = run(*place, "--model=1pl", "--metric=acc", module=MODULE)
     assert result.returncode == 0, result.stderr
@@ -118,7 +115,7 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         ([], "responses"),
         (
             ["--responses={tmp}/r.csv", "--metric=acc"],
-            "--metric has no effect with files that no language-model harness",
+            "--metric has no effect with files that no",
         ),
         (["--responses={tmp}/logs", "--metric=acc,x"], "--metric: no file has 'x': they have 'acc', 'acc_norm'"),
         (["--responses={tmp}", "--filter=strict"], "--filter: no file has 'strict': they have 'none'"),
