@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-import irtjax
-from experiments.common import app, formulas, guessing, help
+from experiments.common import app, formulas, guessing, harness, help
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.agreement import agreement_table
@@ -39,7 +38,9 @@ from irtjax.storage.tables import read_table
 ALL, BY_DESIGN = "all", "by_design"
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
-_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
 _OUTPUT_DIR = define_output_dir()
 _MISSING = flags.DEFINE_enum(
     "missing",
@@ -109,7 +110,8 @@ def main() -> None:
         _OUTPUT_DIR.value,
         [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
     )
-    responses = irtjax.read_responses(_RESPONSES.value)
+    harness.require_effect([_RESPONSES.value])
+    responses = harness.read(_RESPONSES.value)
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
         raise InputError(
@@ -206,7 +208,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
 
 def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
     """The responses of --fresh to the items that --responses has too."""
-    fresh = irtjax.read_responses(_FRESH.value)
+    fresh = harness.read(_FRESH.value)
     both = np.isin(fresh.item_ids, responses.item_ids)
     if not both.any():
         raise InputError(f"{_FRESH.value}: has no item of {_RESPONSES.value}: compare the ids")

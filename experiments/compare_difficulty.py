@@ -21,7 +21,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, harness
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from experiments.common.sources import difficulties_of, names_of
@@ -37,7 +37,11 @@ from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS
 MAX_ITERATIONS = 4000
 
 _ITEMS = flags.DEFINE_list("items", [], "items.csv files with a column difficulty, or folders of saved fits")
-_RESPONSES = flags.DEFINE_list("responses", [], "files of graded responses; they come after --items in all tables")
+_RESPONSES = flags.DEFINE_list(
+    "responses", [], "files or folders of graded responses; they come after --items in all tables"
+)
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
 _NAMES = flags.DEFINE_list("names", [], "what to call the sources, in their order (default: their paths)")
 _RELIABILITIES = flags.DEFINE_list(
     "reliabilities",
@@ -66,7 +70,7 @@ def responses_of(path: str) -> ResponseMatrix:
     Raises:
         InputError: they cannot be read, or are too few.
     """
-    responses = irtjax.read_responses(path)
+    responses = harness.read(path)
     with app.naming(path):
         require_estimable(responses)
         if responses.num_subjects < 4:
@@ -136,6 +140,7 @@ def main() -> None:
     names = names_of(paths, _NAMES.value)
     reliabilities = reliabilities_of(_RELIABILITIES.value, len(_ITEMS.value))
     app.keep_inputs(["items", "responses", "texts"], _OUTPUT_DIR.value, report.FILES)
+    harness.require_effect(_RESPONSES.value)
     difficulty = dict(zip(names, map(difficulties_of, _ITEMS.value), strict=False))
     responses = dict(zip(names[len(difficulty) :], map(responses_of, _RESPONSES.value), strict=True))
     # all that can be wrong is found before the first fit
@@ -147,6 +152,7 @@ def main() -> None:
     for (name, matrix), path in zip(responses.items(), _RESPONSES.value, strict=True):
         difficulty[name], known[name], abilities[name] = fit(matrix, path, name)
     given = {flag: ",".join(flags.FLAGS[flag].value) for flag in ("items", "responses", "names", "reliabilities")}
+    given |= harness.given()
     given |= {"texts": _TEXTS.value, "shown": _SHOWN.value, "seed": _SEED.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
         sizes = {name: index.size for name, index in ids.items()}

@@ -2,7 +2,8 @@ r"""Fits an item response model to a file of graded responses.
 
 Reads responses and writes items.csv, subjects.csv and fit.json. The format of the file is recognised by its ending or
 its content: CSV matrix (a header of item ids, the subject id first in each row, cells 0, 1 or empty), long CSV
-(subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ.
+(subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ. A folder is that of shards, or what a harness wrote
+about language models: the samples of lm-evaluation-harness, or the lines of every_eval_ever.
 
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
@@ -20,7 +21,7 @@ import jax
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, guessing, peers
+from experiments.common import app, formulas, guessing, harness, peers
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
@@ -32,16 +33,18 @@ from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import PRIORS, STARTS
-from irtjax.responses.convert import as_responses_or_stored
+from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses
 
 _RESPONSES = define_paths(
     "responses",
-    "file of graded responses; several, with commas, are those of other subjects to these items",
+    "file or folder of graded responses; several, with commas, are those of other subjects to these items",
     required=True,
 )
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
 _OUTPUT_DIR = define_output_dir()
 _MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
@@ -111,6 +114,7 @@ def main() -> None:
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
+    harness.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
     name = ",".join(_RESPONSES.value)
     responses = _read(_RESPONSES.value, mesh)
@@ -141,10 +145,15 @@ def main() -> None:
 def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
     """The responses of one file, which may stay there; those of several files as one matrix."""
     if len(paths) == 1:
-        return as_responses_or_stored(paths[0], mesh)
+        return harness.open_or_read(paths[0], mesh)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
-    return concatenate_subjects(dict(zip(names_of(paths, []), map(irtjax.read_responses, paths), strict=True)))
+    names = dict(zip(paths, names_of(paths, []), strict=True))
+    of_models = [path for path in paths if names_models(path)]
+    parts = {names[path]: irtjax.read_responses(path) for path in paths if path not in of_models}
+    if of_models:  # a model is one subject, however many files it is in
+        parts[names[of_models[0]]] = irtjax.read_responses(of_models, **harness.choice(of_models[0]))
+    return concatenate_subjects(parts)
 
 
 def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, Any]:

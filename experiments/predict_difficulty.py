@@ -18,7 +18,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, text_baselines
+from experiments.common import app, harness, text_baselines
 from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
@@ -36,7 +36,9 @@ from irtjax.tasks.item_texts import ItemTexts, read_item_texts
 LEAST_ITEMS = 20
 NUMBERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # responses per new item
 
-_RESPONSES = define_path("responses", "file of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
 _TEXTS = define_path("texts", "CSV of ids and texts; items that it does not have are left out", required=True)
 _TEXT_COLUMNS = flags.DEFINE_list(
     "text_columns", [], "columns of text, one or two (default: text, or premise and hypothesis)"
@@ -57,7 +59,8 @@ def main() -> None:
     """Reads, computes features, holds out, fits and writes the report."""
     app.keep_inputs(["responses", "texts", "glove", "new_items"], _OUTPUT_DIR.value, (*report.FILES, *report.FORMER))
     texts = read_item_texts(_TEXTS.value, _TEXT_COLUMNS.value, _COLUMNS.value)
-    responses, items = joined(irtjax.read_responses(_RESPONSES.value), texts)
+    harness.require_effect([_RESPONSES.value])
+    responses, items = joined(harness.read(_RESPONSES.value), texts)
     fresh = None
     if _NEW_ITEMS.value is not None:
         fresh = read_item_texts(_NEW_ITEMS.value, _TEXT_COLUMNS.value, _COLUMNS.value)
@@ -69,6 +72,7 @@ def main() -> None:
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
     given |= {name: ",".join(flags.FLAGS[name].value) for name in ("text_columns", "columns")}
     given |= {name: flags.FLAGS[name].value for name in ("folds", "shown", "seed")}
+    given |= harness.given()
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         verdict = report.write(found, given, directory)
         found.joint.save(directory / "fit")

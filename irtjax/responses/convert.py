@@ -24,7 +24,7 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     """The response matrix of whatever holds graded responses.
 
     * A `ResponseMatrix`, which is returned as it is; `StoredResponses`, all of which are read.
-    * A path: a file in any format of `read_responses`.
+    * A path: a file or a folder in any format of `read_responses`.
     * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
       `subject_id`, `item_id` and `response`; or wide, with one column per item. Subjects of a wide table are named by
       its column `subject_id`, else by its index, else (where the index only counts) by a first column of text. With a
@@ -52,16 +52,23 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     return _of_array(data, item_ids)
 
 
-def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None) -> Responses:
+def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **choice: Any) -> Responses:
     """As `as_responses`, but what should stay in its files does.
 
     These are `StoredResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
     which none is to read the whole.
+
+    Args:
+        data: as of `as_responses`.
+        mesh: of the devices that are to work.
+        **choice: of a path, the `metric` and the `filter` of `read_responses`.
     """
     if isinstance(data, StoredResponses):
         return data
-    if isinstance(data, str | os.PathLike) and (holds_shards(os.path.expanduser(data)) or processes.spans(mesh)):
-        return open_responses(os.path.expanduser(data))
+    if isinstance(data, str | os.PathLike):
+        path = os.path.expanduser(data)
+        read = open_responses if holds_shards(path) or processes.spans(mesh) else read_responses
+        return read(path, **choice)
     return as_responses(data)
 
 

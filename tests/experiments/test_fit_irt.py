@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
@@ -54,6 +55,47 @@ def test_says_when_it_has_not_converged_with_subjects_in_two_files(tmp_path):
     assert list(pd.read_csv(tmp_path / "fit" / "subjects.csv").subject_id) == list(responses.subject_ids)
 
 
+def logs(folder, responses):
+    """What the lm-evaluation-harness would have logged: a folder per model, and a file for each of two tasks."""
+    for model, row in zip(responses.subject_ids, responses.values, strict=True):
+        (folder / model).mkdir(parents=True)
+        for task, codes in (("arc", row[:20]), ("gsm8k", row[20:])):
+            lines = [{"doc_id": at, "acc": float(code), "acc_norm": 1.0} for at, code in enumerate(codes)]
+            text = "".join(f"{json.dumps(line)}\n" for line in lines)
+            (folder / model / f"samples_{task}_2025-01-21T03-44-18.458309.jsonl").write_text(text)
+    return [*(f"arc/{at}" for at in range(20)), *(f"gsm8k/{at}" for at in range(responses.num_items - 20))]
+
+
+def test_fits_a_folder_of_a_harness_and_several_paths_into_it(tmp_path):
+    responses, _, _ = simulate(60, 30)
+    items = logs(tmp_path / "logs", responses)
+    folders = [str(tmp_path / "logs" / subject) for subject in responses.subject_ids]
+    files = [f"{folders[0]}/samples_{task}_2025-01-21T03-44-18.458309.jsonl" for task in ("gsm8k", "arc")]
+    found = {}
+    for name, paths in {"folder": [f"{tmp_path / 'logs'}/"], "paths": [*files, *folders[1:]]}.items():
+        arguments = f"--responses={','.join(paths)}", "--model=1pl", f"--output_dir={tmp_path / name}"
+        result = run(*arguments, module=MODULE)
+        assert result.returncode == 0, result.stderr
+        assert "60 subjects, 30 items" in result.stdout
+        found[name] = [pd.read_csv(tmp_path / name / f"{one}.csv", index_col=0) for one in ("items", "subjects")]
+    fit = irtjax.fit(responses, "1pl")
+    for table, subjects in found.values():
+        assert table.difficulty.loc[items].to_numpy() == pytest.approx(fit.difficulty, abs=1e-4)
+        assert subjects.ability.loc[list(responses.subject_ids)].to_numpy() == pytest.approx(fit.ability, abs=1e-4)
+
+
+def test_models_of_a_harness_are_joined_with_other_files(tmp_path):
+    responses, _, _ = simulate(60, 30)
+    items = logs(tmp_path / "logs", responses.choose_subjects(np.arange(40)))
+    others = responses.choose_subjects(np.arange(40, 60))
+    irtjax.write_responses(irtjax.ResponseMatrix(others.values, others.subject_ids, items), tmp_path / "r.csv")
+    place = f"--responses={tmp_path / 'logs'},{tmp_path / 'r.csv'}", f"--output_dir={tmp_path / 'fit'}"
+    result = run(*place, "--model=1pl", "--metric=acc", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(tmp_path / "fit" / "items.csv", index_col=0)
+    assert table.difficulty.loc[items].to_numpy() == pytest.approx(irtjax.fit(responses, "1pl").difficulty, abs=1e-4)
+
+
 BAD_FILES = {
     "other.csv": ("id,a,b\nx,1,0\ny,2,1\n", "line 3 (subject 'y'), column 2 (item 'a'): '2' is not a response"),
     "empty.csv": ("id\nx\ny\n", "responses have no items"),
@@ -68,8 +110,16 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
     (tmp_path / "high.csv").write_text(
         "item_id,guessing\n" + "".join(f"i{i},{25 if i == 3 else ''}\n" for i in range(5))
     )
+    logs(tmp_path / "logs", simulate(4, 30)[0])
     cases = [
         ([], "responses"),
+        (
+            ["--responses={tmp}/r.csv", "--metric=acc"],
+            "--metric has no effect with files that no",
+        ),
+        (["--responses={tmp}/logs", "--metric=acc,x"], "--metric: no file has 'x': they have 'acc', 'acc_norm'"),
+        (["--responses={tmp}", "--filter=strict"], "--filter: no file has 'strict': they have 'none'"),
+        (["--responses={tmp}/nothing"], "unknown ending '', expected one of .csv"),
         (["--responses=r.csv", "--model=9pl"], "--model=9pl"),
         (["--responses={tmp}/r.csv", "--slope_prior=1,x"], "--slope_prior=1,x: expected auto, none, or mean and sd"),
         (["--responses={tmp}/r.csv", "--slope_prior=nan,1"], "--slope_prior=nan,1: expected"),

@@ -35,6 +35,17 @@ def test_ids_are_kept(path):
     assert plain(read_responses(path)) == (IDS, IDS, [[at % 2 for at in range(len(IDS))]] * len(IDS))
 
 
+def test_trials_of_a_subject_and_an_item_are_counted(path):
+    path.write_text("subject_id,item_id,trial,response\ns,a,1,1\nt,a,2,0\n")
+    assert plain(read_responses(path)) == (["s", "t"], ["a"], [[1], [0]])
+    rows = [f"{subject},{item},{trial},1\n" for subject in "st" for item in "ab" for trial in (1, 2, 3)]
+    path.write_text("".join(["subject_id,item_id,trial,response\n", *rows]))
+    assert refusal(read_responses, path) == (
+        "line 3: subject 's' answers item 'a' a second time, the first of 8 such responses: "
+        "keep one response (one trial) per subject and item"
+    )
+
+
 BAD = {
     "nothing below": ("", "no subjects|no items"),
     "blank lines": ("\n\n", "no subjects|no items"),

@@ -130,6 +130,17 @@ def test_bad_tables_are_named(path, case):
     assert any(part in refusal(read_responses, path) for part in message.split("|"))
 
 
+def test_trials_of_a_subject_and_an_item_are_counted(path):
+    trials = pd.concat([LONG.assign(trial=trial) for trial in range(100)])
+    trials[trials.trial == 7].to_parquet(path)
+    assert plain(read_responses(path)) == (["s", "t"], ["a", "b"], [[1, -1], [0, -1]])
+    trials.to_parquet(path)
+    assert refusal(read_responses, path) == (
+        "row 4: subject 's' answers item 'a' a second time, the first of 297 such responses: "
+        "keep one response (one trial) per subject and item"
+    )
+
+
 def test_a_column_that_is_there_twice_is_refused(path):
     pyarrow.parquet.write_table(pa.table([pa.array(["x"]), pa.array([1]), pa.array([0])], ["id", "a", "a"]), path)
     assert "'a'" in refusal(read_responses, path)

@@ -1,5 +1,7 @@
-"""Response files: CSV matrix, long CSV, py-irt JSON lines, Parquet, NPZ and shards, told by ending and content."""
+"""Response files: CSV, JSON lines, Parquet, NPZ, folders of shards or of JSON lines, told by ending and content."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from irtjax.errors import InputError
@@ -10,42 +12,60 @@ from irtjax.responses.stored import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 
-READERS = {
-    ".csv": csv_matrix.read,
-    ".jsonl": json_lines.read,
-    ".jsonlines": json_lines.read,
-    ".parquet": parquet.read,
-    ".npz": npz.read,
-}
+READERS = {".csv": csv_matrix.read, ".parquet": parquet.read, ".npz": npz.read}
 OPENERS = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
 WRITERS = {".csv": csv_matrix.write, ".npz": npz.write}
+ENDINGS = (".csv", *json_lines.ENDINGS, ".parquet", ".npz")
+Paths = str | Path | Sequence[str | Path]
 
 
-def read_responses(path: str | Path) -> ResponseMatrix:
-    """Reads graded responses from a local file that is not compressed.
+def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> ResponseMatrix:
+    """Reads graded responses from a local file that is not compressed, or from a folder.
 
     * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
-    * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns are
-      ignored.
-    * `.jsonl`, `.jsonlines`: py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`.
+    * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns, such
+      as trial, are ignored, and a second response of a subject to an item is refused.
+    * `.jsonl`, `.jsonlines`, by the keys of the first line:
+        * py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`;
+        * `samples_<task>_<time>.jsonl` of the lm-evaluation-harness, with `doc_id` and a key for each metric. The
+          subject is the name of the folder that the file is in (the model), the item is `task/doc_id`;
+        * instance-level lines of every_eval_ever, with `model_id`, `sample_id` and `evaluation`. The item is
+          `evaluation_name/sample_id`. Right is what `evaluation.is_correct` says; where it is null or not there,
+          `evaluation.score`, which must be 0 or 1.
     * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids; one with one row
       per item, its first column (or that index) called item_id, and one column per subject; or the long columns.
     * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
     * A folder of `write_shards`.
+    * Any other folder: all files of JSON lines in it and below it, as one matrix. What a model did not answer is
+      missing. Hidden files and lines of other kinds are left out. If a folder has several runs of one task, the last
+      counts, by the time in its name. Runs of one task in two folders of the same name are refused.
+    * Several paths: such folders and files of JSON lines, likewise as one matrix.
 
     Ids are text or whole numbers, which become text, and none is empty. Subjects and items come in the order in which
-    they first appear.
+    they first appear, files in the order of their names.
+
+    Args:
+        path: of the file or folder; or several.
+        metric: which metric of a language-model harness says what is right, or several, the most wanted first. A file
+            that has none of them goes by the first that it has of `acc`, `exact_match`, `pass@1` and `pass_at_1`, else
+            by the only one that is 0 or 1 throughout.
+        filter: likewise which filter of answers, such as "strict-match". A file that has none of them goes by its first
+            filter. Lines of other filters are skipped.
 
     Raises:
-        InputError: names the file and, where one value is at fault, its row and column.
+        InputError: names the file and, where one value is at fault, its row and column, or its line and key.
     """
-    if shards.holds_shards(path):
-        return open_responses(path).read()
-    with reading(_of_known_format(path)) as path:
-        return READERS[path.suffix](path)
+    if isinstance(path, str | os.PathLike):
+        if shards.holds_shards(path):
+            return open_responses(path).read()
+        if not _is_of_lines(path):
+            _require_no_choice(path, metric, filter)
+            with reading(_of_known_format(path)) as file:
+                return READERS[file.suffix](file)
+    return json_lines.read(_paths_of_lines(path), metric, filter)
 
 
-def open_responses(path: str | Path) -> Responses:
+def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> Responses:
     """Opens graded responses that stay in their files, so that a fit reads the part that it needs.
 
     * A folder of `write_shards`, and Parquet with one row per item: blocks of items are read in each pass. They may be
@@ -54,20 +74,69 @@ def open_responses(path: str | Path) -> Responses:
       those. One process holds them all.
     * Whatever else `read_responses` knows is read as a whole.
 
+    Args:
+        path: of the file or folder.
+        metric: as of `read_responses`.
+        filter: likewise.
+
     Raises:
         InputError: as `read_responses`; or a shard is missing.
     """
+    if not shards.holds_shards(path) and (_is_of_lines(path) or Path(path).suffix not in OPENERS):
+        return read_responses(path, metric=metric, filter=filter)
+    _require_no_choice(path, metric, filter)
     if shards.holds_shards(path):
         return shards.open_shards(Path(path))
-    with reading(_of_known_format(path)) as path:
-        return OPENERS.get(path.suffix, READERS[path.suffix])(path)
+    with reading(_of_known_format(path)) as file:
+        return OPENERS[file.suffix](file)
+
+
+def names_models(path: str | Path) -> bool:
+    """Whether a path is one of answers of language models, which have the same names wherever they are.
+
+    Raises:
+        InputError: a file of JSON lines cannot be read, or its first line fits no format.
+    """
+    return not shards.holds_shards(path) and (
+        _is_folder(path) or (_is_of_lines(path) and json_lines.names_models(path))
+    )
+
+
+def _is_folder(path: str | Path) -> bool:
+    """Whether it is a folder, and not one that some program took for a file (as of partitions in Parquet)."""
+    return Path(path).suffix not in ENDINGS and os.path.isdir(path)
+
+
+def _is_of_lines(path: str | Path) -> bool:
+    refuse_address(path)
+    return Path(path).suffix in json_lines.ENDINGS or _is_folder(path)
+
+
+def _paths_of_lines(paths: Paths) -> list[str | Path]:
+    """The paths as a list.
+
+    Raises:
+        InputError: one is of another format.
+    """
+    if isinstance(paths, str | os.PathLike):
+        return [paths]
+    for path in paths:
+        if shards.holds_shards(path) or not _is_of_lines(path):
+            raise InputError(f"{path}: is read alone: several paths are folders or files of JSON lines")
+    return list(paths)
+
+
+def _require_no_choice(path: str | Path, metric: json_lines.Names, filter: json_lines.Names) -> None:
+    for name, given in (("metric", metric), ("filter", filter)):
+        if given:
+            raise InputError(f"{path}: is no file of a language-model harness: leave out `{name}`")
 
 
 def _of_known_format(path: str | Path) -> Path:
     refuse_address(path)
     ending = Path(path).suffix
-    if ending not in READERS and ending.lower() not in COMPRESSED:
-        raise InputError(f"{path}: unknown ending {ending!r}, expected one of {', '.join(READERS)}")
+    if ending not in ENDINGS and ending.lower() not in COMPRESSED:
+        raise InputError(f"{path}: unknown ending {ending!r}, expected one of {', '.join(ENDINGS)}, or a folder")
     return Path(path)
 
 

@@ -1,6 +1,7 @@
 """What the formats share: codes of cells, ids that arrays can hold, a matrix from answers one by one."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,31 +19,70 @@ LARGE, SPARSE = 2**30, 1e-3  # responses, and the share of them that is not miss
 PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 
 
+class Collected(NamedTuple):
+    """Answers one by one, in the order of their first appearance.
+
+    Attributes:
+        subjects: ids, and the position of each.
+        items: likewise.
+        codes: for each subject its answers, by the position of the item.
+    """
+
+    subjects: dict[str, int]
+    items: dict[str, int]
+    codes: list[dict[int, int]]
+
+
 def gather(answers: Iterable[Answer]) -> ResponseMatrix:
     """The matrix of some answers; those that are not given are missing.
 
     Raises:
-        InputError: an answer is given twice or lacks an id, or nearly all are missing from a large matrix.
+        InputError: see `collect` and `as_matrix`.
     """
-    subjects: dict[str, int] = {}
-    items: dict[str, int] = {}
-    codes: dict[tuple[int, int], int] = {}
+    return as_matrix(collect(answers))
+
+
+def collect(answers: Iterable[Answer]) -> Collected:
+    """The answers, sorted by subject.
+
+    Raises:
+        InputError: an answer lacks an id, or answers are given again, such as trials; names the place of the first.
+    """
+    found = Collected({}, {}, [])
+    first, repeats = "", 0
     for place, subject, item, code in answers:
         if not subject or not item:
             raise InputError(f"{place} has no {'item' if subject else 'subject'} id")
-        cell = subjects.setdefault(subject, len(subjects)), items.setdefault(item, len(items))
-        if cell in codes:
-            raise InputError(f"{place}: subject {shown(subject)} answers item {shown(item)} a second time")
-        codes[cell] = code
-    size = len(subjects) * len(items)
-    if size > LARGE and len(codes) < size * SPARSE:
+        row = found.subjects.setdefault(subject, len(found.subjects))
+        if row == len(found.codes):
+            found.codes.append({})
+        column = found.items.setdefault(item, len(found.items))
+        if column in found.codes[row]:
+            first = first or f"{place}: subject {shown(subject)} answers item {shown(item)} a second time"
+            repeats += 1
+        found.codes[row][column] = code
+    if repeats:
+        number = "the only such response" if repeats == 1 else f"the first of {repeats:,} such responses"
+        raise InputError(f"{first}, {number}: keep one response (one trial) per subject and item")
+    return found
+
+
+def as_matrix(found: Collected) -> ResponseMatrix:
+    """The matrix of answers; those that are not given are missing.
+
+    Raises:
+        InputError: nearly all are missing from a large matrix, or ids are none that arrays can hold.
+    """
+    subjects, items, codes = found
+    size, number = len(subjects) * len(items), sum(map(len, codes))
+    if size > LARGE and number < size * SPARSE:
         raise InputError(
-            f"{len(codes):,} responses of {len(subjects):,} subjects to {len(items):,} items would take "
+            f"{number:,} responses of {len(subjects):,} subjects to {len(items):,} items would take "
             f"{size / 2**30:.0f} GiB, nearly all of it missing: look for ids that are different in every row"
         )
     values = np.full((len(subjects), len(items)), MISSING, np.int8)
-    if codes:
-        values[tuple(np.array(list(codes)).T)] = list(codes.values())
+    for row, given in enumerate(codes):
+        values[row, list(given)] = list(given.values())
     return matrix_of(values, list(subjects), list(items))
 
 

@@ -1,0 +1,55 @@
+"""Lines of JSON as py-irt has them, one subject a line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from irtjax.errors import InputError
+from irtjax.responses.formats.lines import Record, code_of, records
+from irtjax.storage.sources import shown
+
+FORM = '{"subject_id": ..., "responses": {item: 0 or 1}}'
+
+
+def answers(path: Path) -> Iterator[tuple[int, str, str, int]]:
+    """Line, subject, item and code of each answer.
+
+    Raises:
+        InputError: names the line that is no such record, or the item whose response is none.
+    """
+    kinds: dict[str, type] = {}
+    for number, record in records(path, FORM):
+        try:
+            identity, responses = _parts(record)
+        except ValueError as error:
+            raise InputError(f"line {number}: expected {FORM} ({error})") from error
+        subject = str(identity)
+        if kinds.setdefault(subject, type(identity)) is not type(identity):
+            raise InputError(f"line {number}: subject {subject} is a text in one line and a number in another")
+        for item, value in responses.items():
+            code = code_of(value)
+            if code is None:
+                raise InputError(
+                    f"line {number} (subject {shown(subject)}), item {shown(item)}: {shown(value)} is not a "
+                    "response; use 0, 1 or null for missing"
+                )
+            yield number, subject, item, code
+
+
+def _parts(record: Record) -> tuple[str | int, dict[str, Any]]:
+    """The subject of a line and its answers.
+
+    Raises:
+        ValueError: the line is not such a record.
+    """
+    for key in ("subject_id", "responses"):
+        if key not in record:
+            raise ValueError(f"it has no {key}")
+    subject, responses = record["subject_id"], record["responses"]
+    if type(subject) not in (str, int):
+        raise ValueError(f"the subject_id is {shown(subject)}, neither a text nor a whole number")
+    if not isinstance(responses, dict):
+        raise ValueError(f"the responses of subject {shown(subject)} are {shown(responses)}")
+    if not responses:
+        raise ValueError(f"subject {shown(subject)} has no responses")
+    return subject, responses
