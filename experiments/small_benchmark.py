@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-import irtjax
-from experiments.common import app
+from experiments.common import app, harness
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
@@ -34,12 +33,16 @@ from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
 
 _RESPONSES = define_paths(
-    "responses", "graded responses of models; several files are of different models", required=True
+    "responses", "graded responses of models: files or folders, joined by model and item", required=True
 )
 _SCORES = define_path(
     "scores", "CSV of subject_id and score on the whole benchmark, in points (default: the items are the whole)"
 )
-_NUM_ITEMS = flags.DEFINE_list("num_items", [str(size) for size in SIZES], "sizes of forms")
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
+_NUM_ITEMS = flags.DEFINE_list(
+    "num_items", [], f"sizes of forms (default: those of {', '.join(map(str, SIZES))} that are less than all items)"
+)
 _CALIBRATION = flags.DEFINE_list("calibration", ["all"], "numbers of models that calibrate, to compare; `all` is all")
 _MODEL = flags.DEFINE_enum("model", "2pl", ONE_DIMENSION, "of the item response functions")
 _FORMS = flags.DEFINE_list("forms", list(WAYS), "ways to choose items")
@@ -58,8 +61,11 @@ def main() -> None:
     app.keep_inputs(["responses", "scores", "categories", "new_responses"], _OUTPUT_DIR.value, report.FILES)
     forms = app.choose("forms", _FORMS.value, list(WAYS))
     predictors = app.choose("predictors", _PREDICTORS.value, list(PREDICTORS))
-    sizes, calibration = numbers("num_items", _NUM_ITEMS.value), numbers("calibration", _CALIBRATION.value, "all")
-    responses = join({path: irtjax.read_responses(path) for path in _RESPONSES.value})
+    calibration = numbers("calibration", _CALIBRATION.value, "all")
+    harness.require_effect([*_RESPONSES.value, *([_NEW_RESPONSES.value] if _NEW_RESPONSES.value else [])])
+    responses = join({path: harness.read(path) for path in _RESPONSES.value})
+    usual = [str(size) for size in SIZES if size < responses.num_items] or [str(-(-responses.num_items // 2))]
+    sizes = numbers("num_items", _NUM_ITEMS.value if flags.FLAGS["num_items"].present else usual)
     source = ",".join(_RESPONSES.value)
     with app.naming(source):
         require_estimable(responses)
@@ -67,9 +73,7 @@ def main() -> None:
             raise InputError(f"`num_items`={max(sizes)}: there are {responses.num_items:,} items")
     scores = None if _SCORES.value is None else scores_of(_SCORES.value, responses)
     categories = None if _CATEGORIES.value is None else categories_of(_CATEGORIES.value, responses)
-    fresh = (
-        None if _NEW_RESPONSES.value is None else known_items(irtjax.read_responses(_NEW_RESPONSES.value), responses)
-    )
+    fresh = None if _NEW_RESPONSES.value is None else known_items(harness.read(_NEW_RESPONSES.value), responses)
     with app.naming(source), counting_bar("forms", 1) as on_progress:
         errors = hold_out(
             responses,
@@ -94,7 +98,8 @@ def main() -> None:
         predicted = None if fresh is None else predictions(crossed, fresh, best.predictor)
     given: dict[str, Any] = {"responses": source}
     given |= {name: flags.FLAGS[name].value for name in ("scores", "categories", "new_responses", "model", "held_out")}
-    given |= {name: ",".join(flags.FLAGS[name].value) for name in ("num_items", "calibration", "forms", "predictors")}
+    given |= {name: ",".join(flags.FLAGS[name].value) for name in ("calibration", "forms", "predictors")}
+    given |= {"num_items": ",".join(map(str, sizes)), **harness.given()}
     given["seeds"] = _SEEDS.value
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         (directory / "forms").mkdir()

@@ -9,6 +9,7 @@ the unseen answers Y_i are independent with probabilities P_i(θ), so that
 v_i the variance of P_i that comes from the errors of the item's estimated parameters.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from irtjax.estimation.posteriors import posteriors
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, curve
 from irtjax.responses.matrix import MISSING
-from irtjax.types import Float, Int
+from irtjax.types import Bool, Float, Int
 
 
 class ScoreMoments(NamedTuple):
@@ -59,8 +60,11 @@ def score_moments(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScoreMoments:
         ability[rows], ability_se[rows] = found.mean[:, 0], np.sqrt(found.covariance[:, 0, 0])
         masks = unseen[:1] if alike else unseen[rows]
         if found.nodes.ndim == 2:
-            p, noise = curves(fit, found.nodes[:, 0])
-            total, varied = p @ masks.T, noise @ masks.T  # (Q, J), or (Q, 1)
+            if alike:
+                total, varied = _of_the_rest(fit, found.nodes[:, 0], columns)  # (Q, 1)
+            else:
+                p, noise = curves(fit, found.nodes[:, 0])
+                total, varied = p @ masks.T, noise @ masks.T  # (Q, J)
             means[rows] = (found.weights * total.T).sum(axis=1)
             squares[rows] = (found.weights * total.T**2).sum(axis=1)
             noises[rows] = (found.weights * varied.T).sum(axis=1)
@@ -86,21 +90,37 @@ def score_moments(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScoreMoments:
     )
 
 
-def curves(fit: Fit, theta: Float[np.ndarray, " Q"]) -> tuple[Float[np.ndarray, "Q I"], Float[np.ndarray, "Q I"]]:
+def _of_the_rest(
+    fit: Fit, theta: Float[np.ndarray, " Q"], seen: Bool[np.ndarray, " I"]
+) -> tuple[Float[np.ndarray, "Q 1"], Float[np.ndarray, "Q 1"]]:
+    """Sums of `curves` over the items that were not seen: those over all, which are kept, without the seen ones."""
+    of_seen = curves(fit, theta, np.flatnonzero(seen))
+    return tuple(
+        (whole - part.sum(axis=1))[:, None] for whole, part in zip(_totals(fit, tuple(theta)), of_seen, strict=True)
+    )  # type: ignore[return-value]
+
+
+@functools.lru_cache(maxsize=16)
+def _totals(fit: Fit, theta: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    p, noise = curves(fit, np.array(theta))
+    return p.sum(axis=1), noise.sum(axis=1)
+
+
+def curves(
+    fit: Fit, theta: Float[np.ndarray, " Q"], some: Int[np.ndarray, " K"] | slice = slice(None)
+) -> tuple[Float[np.ndarray, "Q K"], Float[np.ndarray, "Q K"]]:
     """P of right answers, and P (1 - P) with the variance that comes from errors of the item's parameters.
 
     In x = a (θ - b) errors have the variance (θ - b)² se_a² + a² se_b²: near its difficulty, where an item is
     informative, the two are nearly uncorrelated. The variance of P is at most P (1 - P).
     """
-    of_items = curve(fit.parameters, theta[:, None])
+    of_items = curve(ItemParameters(*(np.asarray(leaf)[some] for leaf in fit.parameters)), theta[:, None])
     p, q, by_logit = (np.asarray(x) for x in (of_items.right(), of_items.wrong(), of_items.by_logit()))
-    columns = fit.item_columns
-    a = np.asarray(fit.parameters.slope)[:, 0]
-    of_slope = columns.get("discrimination_se", np.zeros(a.size)) ** 2
+    a, columns = np.asarray(fit.parameters.slope)[some, 0], fit.item_columns
+    b, of_b = columns["difficulty"][some], columns["difficulty_se"][some]
+    of_a = columns.get("discrimination_se", np.zeros(fit.responses.num_items))[some]
     with np.errstate(invalid="ignore", over="ignore"):
-        logit_variance = np.nan_to_num(
-            (theta[:, None] - columns["difficulty"]) ** 2 * of_slope + (a * columns["difficulty_se"]) ** 2
-        )
+        logit_variance = np.nan_to_num((theta[:, None] - b) ** 2 * of_a**2 + (a * of_b) ** 2)
         of_errors = np.minimum(by_logit**2 * logit_variance, p * q)
     return p, p * q + of_errors
 
