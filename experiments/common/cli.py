@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "compare_models",
     "difficulty": "compare_difficulty",
     "predict": "predict_difficulty",
+    "small": "small_benchmark",
     "scale": "build_scale",
     "networks": "score_networks",
     "crowd": "crowd",
