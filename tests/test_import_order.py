@@ -14,7 +14,7 @@ FLOORS = (
     ("pretrained",),
     ("responses", "tasks"),
     ("networks", "estimation"),
-    ("training", "scale"),
+    ("training", "scale", "evaluation"),
     ("crowd", "joint", "selection", "soft_labels"),
     ("plots",),
 )

@@ -1,0 +1,1 @@
+"""New subjects on banks of known items: adaptive tests."""
