@@ -9,6 +9,8 @@ from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode
 from irtjax.types import AnyArray, Float, Int
 
+FLAT = 1e-4  # nats that tell a maximum from rounding
+
 
 def on_line(
     method: str,
@@ -22,7 +24,7 @@ def on_line(
     """Ability and standard error, D = 1: moments of the posterior, or the maximum next to the best of the nodes.
 
     Args:
-        method: "eap"; "map"; or "ml", which is the EAP where the likelihood is highest at an end of the nodes.
+        method: "eap"; "map"; or "ml", which is the EAP where the likelihood is as high at an end of the nodes.
         tables: of the bank.
         population: the density that the nodes have weights of.
         log_prior: (Q,) of the nodes.
@@ -41,9 +43,10 @@ def on_line(
     if method == "map":
         start, precision = nodes[jnp.argmax(log_posterior)], jnp.asarray(population.sd) ** -2.0
         return Ability(*mode_nearby(curves, answers, start, reach, population.mean, precision))
-    best = jnp.argmax(log_posterior - log_prior)
-    likely = Ability(*mode_nearby(curves, answers, nodes[best], reach))
-    inside = (best > 0) & (best < nodes.size - 1) & jnp.isfinite(likely.standard_error)
+    log_likelihood = log_posterior - log_prior
+    likely = Ability(*mode_nearby(curves, answers, nodes[jnp.argmax(log_likelihood)], reach))
+    # of steep curves the likelihood is flat, not rising, to where nothing holds it back
+    inside = log_likelihood.max() > jnp.maximum(log_likelihood[0], log_likelihood[-1]) + FLAT
     return jax.tree.map(lambda a, b: jnp.where(inside, a, b), likely, expected)
 
 

@@ -240,9 +240,9 @@ def adaptive_test(
     population: Population = STANDARD,
     stop: Stop,
     exposure: Randomesque | Progressive | None = None,
-    groups: Sequence[Any] | None = None,
+    groups: Sequence[Any] | np.ndarray | None = None,
     quotas: Mapping[Any, float] | None = None,
-    start: Band | Sequence[int] | None = None,
+    start: Band | Sequence[int] | np.ndarray | None = None,
     num_nodes: int | None = None,
 ) -> AdaptiveTest:
     """A computerised adaptive test.

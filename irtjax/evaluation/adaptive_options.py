@@ -115,7 +115,7 @@ def _require_stop(stop: Stop, num_items: int, dims: int) -> None:
 
 
 def grouped(
-    num_items: int, groups: Sequence[Any] | None, quotas: Mapping[Any, float] | None, max_items: int
+    num_items: int, groups: Sequence[Any] | np.ndarray | None, quotas: Mapping[Any, float] | None, max_items: int
 ) -> tuple[Int[np.ndarray, " I"], Float[np.ndarray, " G"]]:
     """Group (I,) of each item, by number, and share (G,) of each group in a test.
 
@@ -148,7 +148,7 @@ def grouped(
 
 
 def first_items(
-    bank: ItemParameters, start: Band | Sequence[int] | None, max_items: int
+    bank: ItemParameters, start: Band | Sequence[int] | np.ndarray | None, max_items: int
 ) -> tuple[Int[np.ndarray, " S"], Bool[np.ndarray, " _"]]:
     """Items (S,) that are asked first, and those (I,) that the first may be; (0,) for the choice of the rule.
 

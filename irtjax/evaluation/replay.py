@@ -102,9 +102,7 @@ def simulate(
     theta = np.asarray(theta)
     wide = theta[:, None] if theta.ndim == 1 else theta
     if wide.ndim != 2 or wide.shape[1] != test.dims:
-        raise InputError(
-            f"`theta` of shape {theta.shape}, expected (subjects, {test.dims}) dimensions, as the bank has"
-        )
+        raise InputError(f"`theta` of shape {theta.shape}, expected one ability a subject, in {test.dims} dimensions")
     return _in_batches(_drawn, test, wide.astype(test.tables.items.slope.dtype), key, at_a_time, batch_size)
 
 
@@ -164,7 +162,7 @@ def _one_batch(answer: Answer, at_a_time: int, test: AdaptiveTest, subjects: jax
     start = jnp.zeros((), jnp.int32), states, jax.vmap(test.finished)(states), traces
     _, states, _, traces = jax.lax.while_loop(lambda carry: ~carry[2].all(), body, start)
 
-    asked = jnp.arange(test.stop.max_items) < states.number[:, None]
+    asked = jnp.arange(test.stop.max_items)[None, :] < states.number[:, None]
 
     def by_item(trace: jax.Array) -> jax.Array:
         each = jnp.moveaxis(jnp.repeat(trace, at_a_time, axis=0)[: test.stop.max_items], 0, 1)

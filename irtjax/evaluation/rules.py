@@ -46,7 +46,7 @@ def variance_reduction(
 
     because the mean of f given a right answer differs from the mean before it by Cov(P_i, f)/p̄, given a wrong one by
     -Cov(P_i, f)/(1 - p̄). The item of the largest reduction has the smallest expected variance (Owen 1975; van der
-    Linden 1998, eq. 17).
+    Linden 1998).
 
     Args:
         right: (I, Q) P at the nodes.
@@ -76,7 +76,7 @@ def kullback_leibler(
         K_i = Σ_q w_q [P̂_i log(P̂_i / P_i(θ_q)) + (1 - P̂_i) log((1 - P̂_i) / (1 - P_i(θ_q)))],   P̂_i = P_i(θ̂)
 
     With the posterior as weights it is the posterior-weighted index, with those of `interval_weights` the integral over
-    an interval around θ̂ (Chang and Ying 1996, eqs. 8 and 12).
+    an interval around θ̂ (Chang and Ying 1996).
     """
     log_p, log_q = log_probabilities_at(curves, ability)
     total = weights.sum()
@@ -108,7 +108,7 @@ def interval_weights(
 def determinant_gain(
     items: ItemParameters, ability: Float[AnyArray, " D"], precision: Float[AnyArray, "D D"]
 ) -> Float[jax.Array, " I"]:
-    """By how much an answer to each item raises the determinant of the posterior information (Segall 1996, eq. 13).
+    """By how much an answer to each item raises the determinant of the posterior information (Segall 1996).
 
         det(A + I_i) / det A - 1 = v_i a_i' A⁻¹ a_i,   v_i = (∂P_i/∂x_i)² / (P_i (1 - P_i))
 
