@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.arguments import whole_number
 from irtjax.evaluation.ability import in_space, moments, on_line, precision_at
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank import Tables, nodes_of_bank, tables_of
@@ -30,6 +31,7 @@ from irtjax.kernels.quadrature import rectangular
 from irtjax.kernels.scoring import STANDARD, Ability, Population
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
+FEWEST_NODES = 5
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`
 
 
@@ -83,7 +85,7 @@ class AdaptiveTest:
     """
 
     tables: Tables
-    log_prior: jax.Array
+    log_prior: Any  # an array, or what JAX puts in the place of one
     population: Population
     design: Design
     rule: str = dataclasses.field(metadata={"static": True})
@@ -95,6 +97,11 @@ class AdaptiveTest:
     def num_items(self) -> int:
         """I, of the bank."""
         return self.tables.items.intercept.size
+
+    @property
+    def num_nodes(self) -> int:
+        """Q, 0 with D > 1."""
+        return self.tables.nodes.size
 
     @property
     def dims(self) -> int:
@@ -154,7 +161,10 @@ class AdaptiveTest:
 
     @in_full_precision
     def update(
-        self, state: State, item: Int[AnyArray, "*k"] | int, answer: Shaped[AnyArray, "*k"] | int | bool
+        self,
+        state: State,
+        item: Int[AnyArray, "*k"] | np.integer | int,
+        answer: Shaped[AnyArray, "*k"] | np.generic | int | bool,
     ) -> State:
         """The state after an answer, or after k answers to k items.
 
@@ -277,6 +287,8 @@ def adaptive_test(
     first, in_band = first_items(bank, start, stop.max_items)
     dtype, mean, sd = jnp.asarray(bank.slope).dtype, float(population.mean), float(population.sd)
     nodes = log_prior = np.zeros(0)
+    if num_nodes is not None:
+        whole_number("num_nodes", num_nodes, FEWEST_NODES)
     if bank.slope.shape[1] == 1:
         quadrature = rectangular(num_nodes or nodes_of_bank(bank, stop.max_items, sd))
         nodes, log_prior = mean + sd * quadrature.nodes[:, 0], quadrature.log_weights

@@ -119,24 +119,22 @@ def _drawn(test: AdaptiveTest, theta: jax.Array, items: jax.Array, key: jax.Arra
 def _in_batches(
     answer: Answer, test: AdaptiveTest, subjects: np.ndarray, key: jax.Array, at_a_time: int, batch_size: int
 ) -> Replayed:
-    """Runs the tests of all subjects, filled up to whole batches."""
+    """Runs the tests of all subjects, filled up to whole batches, which share a program."""
     number = len(subjects)
     whole_number("at_a_time", at_a_time, 1, test.stop.max_items)
     size = min(whole_number("batch_size", batch_size, 1), max(number, 1))
-    more = -number % size
+    more = -number % size if number else 1
     padded = np.concatenate([subjects, np.full((more, *subjects.shape[1:]), -1, subjects.dtype)])
-    keys = jax.random.split(key, len(padded))
-    shaped = padded.reshape(-1, size, *padded.shape[1:]), keys.reshape(-1, size)
-    results = _run(answer, at_a_time, test, *shaped)
-    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[:number], results)
+    keys = jax.random.split(key, max(len(padded), 1))
+    # no batch waits for the one before: XLA may work on several at a time
+    parts = [
+        _one_batch(answer, at_a_time, test, padded[at : at + size], keys[at : at + size])
+        for at in range(0, max(number, 1), size)
+    ]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _run(answer: Answer, at_a_time: int, test: AdaptiveTest, subjects: jax.Array, keys: jax.Array) -> Replayed:
-    """Tests of subjects (N, B, …), a batch after the other."""
-    return jax.lax.map(lambda batch: _one_batch(answer, at_a_time, test, *batch), (subjects, keys))
-
-
 def _one_batch(answer: Answer, at_a_time: int, test: AdaptiveTest, subjects: jax.Array, keys: jax.Array) -> Replayed:
     """Tests of B subjects, in step, until the last has ended; a subject whose test is over is asked no item."""
     steps = -(-test.stop.max_items // at_a_time)

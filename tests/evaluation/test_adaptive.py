@@ -308,6 +308,7 @@ def test_bad_input():
         ({"stop": Stop(0)}, "`max_items` 0, expected a whole number"),
         ({"stop": Stop(5, min_items=6)}, "`min_items` 6, expected a whole number, 0 to 5"),
         ({"stop": Stop(5, standard_error=-1.0)}, "`standard_error` -1.0, expected"),
+        ({"num_nodes": 1}, "`num_nodes` 1, expected a whole number, at least 5"),
         ({"exposure": Randomesque(0)}, "`best` 0, expected"),
         ({"quotas": {"a": 1.0}}, "`quotas` without `groups`"),
         ({"groups": ["a"]}, "`groups` of 1 items, expected one for each of the 30"),

@@ -8,8 +8,9 @@ from adaptive_reference import GRID, bank_of, curves, mixed_bank, posterior
 
 from irtjax import InputError
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Randomesque, Stop, adaptive_test
-from irtjax.evaluation.replay import replay, simulate
+from irtjax.evaluation.replay import _one_batch, replay, simulate
 from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.scoring import Population
 
 next_item, next_items, update = (
     jax.jit(AdaptiveTest.next_item),
@@ -80,15 +81,14 @@ def test_batches_of_subjects_and_of_items():
     assert four.items[0, :4].tolist() == first.tolist()
 
 
-def test_one_program_for_all_subjects_of_a_shape():
-    from irtjax.evaluation.replay import _run
-
+def test_one_program_for_all_subjects():
     test = adaptive_test(BANK, stop=Stop(10))
-    replay(test, VALUES, KEY)
-    before = _run._cache_size()
-    replay(test, VALUES[::-1], jax.random.key(1))
-    replay(adaptive_test(mixed_bank(seed=1), stop=Stop(10), num_nodes=test.tables.nodes.size), VALUES, KEY)
-    assert _run._cache_size() == before
+    replay(test, VALUES, KEY, batch_size=7)
+    before = _one_batch._cache_size()
+    replay(test, np.concatenate([VALUES[::-1]] * 3), jax.random.key(1), batch_size=7)
+    other = adaptive_test(mixed_bank(seed=1), population=Population(0.5, 1.0), stop=Stop(10), num_nodes=test.num_nodes)
+    replay(other, VALUES, KEY, batch_size=7)
+    assert _one_batch._cache_size() == before
 
 
 RASCH_LIKE = bank_of(np.random.default_rng(1).lognormal(0.3, 0.2, 200), np.linspace(-3, 3, 200))
