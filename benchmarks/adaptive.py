@@ -73,7 +73,10 @@ def main(_: list[str]) -> None:
     """Runs and prints; exit status 1 where irtjax has run no test."""
     tests = {"catsim": _CATSIM_TESTS.value, "adaptivetesting": _ADAPTIVETESTING_TESTS.value}
     tests = {rival: min(number, _NUM_SUBJECTS.value) for rival, number in tests.items()}
-    lines, found, versions, reference = [], {}, {}, None
+    lines: list[str] = []
+    found: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    reference = None
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.npz"
         theta = write_data(data)

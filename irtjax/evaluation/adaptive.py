@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.arguments import whole_number
 from irtjax.evaluation.ability import in_space, moments, on_line, precision_at
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank import Tables, nodes_of_bank, tables_of
@@ -31,7 +30,6 @@ from irtjax.kernels.quadrature import rectangular
 from irtjax.kernels.scoring import STANDARD, Ability, Population
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
-FEWEST_NODES = 5
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`
 
 
@@ -282,13 +280,11 @@ def adaptive_test(
         InputError: an empty bank, an item whose parameters are not finite, an unknown rule or method, one that is not
             for so many dimensions, more items than the bank has, quotas that do not sum to 1 or are of unknown groups.
     """
-    bank = checked(bank, rule, ability, population, stop, exposure)
+    bank = checked(bank, rule, ability, population, stop, exposure, num_nodes)
     which, shares = grouped(len(bank.intercept), groups, quotas, stop.max_items)
     first, in_band = first_items(bank, start, stop.max_items)
     dtype, mean, sd = jnp.asarray(bank.slope).dtype, float(population.mean), float(population.sd)
     nodes = log_prior = np.zeros(0)
-    if num_nodes is not None:
-        whole_number("num_nodes", num_nodes, FEWEST_NODES)
     if bank.slope.shape[1] == 1:
         quadrature = rectangular(num_nodes or nodes_of_bank(bank, stop.max_items, sd))
         nodes, log_prior = mean + sd * quadrature.nodes[:, 0], quadrature.log_weights

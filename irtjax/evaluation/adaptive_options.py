@@ -15,6 +15,7 @@ from irtjax.kernels.scoring import Population
 from irtjax.types import Bool, Float, Int
 
 METHODS = ("eap", "map", "ml")
+FEWEST_NODES = 5
 ROUNDING = 1e-6  # of the sum of quotas
 
 
@@ -68,6 +69,7 @@ def checked(
     population: Population,
     stop: Stop,
     exposure: Randomesque | Progressive | None,
+    num_nodes: int | None,
 ) -> ItemParameters:
     """The bank as NumPy arrays.
 
@@ -99,6 +101,8 @@ def checked(
     _require_stop(stop, num_items, dims)
     if isinstance(exposure, Randomesque):
         whole_number("best", exposure.best, 1, num_items)
+    if num_nodes is not None:
+        whole_number("num_nodes", num_nodes, FEWEST_NODES)
     return bank
 
 
