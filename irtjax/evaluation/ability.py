@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from irtjax.evaluation.bank import Tables, mode_nearby
+from irtjax.evaluation.bank_tables import Tables, mode_nearby
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode

@@ -21,7 +21,7 @@ import numpy as np
 
 from irtjax.evaluation.ability import in_space, moments, on_line, precision_at
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
-from irtjax.evaluation.bank import Tables, nodes_of_bank, tables_of
+from irtjax.evaluation.bank_tables import Tables, nodes_of_bank, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
 from irtjax.kernels.models import ItemParameters

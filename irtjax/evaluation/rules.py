@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.evaluation.bank import Curves, Tables, fisher_information, log_probabilities_at
+from irtjax.evaluation.bank_tables import Curves, Tables, fisher_information, log_probabilities_at
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
-from irtjax.evaluation.bank import curves_of, fisher_information, nodes_of_bank
+from irtjax.evaluation.bank_tables import curves_of, fisher_information, nodes_of_bank
 from irtjax.evaluation.rules import RULES, interval_weights
 from irtjax.kernels.models import ItemParameters, information
 from irtjax.kernels.scoring import Population
