@@ -17,7 +17,7 @@ from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.responses.stored import StoredResponses
 from irtjax.versions import versions
 
-_ROOMS = ("crowd", "networks", "plots", "scale", "selection", "tasks", "training")
+_ROOMS = ("crowd", "evaluation", "networks", "plots", "scale", "selection", "tasks", "training")
 __all__ = [
     "Comparison",
     "Fit",

@@ -35,6 +35,9 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
+from irtjax.evaluation import replay
+from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
 from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
 from irtjax.kernels.models import ItemParameters
@@ -192,6 +195,17 @@ def test_scoring():
             faults(f"MAP, D={dims}", jax.jit(jax.vmap(ability_mode, (0, None, None))), rows, items, population),
             faults(f"EAP, D={dims}", jax.jit(jax.vmap(ability_eap, (0, None, None))), rows, items, population),
         ]
+    none_of(*found)
+
+
+def test_adaptive_tests():
+    values, keys, found = array(3, 5, dtype=jnp.int8), jax.random.split(jax.random.key(0), 3), []
+    for dims in (1, 2):
+        slope = np.ones((5, dims), np.float32)
+        bank = ItemParameters(slope, slope[:, 0], np.full(5, -2, np.float32), np.full(5, 3, np.float32))
+        for rule in RULES if dims == 1 else IN_SEVERAL_DIMENSIONS:
+            test = adaptive_test(bank, rule=rule, ability="map", stop=Stop(4, change=0.1), groups=[0, 1, 0, 1, 0])
+            found.append(faults(f"{rule}, D={dims}", replay._one_batch, replay._recorded, 2, test, values, keys))
     none_of(*found)
 
 

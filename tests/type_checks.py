@@ -11,7 +11,7 @@ import itertools
 
 import jaxtyping
 
-ROOMS = ("responses", "kernels", "estimation", "crowd", "selection", "scale")
+ROOMS = ("responses", "kernels", "estimation", "crowd", "selection", "scale", "evaluation")
 CHECKED_CALLS = 500
 
 

@@ -1,0 +1,91 @@
+"""The ability of a subject in the course of an adaptive test, by the items asked so far."""
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.evaluation.bank_tables import Tables, mode_nearby
+from irtjax.kernels.models import ItemParameters, log_probabilities
+from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode
+from irtjax.types import AnyArray, Float, Int
+
+FLAT = 1e-4  # nats that tell a maximum from rounding
+
+
+def on_line(
+    method: str,
+    tables: Tables,
+    population: Population,
+    log_prior: Float[AnyArray, " Q"],
+    log_posterior: Float[AnyArray, " Q"],
+    items: Int[AnyArray, " K"],
+    answers: Int[AnyArray, " K"],
+) -> Ability:
+    """Ability and standard error, D = 1: moments of the posterior, or the maximum next to the best of the nodes.
+
+    Args:
+        method: "eap"; "map"; or "ml", which is the EAP where the likelihood is as high at an end of the nodes.
+        tables: of the bank.
+        population: the density that the nodes have weights of.
+        log_prior: (Q,) of the nodes.
+        log_posterior: (Q,) of the nodes, normalised.
+        items: (K,) that were asked.
+        answers: (K,) 1 right, 0 wrong, negative none.
+
+    Returns:
+        Scalars. The standard error is the posterior standard deviation, or from the expected information at the mode
+        [plus 1/σ²], as in `irtjax.kernels.scoring`.
+    """
+    nodes, expected = tables.nodes, Ability(*moments(log_posterior, tables.nodes))
+    if method == "eap":
+        return expected
+    curves, reach = jax.tree.map(lambda leaf: leaf[items], tables.curves), nodes[1] - nodes[0]
+    if method == "map":
+        start, precision = nodes[jnp.argmax(log_posterior)], jnp.asarray(population.sd) ** -2.0
+        return Ability(*mode_nearby(curves, answers, start, reach, population.mean, precision))
+    log_likelihood = log_posterior - log_prior
+    likely = Ability(*mode_nearby(curves, answers, nodes[jnp.argmax(log_likelihood)], reach))
+    # of steep curves the likelihood is flat, not rising, to where nothing holds it back
+    inside = log_likelihood.max() > jnp.maximum(log_likelihood[0], log_likelihood[-1]) + FLAT
+    return jax.tree.map(lambda a, b: jnp.where(inside, a, b), likely, expected)
+
+
+def in_space(method: str, asked: ItemParameters, population: Population, answers: Int[AnyArray, " K"]) -> Ability:
+    """Ability and standard error (D,), by the kernels; "ml" is the MAP where it is not finite.
+
+    Args:
+        method: "eap", "map" or "ml".
+        asked: parameters of the K items that were asked.
+        population: the same for each dimension.
+        answers: (K,) to them: 1 right, 0 wrong, negative none.
+    """
+    if method == "eap":
+        return ability_eap(answers, asked, population)
+    mode = ability_mode(answers, asked, population)
+    if method == "map":
+        return mode
+    likely = ability_mode(answers, asked)
+    known = jnp.isfinite(likely.ability).all() & jnp.isfinite(likely.standard_error).all()
+    return jax.tree.map(lambda a, b: jnp.where(known, a, b), likely, mode)
+
+
+@in_full_precision
+def precision_at(
+    ability: Float[AnyArray, " D"], asked: ItemParameters, population: Population, answers: Int[AnyArray, " K"]
+) -> Float[jax.Array, "D D"]:
+    """Information of the items that were asked, at an ability, and of the population."""
+    log_p, log_q, by_logit = (x[0] for x in log_probabilities(asked, ability[None, :]))
+    weight = jnp.where(answers >= 0, jnp.exp(2 * by_logit - log_p - log_q), 0)
+    prior = jnp.eye(ability.size, dtype=ability.dtype) * jnp.asarray(population.sd) ** -2.0
+    return jnp.einsum("i,ik,il->kl", weight, asked.slope, asked.slope) + prior
+
+
+@in_full_precision
+def moments(log_posterior: Float[AnyArray, " Q"], values: Float[AnyArray, " Q"]) -> tuple[jax.Array, jax.Array]:
+    """Posterior mean and standard deviation of a function of the ability, given at the nodes; NaN without nodes."""
+    if not values.size:
+        nothing = jnp.full((), jnp.nan, values.dtype)
+        return nothing, nothing
+    weights = jnp.exp(log_posterior)
+    mean = weights @ values
+    return mean, jnp.sqrt(weights @ (values - mean) ** 2)

@@ -1,0 +1,105 @@
+"""Which item is asked, given what each would tell: quotas of groups, starts, and control of exposure."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.evaluation.adaptive_options import Progressive, Randomesque
+from irtjax.types import AnyArray, Float, Int
+
+NO_ITEM = -1
+
+
+class Design(NamedTuple):
+    """What a choice among I items in G groups has to observe.
+
+    Attributes:
+        groups: (I,) int32 group of each item.
+        quotas: (G,) share of each group in a test.
+        first: (S,) int32 items that are asked first, in order.
+        in_band: (I,) bool items that the first may be; (0,) for the choice of the rule.
+    """
+
+    groups: jax.Array
+    quotas: jax.Array
+    first: jax.Array
+    in_band: jax.Array
+
+
+class Remaining(NamedTuple):
+    """What was asked, and what may still be.
+
+    Attributes:
+        number: how many items were asked.
+        open: (I,) bool items that may still be asked.
+        asked: (G,) int32 items that were asked, by group.
+        left: (G,) int32 items that may still be asked, by group.
+    """
+
+    number: jax.Array
+    open: jax.Array
+    asked: jax.Array
+    left: jax.Array
+
+    def without(self, items: Int[AnyArray, " K"], design: Design) -> "Remaining":
+        """After some items were asked; negative ones are none."""
+        real = items >= 0
+        groups = jnp.where(real, design.groups[items], design.quotas.size)
+        return Remaining(
+            number=self.number + real.sum(dtype=jnp.int32),
+            open=self.open.at[jnp.where(real, items, self.open.size)].set(False, mode="drop"),
+            asked=self.asked.at[groups].add(1, mode="drop"),
+            left=self.left.at[groups].add(-self.open[items].astype(jnp.int32), mode="drop"),
+        )
+
+
+def choose(
+    gain: Float[AnyArray, " I"],
+    remaining: Remaining,
+    design: Design,
+    exposure: Randomesque | Progressive | None,
+    max_items: int,
+    key: jax.Array,
+) -> Int[jax.Array, ""]:
+    """The item to ask next, -1 for none.
+
+    Args:
+        gain: (I,) criterion of the rule.
+        remaining: items.
+        design: quotas and starts.
+        exposure: how far to stray from the best item.
+        max_items: of a test.
+        key: of this choice.
+    """
+    number, opened, asked, left = remaining
+    allowed = opened
+    if design.quotas.size > 1:  # the group that is most behind its quota (Kingsbury and Zara 1989)
+        behind = design.quotas - asked / jnp.maximum(number, 1).astype(design.quotas.dtype)
+        allowed = opened & (design.groups == jnp.argmax(jnp.where(left > 0, behind, -jnp.inf)))
+    if isinstance(exposure, Progressive):
+        share = number.astype(gain.dtype) / max_items
+        noise = jax.random.uniform(key, gain.shape, gain.dtype) * jnp.where(allowed, gain, 0).max()
+        gain = (1 - share) * noise + share * gain
+    if isinstance(exposure, Randomesque):
+        best = jax.lax.top_k(jnp.where(allowed, gain, -jnp.inf), exposure.best)[1]
+        item = best[jax.random.randint(key, (), 0, jnp.clip(allowed.sum(), 1, best.size))]
+    else:
+        item = highest(gain, allowed)
+    if design.in_band.size:
+        possible = design.in_band & allowed
+        drawn = highest(jax.random.uniform(jax.random.fold_in(key, 0), gain.shape, gain.dtype), possible)
+        item = jnp.where((number == 0) & possible.any(), drawn, item)
+    if design.first.size:
+        given = design.first[jnp.minimum(number, design.first.size - 1)]
+        item = jnp.where((number < design.first.size) & opened[given], given, item)
+    return jnp.where((number < max_items) & (left.sum() > 0), item, NO_ITEM).astype(jnp.int32)
+
+
+def highest(gain: Float[AnyArray, " I"], allowed: AnyArray) -> Int[jax.Array, ""]:
+    """Position of the largest gain among the items that are allowed, the first of equal ones."""
+    # two reductions of one number each, which XLA vectorises on a CPU; argmax carries pairs, and is not
+    value = jnp.where(allowed, gain, -jnp.inf)
+    places = jnp.arange(gain.size, dtype=jnp.int32)
+    best = jnp.where((value == value.max()) & allowed, places, gain.size).min()
+    return jnp.minimum(best, gain.size - 1)
