@@ -15,7 +15,7 @@ def bank():
 
 @pytest.fixture(scope="module")
 def moments(bank):
-    return answer_moments(bank, model_subjects=20)
+    return answer_moments(bank, model_subjects=20.0)
 
 
 @pytest.fixture(scope="module")
