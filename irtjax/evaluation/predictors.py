@@ -16,7 +16,7 @@ from irtjax.estimation.prediction import predict
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import POINTS, Bank
 from irtjax.evaluation.forms import Form
-from irtjax.evaluation.score_moments import ScoreMoments, curves, score_moments
+from irtjax.evaluation.score_posterior import ScorePosterior, curves, score_posterior
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int
@@ -137,7 +137,7 @@ def _error_of_half(bank: Bank) -> float:
     """Mean absolute error of the expected share right on every second item, from the ability on the others."""
     even = np.arange(bank.num_items) % 2 == 0
     others = np.where(even, bank.responses.values, MISSING).astype(np.int8)
-    expected = curves(bank.fit, score_moments(bank.fit, others).ability)[0]
+    expected = curves(bank.fit, score_posterior(bank.fit, others).ability)[0]
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
@@ -153,11 +153,11 @@ PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = {
 BASELINES = ("mean", "spline", "ridge")
 
 
-def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScoreMoments:
+def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScorePosterior:
     """Moments of the score on the bank, given the answers to a form."""
     whole = np.full((len(values), bank.num_items), MISSING, np.int8)
     whole[:, form.items] = values
-    return score_moments(bank.fit, whole)
+    return score_posterior(bank.fit, whole)
 
 
 def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.ndarray, "J K"]:

@@ -14,7 +14,7 @@ from irtjax.evaluation.bank import calibrate
 from irtjax.evaluation.forms import Form, choose
 from irtjax.evaluation.prediction import Scorer, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
-from irtjax.evaluation.score_moments import score_moments
+from irtjax.evaluation.score_posterior import score_posterior
 from irtjax.responses.matrix import MISSING
 
 ITEMS = np.array([2, 5, 11, 17, 20])
@@ -66,7 +66,7 @@ def calibrate_whole(bank):
 def test_irt_predictions_are_those_of_the_moments(bank, form, values):
     whole = np.full((30, bank.num_items), MISSING, np.int8)
     whole[:, ITEMS] = values
-    found = score_moments(bank.fit, whole)
+    found = score_posterior(bank.fit, whole)
     line = bank.link[0] + bank.link[1] * 100 * np.stack([found.at_ability, found.mean])
     np.testing.assert_allclose(predict("p-irt", bank, form, values)[0], line[0])
     np.testing.assert_allclose(predict("posterior", bank, form, values)[0], line[1])
@@ -76,7 +76,7 @@ def test_irt_predictions_are_those_of_the_moments(bank, form, values):
 def test_gp_irt_lies_between_the_form_and_p_irt_where_lambda_says(bank, form, values):
     whole = bank.responses.values.copy()
     whole[:, 1::2] = MISSING
-    theta = score_moments(bank.fit, whole).ability
+    theta = score_posterior(bank.fit, whole).ability
     a, b = bank.fit.item_columns["discrimination"], bank.fit.item_columns["difficulty"]
     expected = (1 / (1 + np.exp(-a * (theta[:, None] - b))))[:, 1::2].mean(axis=1)
     error = np.abs(expected - bank.answers[:, 1::2].mean(axis=1)).mean()
