@@ -32,34 +32,19 @@ def mean(bank: Bank, form: Form) -> Predictor:
     """The weighted mean of the answers; where the bank is a part of the benchmark, by a straight line."""
     x = POINTS * bank.answers[:, form.items] @ form.weights
     line = np.array([0.0, 1.0]) if bank.whole else _line(x, bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights)
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights))
 
 
 def spline(bank: Bank, form: Form) -> Predictor:
     """A penalised cubic spline of the weighted mean of the answers."""
     curve = _smooth(bank.answers[:, form.items] @ form.weights, bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = curve(filled(bank, form, values) @ form.weights)
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: curve(filled(bank, form, values) @ form.weights))
 
 
 def ridge(bank: Bank, form: Form) -> Predictor:
     """Ridge regression of the score on the answers."""
     model = RidgeCV(PENALTIES).fit(bank.answers[:, form.items], bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = model.predict(filled(bank, form, values))
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: model.predict(filled(bank, form, values)))
 
 
 def p_irt(bank: Bank, form: Form) -> Predictor:
@@ -111,25 +96,20 @@ def calibrated(bank: Bank, form: Form) -> Predictor:
     """
     linear = regress(answer_moments(bank), form.items)
     if len(bank.scores) < ENOUGH_TO_BEND:
-
-        def straight_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            found = linear.predict(filled(bank, form, values))
-            return found, np.ones_like(found)
-
-        return straight_of
+        return _evenly(lambda values: linear.predict(filled(bank, form, values)))
     own = moments(bank, form, bank.responses.values[:, form.items])
     inputs = np.column_stack(
         [linear.left_out, bank.linked(POINTS * own.mean), POINTS * bank.answers[:, form.items] @ form.weights]
     )
     bend = _smooth(inputs, bank.scores - linear.left_out, intercept=False)
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: np.ndarray) -> np.ndarray:
         answers, found = filled(bank, form, values), moments(bank, form, values)
         straight = linear.predict(answers)
         x = np.column_stack([straight, bank.linked(POINTS * found.mean), POINTS * answers @ form.weights])
-        return straight + bend(x), np.ones_like(straight)
+        return straight + bend(x)
 
-    return of
+    return _evenly(of)
 
 
 @functools.lru_cache(maxsize=8)
@@ -168,6 +148,16 @@ def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.n
     asked = ItemParameters(*(np.asarray(leaf)[form.items] for leaf in bank.fit.parameters))
     mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.population)
     return np.where(missing, predict(asked, values, mean, sd), values)
+
+
+def _evenly(points: Callable[[np.ndarray], np.ndarray]) -> Predictor:
+    """A predictor that is as sure of every subject."""
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = points(values)
+        return found, np.ones_like(found)
+
+    return of
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
