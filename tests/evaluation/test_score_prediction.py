@@ -15,7 +15,7 @@ from irtjax.evaluation.forms import Form, choose
 from irtjax.evaluation.prediction import Scorer, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
 from irtjax.evaluation.score_posterior import score_posterior
-from irtjax.responses.matrix import MISSING
+from irtjax.responses.matrix import MISSING, ResponseMatrix
 
 ITEMS = np.array([2, 5, 11, 17, 20])
 
@@ -202,3 +202,11 @@ def test_what_cannot_be_calibrated_or_predicted_is_refused(simulated, crossed):
         scorers(crossed, 3, predictors=("best",))
     with pytest.raises(InputError, match="`folds` 1"):
         cross(crossed.bank, folds=1)
+
+
+def test_an_item_that_a_fold_alone_has_answered_is_refused(simulated):
+    values = simulated.responses.values[:40].copy()
+    values[1:, 3] = MISSING
+    sparse = ResponseMatrix(values, simulated.responses.subject_ids[:40], simulated.responses.item_ids)
+    with pytest.raises(InputError, match="item 'i3' .1 of 1 such. has responses of too few subjects"):
+        cross(calibrate(sparse, quiet=True))
