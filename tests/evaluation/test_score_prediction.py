@@ -208,5 +208,5 @@ def test_an_item_that_a_fold_alone_has_answered_is_refused(simulated):
     values = simulated.responses.values[:40].copy()
     values[1:, 3] = MISSING
     sparse = ResponseMatrix(values, simulated.responses.subject_ids[:40], simulated.responses.item_ids)
-    with pytest.raises(InputError, match="item 'i3' .1 of 1 such. has responses of too few subjects"):
+    with pytest.raises(InputError, match=r"item 'i3' .1 of 1 such. has responses of too few subjects"):
         cross(calibrate(sparse, quiet=True))
