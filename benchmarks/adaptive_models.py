@@ -6,7 +6,8 @@ Models are held out one at a time, or in --folds parts; the items are calibrated
 models are tested by their recorded answers: adaptively, by random items, and by a fixed form of the items that are most
 informative at the mean ability; all keep the shares of the categories. Prints the number of items until each standard
 error, in units of a random test's, and the mean absolute error of the predicted share right over the whole bank (the
-answers given, and the posterior probabilities of the others), in points, after several numbers of items. Expected duration on 2 CPU cores for 28 models and 12,032 items: 10 minutes.
+answers given, and the posterior probabilities of the others), in points, after several numbers of items. Expected
+duration on 2 CPU cores for 28 models and 12,032 items: 10 minutes.
 """
 
 import sys
