@@ -286,7 +286,7 @@ def main() -> None:
     """Draws and saves them; the same bytes for the same code and imports."""
     matplotlib.rcParams.update({"svg.hashsalt": "irtjax", "font.family": "DejaVu Sans"})
     pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
-    for task, name in (("SST-2", "sst2"), ("SNLI", "snli"), ("MNIST", "mnist")):
+    for task, name in (("SST-2", "sst2"), ("SNLI", "snli"), ("MNIST", "mnist"), ("CIFAR-10", "cifar10")):
         pictures[f"filtering_{name}"] = functools.partial(filtering, task)
     for name, draw in pictures.items():
         draw().savefig(DOCS / "images" / f"{name}.svg", metadata={"Date": None}, facecolor="white")
