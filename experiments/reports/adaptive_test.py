@@ -79,10 +79,10 @@ def write(found: Found, flags: dict[str, Any], directory: Path) -> str:
 
 
 def _verdict(found: Found) -> str:
-    """How long the tests were, and how far off after the largest number of the table."""
+    """How long the tests were, and how far off after as many items as the median test had."""
     number, error = found.subjects.num_items, found.subjects.ability_se
     rows = found.study.errors
-    at = _numbers(rows)[-1]
+    at = max(int(number.median()), 1)
     off = rows[rows.num_items == at].set_index("method").ability_mae
     others = ", ".join(f"{off[name]:.2f} by the {what}" for name, what in NAMES.items() if name != "adaptive")
     return (
@@ -100,9 +100,9 @@ def _what_scores_are(responses: ResponseMatrix) -> str:
     missing = float((responses.values == MISSING).mean())
     text = f"""A score is a share of right answers over the bank of {responses.num_items:,} items, 0 to 1. That of a
 test is predicted: the mean over the bank of the probabilities of a right answer, averaged over what the test leaves
-possible as the ability. It is compared with the share right of all recorded answers of the subject. An ability is
-compared with that of all recorded answers (EAP), in logits. Both are estimates too, and include the answers of the
-test."""
+possible as the ability. It is compared with the share right of all recorded answers of the subject, which scatters
+around what the model expects even where the ability is known. An ability is compared with that of all recorded answers
+(EAP), in logits. Both are estimates too, and include the answers of the test."""
     if not missing:
         return text
     return f"""{text}
