@@ -1,4 +1,4 @@
-"""Pictures of small benchmarks and of adaptive tests."""
+"""Pictures of small benchmarks, adaptive tests and monitors."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 
 from irtjax.plots.style import line_styles, literal, plain
 from irtjax.types import Float
+
+WITHIN_90 = 1.645  # standard deviations
 
 
 def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> Figure:
@@ -95,4 +97,34 @@ def exposure(share: Float[np.ndarray, " I"], difficulty: Float[np.ndarray, " I"]
     axis = figure.subplots()
     axis.plot(difficulty, share, ".", color="#0072B2", markersize=4, alpha=0.6)
     axis.set(xlabel="difficulty, logits", ylabel="share of subjects asked", title=literal(title), ylim=(0, 1.02))
+    return plain(figure)
+
+
+def monitor(table: pd.DataFrame, title: str) -> Figure:
+    """Ability and predicted accuracy of a model in training against the step, with 90% bands.
+
+    Args:
+        table: of `irtjax.evaluation.monitor.Monitor`. Columns whose names end in `_accuracy` are true ones, and are
+            drawn beside the predicted one.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(11, 4.2))
+    ability_axis, score_axis = figure.subplots(1, 2)
+    predicted, *others = line_styles(1 + sum(name.endswith("_accuracy") for name in table))
+    reach = WITHIN_90 * table.ability_se
+    ability_axis.plot(table.step, table.ability, **predicted)
+    for axis, low, high in (
+        (ability_axis, table.ability - reach, table.ability + reach),
+        (score_axis, table.low, table.high),
+    ):
+        axis.fill_between(table.step, low, high, color=predicted["color"], alpha=0.15, linewidth=0)
+        axis.set_xlabel("step")
+    score_axis.plot(table.step, table.score, **predicted, label=f"predicted from {table.num_items.max()} items")
+    true = [name for name in table if name.endswith("_accuracy")]
+    for name, style in zip(true, others, strict=True):
+        score_axis.plot(table.step, table[name], **style, label=literal(name.removesuffix("_accuracy")))
+    ability_axis.set(ylabel="ability, logits")
+    ability_axis.set_title(literal(title), loc="left")
+    score_axis.set(ylabel="accuracy", ylim=(0, 1.02))
+    score_axis.legend(frameon=False, loc="lower right")
     return plain(figure)
