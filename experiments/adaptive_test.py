@@ -16,7 +16,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,6 +26,7 @@ from absl import flags
 import irtjax
 from experiments.common import app, harness
 from experiments.common.dialogue import END_OF_INPUT, hold
+from experiments.common.item_bank import Bank, bank_of, column_of, quotas_of
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -39,11 +40,9 @@ from irtjax.evaluation.adaptive_study import compare_tests
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
-from irtjax.kernels.models import ItemParameters, from_table
 from irtjax.kernels.scoring import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.storage.files import whole_results, write_csv
-from irtjax.storage.tables import read_table
 
 MAX_ITEMS = 50  # unless another number is asked for
 ONE_SUBJECT = "interactive"  # id of who answers in a dialogue
@@ -81,20 +80,6 @@ _FILTER = harness.define_filter()
 
 CONDITIONS = ("standard_error", "score_error", "change")
 INPUTS = ("items", "responses", "categories", "quotas", "texts")
-
-
-class Bank(NamedTuple):
-    """Items that may be asked.
-
-    Attributes:
-        ids: (I,).
-        items: their parameters.
-        population: that abilities come from.
-    """
-
-    ids: np.ndarray
-    items: ItemParameters
-    population: Population
 
 
 def main() -> None:
@@ -161,26 +146,10 @@ def start() -> Band | None:
     return Band(-np.inf if low is None else low, np.inf if high is None else high)
 
 
-def bank_of(source: Fit | pd.DataFrame, ids: np.ndarray | None = None) -> Bank:
-    """The bank, of all items or of some.
-
-    Raises:
-        InputError: parameters are missing, or in several dimensions.
-    """
-    table = item_table(source)
-    chosen = table if ids is None else table.loc[ids]
-    with app.naming(_ITEMS.value):
-        items = from_table(chosen)
-        if items.slope.shape[1] > 1:
-            raise InputError(
-                f"items in {items.slope.shape[1]} dimensions, expected one: for more, call irtjax.evaluation.adaptive"
-            )
-        if not len(chosen):
-            raise InputError("has no items")
-    population = Population(_MEAN.value, _SD.value)
-    if isinstance(source, Fit) and not any(flags.FLAGS[name].present for name in ("population_mean", "population_sd")):
-        population = Population(*(float(np.squeeze(x)) for x in source.population))
-    return Bank(chosen.index.to_numpy(str), items, population)
+def population() -> Population | None:
+    """The population that flags describe; None for the usual one where they do not."""
+    given = any(flags.FLAGS[name].present for name in ("population_mean", "population_sd"))
+    return Population(_MEAN.value, _SD.value) if given else None
 
 
 def options_of(bank: Bank) -> dict[str, Any]:
@@ -189,7 +158,7 @@ def options_of(bank: Bank) -> dict[str, Any]:
     Raises:
         InputError: a file lacks what it should have.
     """
-    groups = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", bank)
+    groups = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", bank.ids)
     return {
         "rule": _RULE.value,
         "ability": _ABILITY.value,
@@ -208,38 +177,6 @@ def longest(bank: Bank, options: dict[str, Any]) -> int:
     quotas, groups = options["quotas"], options["groups"]
     possible = len(bank.ids) if quotas is None else sum(quotas.get(group, 0) > 0 for group in groups)
     return max(min(MAX_ITEMS, possible), 1)
-
-
-def column_of(path: str, name: str, bank: Bank) -> np.ndarray:
-    """A column of text by item, in the order of the bank.
-
-    Raises:
-        InputError: the column or an item is missing.
-    """
-    table = read_table(path, "item_id", text=True)
-    if name not in table:
-        raise InputError(f"{path}: no column {name}, expected item_id and {name}")
-    series = table.set_index("item_id")[name].reindex(bank.ids)
-    without = series.index[series.isna()]
-    if len(without):
-        raise InputError(f"{path}: no {name} of item '{without[0]}' (1 of {len(without)} such)")
-    return series.to_numpy(str)
-
-
-def quotas_of(path: str) -> dict[str, float]:
-    """Shares of a test by category.
-
-    Raises:
-        InputError: a column is missing, or a share is no number.
-    """
-    table = read_table(path, "category")
-    if "share" not in table:
-        raise InputError(f"{path}: no column share, expected category and share")
-    shares = pd.to_numeric(table["share"], errors="coerce")
-    bad = ~(shares >= 0)
-    if bad.any():
-        raise InputError(f"{path}: category '{table.category[bad].iloc[0]}': expected a share from 0 to 1")
-    return dict(zip(table.category, shares.astype(float), strict=True))
 
 
 def stop(max_items: int) -> Stop:
@@ -279,7 +216,7 @@ def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
 def replay_file(source: Fit | pd.DataFrame) -> None:
     """Tests over recorded answers, and the comparison."""
     responses = known_responses(source)
-    bank = bank_of(source, responses.item_ids)
+    bank = bank_of(source, _ITEMS.value, population(), responses.item_ids)
     options = options_of(bank)
     max_items, key = longest(bank, options), jax.random.key(_SEED.value)
     test = adaptive_test(bank.items, stop=stop(max_items), **options)
@@ -323,11 +260,11 @@ def flags_of_run() -> list[str]:
 
 def talk(source: Fit | pd.DataFrame) -> None:
     """A dialogue, and what it came to."""
-    bank = bank_of(source)
+    bank = bank_of(source, _ITEMS.value, population())
     options = options_of(bank)
     texts = None
     if _TEXTS.value is not None:
-        texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank).tolist(), strict=True))
+        texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank.ids).tolist(), strict=True))
     test = adaptive_test(bank.items, stop=stop(longest(bank, options)), **options)
     key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
     with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
