@@ -37,7 +37,7 @@ def cross(bank: Bank, folds: int = FOLDS, seed: int = 0) -> Crossed:
     """Calibrates a bank again without each fold of its subjects.
 
     Raises:
-        InputError: fewer than two folds, or too few subjects to calibrate without one.
+        InputError: fewer than two folds, or too few subjects, or responses to an item, to calibrate without one.
     """
     whole_number("folds", folds, 2, len(bank.scores))
     whole_number("seed", seed, 0, LARGEST_SEED)
@@ -46,13 +46,15 @@ def cross(bank: Bank, folds: int = FOLDS, seed: int = 0) -> Crossed:
 
 
 def _of_some(bank: Bank, kept: np.ndarray) -> Bank:
-    return calibrate(
-        bank.responses.choose_subjects(kept),
-        None if bank.whole else bank.scores[kept],
-        model=bank.fit.model,
-        categories=bank.categories,
-        quiet=True,
-    )
+    some = bank.responses.choose_subjects(kept)
+    unknown = some.counts(axis=0)[1] == 0
+    if unknown.any():
+        raise InputError(
+            f"item '{some.item_ids[unknown][0]}' (1 of {unknown.sum():,} such) has responses of too few subjects: "
+            "without a fold of these it has none; leave it out"
+        )
+    scores = None if bank.whole else bank.scores[kept]
+    return calibrate(some, scores, model=bank.fit.model, categories=bank.categories, quiet=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

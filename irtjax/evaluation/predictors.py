@@ -16,7 +16,7 @@ from irtjax.estimation.prediction import predict
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import POINTS, Bank
 from irtjax.evaluation.forms import Form
-from irtjax.evaluation.score_moments import ScoreMoments, curves, score_moments
+from irtjax.evaluation.score_posterior import ScorePosterior, curves, score_posterior
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int
@@ -32,34 +32,19 @@ def mean(bank: Bank, form: Form) -> Predictor:
     """The weighted mean of the answers; where the bank is a part of the benchmark, by a straight line."""
     x = POINTS * bank.answers[:, form.items] @ form.weights
     line = np.array([0.0, 1.0]) if bank.whole else _line(x, bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights)
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights))
 
 
 def spline(bank: Bank, form: Form) -> Predictor:
     """A penalised cubic spline of the weighted mean of the answers."""
     curve = _smooth(bank.answers[:, form.items] @ form.weights, bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = curve(filled(bank, form, values) @ form.weights)
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: curve(filled(bank, form, values) @ form.weights))
 
 
 def ridge(bank: Bank, form: Form) -> Predictor:
     """Ridge regression of the score on the answers."""
     model = RidgeCV(PENALTIES).fit(bank.answers[:, form.items], bank.scores)
-
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = model.predict(filled(bank, form, values))
-        return found, np.ones_like(found)
-
-    return of
+    return _evenly(lambda values: model.predict(filled(bank, form, values)))
 
 
 def p_irt(bank: Bank, form: Form) -> Predictor:
@@ -111,25 +96,20 @@ def calibrated(bank: Bank, form: Form) -> Predictor:
     """
     linear = regress(answer_moments(bank), form.items)
     if len(bank.scores) < ENOUGH_TO_BEND:
-
-        def straight_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            found = linear.predict(filled(bank, form, values))
-            return found, np.ones_like(found)
-
-        return straight_of
+        return _evenly(lambda values: linear.predict(filled(bank, form, values)))
     own = moments(bank, form, bank.responses.values[:, form.items])
     inputs = np.column_stack(
         [linear.left_out, bank.linked(POINTS * own.mean), POINTS * bank.answers[:, form.items] @ form.weights]
     )
     bend = _smooth(inputs, bank.scores - linear.left_out, intercept=False)
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: np.ndarray) -> np.ndarray:
         answers, found = filled(bank, form, values), moments(bank, form, values)
         straight = linear.predict(answers)
         x = np.column_stack([straight, bank.linked(POINTS * found.mean), POINTS * answers @ form.weights])
-        return straight + bend(x), np.ones_like(straight)
+        return straight + bend(x)
 
-    return of
+    return _evenly(of)
 
 
 @functools.lru_cache(maxsize=8)
@@ -137,7 +117,7 @@ def _error_of_half(bank: Bank) -> float:
     """Mean absolute error of the expected share right on every second item, from the ability on the others."""
     even = np.arange(bank.num_items) % 2 == 0
     others = np.where(even, bank.responses.values, MISSING).astype(np.int8)
-    expected = curves(bank.fit, score_moments(bank.fit, others).ability)[0]
+    expected = curves(bank.fit, score_posterior(bank.fit, others).ability)[0]
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
@@ -153,11 +133,11 @@ PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = {
 BASELINES = ("mean", "spline", "ridge")
 
 
-def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScoreMoments:
+def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScorePosterior:
     """Moments of the score on the bank, given the answers to a form."""
     whole = np.full((len(values), bank.num_items), MISSING, np.int8)
     whole[:, form.items] = values
-    return score_moments(bank.fit, whole)
+    return score_posterior(bank.fit, whole)
 
 
 def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.ndarray, "J K"]:
@@ -168,6 +148,16 @@ def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.n
     asked = ItemParameters(*(np.asarray(leaf)[form.items] for leaf in bank.fit.parameters))
     mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.population)
     return np.where(missing, predict(asked, values, mean, sd), values)
+
+
+def _evenly(points: Callable[[np.ndarray], np.ndarray]) -> Predictor:
+    """A predictor that is as sure of every subject."""
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = points(values)
+        return found, np.ones_like(found)
+
+    return of
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -153,12 +153,15 @@ def ability_mode(
 
     Returns:
         Ability (D,) and standard errors (D,), from the expected information at the ability [plus 1/σ²]; scalars where
-        D = 1. An ML ability that no answer holds back runs to beyond `BOUND` logits (of an item of median slope) and is
-        returned as ±inf, with the standard error inf. It is NaN where no item that was answered depends on it.
+        D = 1. An ML ability is ±inf, with the standard error inf, where D = 1 and the likelihood is nowhere higher than
+        in that limit; where D > 1 and no answer holds it back within `BOUND` logits (of an item of median slope). It is
+        NaN where no item that was answered depends on it.
     """
     dims, dtype = items.slope.shape[1], items.slope.dtype
     centre, unit = _scale(items, population)
-    objective, slope_and_information = _posterior(responses, _rescaled(items, centre, unit), population is not None)
+    rescaled = _rescaled(items, centre, unit)
+    objective, slope_and_information = _posterior(responses, rescaled, population is not None)
+    limits = _at_infinity(responses, rescaled) if population is None and dims == 1 else None
 
     def step(search: _ModeSearch) -> _ModeSearch:
         z, radius, _, count = search
@@ -177,6 +180,8 @@ def ability_mode(
     def moving(search: _ModeSearch) -> jax.Array:
         z, _, change, count = search
         inside = True if population is not None else jnp.abs(z).max() < BOUND
+        if limits is not None:  # a flat item may hold back what steep ones, whose unit is short, do not
+            inside |= objective(z[None, :])[0] > limits.max()
         return (change > tolerance) & (count < MAX_STEPS) & inside
 
     tolerance = _tolerance(dtype)
@@ -186,11 +191,33 @@ def ability_mode(
     z = jax.lax.while_loop(moving, step, start).z
     error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(slope_and_information(z)[1])))
     if population is None:
-        outside = jnp.abs(z) >= BOUND
-        z, error = jnp.where(outside, jnp.sign(z) * jnp.inf, z), jnp.where(outside, jnp.inf, error)
+        if limits is None:
+            outside, end = jnp.abs(z) >= BOUND, jnp.sign(z) * jnp.inf
+        else:
+            outside = limits.max() >= objective(z[None, :])[0]
+            end = jnp.where(limits[1] > limits[0], jnp.inf, -jnp.inf)
+        z, error = jnp.where(outside, end, z), jnp.where(outside, jnp.inf, error)
         known = ((responses >= 0)[:, None] & (items.slope != 0)).any(axis=0)
         z, error = jnp.where(known, z, jnp.nan), jnp.where(known, error, jnp.nan)
     return _on_scale(z, error, centre, unit)
+
+
+def _at_infinity(responses: AnyArray, items: ItemParameters) -> jax.Array:
+    """The log-likelihood in the limits of ability -inf and inf, (2,), D = 1: where each item has an asymptote."""
+    flat_right, flat_wrong = (x[0] for x in log_probabilities(items, jnp.zeros((1, 1), items.slope.dtype))[:2])
+    ends = []
+    for sign in (-1, 1):
+        rising = sign * items.slope[:, 0]
+        p, q = (
+            jnp.where(
+                rising == 0,
+                at_once,
+                jnp.where(rising > 0, jax.nn.log_sigmoid(turn * items.upper), jax.nn.log_sigmoid(turn * items.lower)),
+            )
+            for turn, at_once in ((1, flat_right), (-1, flat_wrong))
+        )
+        ends.append(jnp.where(responses == 1, p, jnp.where(responses == 0, q, 0)).sum())
+    return jnp.stack(ends)
 
 
 @in_full_precision

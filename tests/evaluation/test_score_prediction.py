@@ -14,8 +14,8 @@ from irtjax.evaluation.bank import calibrate
 from irtjax.evaluation.forms import Form, choose
 from irtjax.evaluation.prediction import Scorer, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
-from irtjax.evaluation.score_moments import score_moments
-from irtjax.responses.matrix import MISSING
+from irtjax.evaluation.score_posterior import score_posterior
+from irtjax.responses.matrix import MISSING, ResponseMatrix
 
 ITEMS = np.array([2, 5, 11, 17, 20])
 
@@ -66,7 +66,7 @@ def calibrate_whole(bank):
 def test_irt_predictions_are_those_of_the_moments(bank, form, values):
     whole = np.full((30, bank.num_items), MISSING, np.int8)
     whole[:, ITEMS] = values
-    found = score_moments(bank.fit, whole)
+    found = score_posterior(bank.fit, whole)
     line = bank.link[0] + bank.link[1] * 100 * np.stack([found.at_ability, found.mean])
     np.testing.assert_allclose(predict("p-irt", bank, form, values)[0], line[0])
     np.testing.assert_allclose(predict("posterior", bank, form, values)[0], line[1])
@@ -76,7 +76,7 @@ def test_irt_predictions_are_those_of_the_moments(bank, form, values):
 def test_gp_irt_lies_between_the_form_and_p_irt_where_lambda_says(bank, form, values):
     whole = bank.responses.values.copy()
     whole[:, 1::2] = MISSING
-    theta = score_moments(bank.fit, whole).ability
+    theta = score_posterior(bank.fit, whole).ability
     a, b = bank.fit.item_columns["discrimination"], bank.fit.item_columns["difficulty"]
     expected = (1 / (1 + np.exp(-a * (theta[:, None] - b))))[:, 1::2].mean(axis=1)
     error = np.abs(expected - bank.answers[:, 1::2].mean(axis=1)).mean()
@@ -202,3 +202,11 @@ def test_what_cannot_be_calibrated_or_predicted_is_refused(simulated, crossed):
         scorers(crossed, 3, predictors=("best",))
     with pytest.raises(InputError, match="`folds` 1"):
         cross(crossed.bank, folds=1)
+
+
+def test_an_item_that_a_fold_alone_has_answered_is_refused(simulated):
+    values = simulated.responses.values[:40].copy()
+    values[1:, 3] = MISSING
+    sparse = ResponseMatrix(values, simulated.responses.subject_ids[:40], simulated.responses.item_ids)
+    with pytest.raises(InputError, match=r"item 'i3' .1 of 1 such. has responses of too few subjects"):
+        cross(calibrate(sparse, quiet=True))

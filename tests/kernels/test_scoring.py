@@ -273,6 +273,37 @@ def test_no_ability_where_no_answer_depends_on_it():
         np.testing.assert_array_equal([of_flat, of_all], [np.nan, np.inf])
 
 
+def test_a_flat_item_holds_back_an_ability_far_beyond_steep_ones():
+    """The unit of a search is that of the median item: 25 of its logits are 0.6 here, the maximum is at 1.13."""
+    a, b = np.r_[np.full(20, 40.0), 0.5], np.r_[np.linspace(-1, 1, 20), 2.0]
+    y = np.r_[np.ones(20, int), 0]
+    grid = np.linspace(-3, 3, 60001)
+    x = a * (grid[:, None] - b)
+    highest = grid[np.where(y == 1, -np.logaddexp(0, -x), -np.logaddexp(0, x)).sum(axis=1).argmax()]
+    with jax.enable_x64(True):
+        rows = jnp.asarray(np.stack([y, 1 - y, np.ones_like(y)]).astype(np.int8))
+        found = np.asarray(modes(rows, parameters(a, b), None).ability)
+        turned = np.asarray(modes(rows[1:2], parameters(-a, b), None).ability)
+    np.testing.assert_allclose([found[0], turned[0]], highest, atol=1e-4)  # -a turns every answer around
+    assert np.isfinite(found[1])
+    assert found[2] == np.inf
+
+
+def test_where_guessing_explains_all_the_ability_is_infinite():
+    """A right answer to the hardest item and wrong ones to easy items: no ability is as likely as one of -inf."""
+    a, b, c = np.full(6, 2.0), np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 3.0]), np.full(6, 0.25)
+    y = np.array([0, 0, 0, 0, 0, 1])
+    grid = np.linspace(-40, 10, 50001)[:, None]
+    p = c + (1 - c) / (1 + np.exp(-a * (grid - b)))
+    likelihood = np.where(y == 1, np.log(p), np.log1p(-p)).sum(axis=1)
+    limit = np.log(0.25) + 5 * np.log(0.75)
+    assert likelihood.max() <= limit + 1e-12
+    with jax.enable_x64(True):
+        rows = jnp.asarray(np.stack([y] * 3).astype(np.int8))
+        found = np.asarray(modes(rows, parameters(a, b, c), None).ability)
+    np.testing.assert_array_equal(found, -np.inf)
+
+
 def test_percentile_by_hand():
     np.testing.assert_allclose(percentile(jnp.array([0.0, 1.0, -jnp.inf])), [50, 84.1345, 0], atol=1e-3)
     np.testing.assert_allclose(percentile(jnp.array(3.0), Population(1.0, 2.0)), 84.1345, atol=1e-3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from benchmarks_at_hand import calibrated_bank
 
-from irtjax.evaluation.score_moments import score_moments
+from irtjax.evaluation.score_posterior import score_posterior
 from irtjax.responses.matrix import MISSING
 
 
@@ -26,7 +26,7 @@ def test_mean_and_deviation_are_those_of_all_that_unseen_answers_can_be(bank):
     fit, unseen = without_errors(bank.fit), np.arange(4)
     values = bank.responses.values[:5].copy()
     values[:, unseen] = MISSING
-    found = score_moments(fit, values)
+    found = score_posterior(fit, values)
     nodes = np.linspace(-9, 9, 20001)
     a, b = fit.item_columns["discrimination"], fit.item_columns["difficulty"]
     p = 1 / (1 + np.exp(-a * (nodes[:, None] - b)))
@@ -50,7 +50,7 @@ def test_mean_and_deviation_are_those_of_all_that_unseen_answers_can_be(bank):
 
 
 def test_nothing_is_uncertain_where_all_answers_are_seen(bank):
-    found = score_moments(bank.fit, bank.responses.values)
+    found = score_posterior(bank.fit, bank.responses.values)
     np.testing.assert_allclose(found.mean, bank.responses.values.mean(axis=1))
     np.testing.assert_allclose(found.sd, 0, atol=1e-9)
 
@@ -58,9 +58,9 @@ def test_nothing_is_uncertain_where_all_answers_are_seen(bank):
 def test_each_subject_may_have_seen_other_items(bank):
     values = bank.responses.values[:6].copy()
     values[:3, ::2], values[3:, 1::2] = MISSING, MISSING
-    together = score_moments(bank.fit, values)
+    together = score_posterior(bank.fit, values)
     for rows in (slice(0, 3), slice(3, 6)):  # in these all subjects have seen the same
-        apart = score_moments(bank.fit, values[rows])
+        apart = score_posterior(bank.fit, values[rows])
         for one, other in zip(together, apart, strict=True):
             np.testing.assert_allclose(one[rows], other, rtol=1e-9)
 
@@ -68,7 +68,7 @@ def test_each_subject_may_have_seen_other_items(bank):
 def test_errors_of_items_widen_the_score(bank):
     values = bank.responses.values[:6].copy()
     values[:, 4:] = MISSING
-    known, estimated = score_moments(without_errors(bank.fit), values), score_moments(bank.fit, values)
+    known, estimated = score_posterior(without_errors(bank.fit), values), score_posterior(bank.fit, values)
     np.testing.assert_array_equal(known.mean, estimated.mean)
     assert (estimated.sd > known.sd).all()
 
@@ -82,7 +82,7 @@ def test_narrow_posteriors_get_nodes_of_their_own(bank):
     order = np.argsort(fit.item_columns["difficulty"])
     values = np.full((1, order.size), MISSING, np.int8)
     values[0, order[[0, 9, 14]]] = 1, 1, 0  # between the tenth and the fifteenth item
-    found = score_moments(fit, values)
+    found = score_posterior(fit, values)
     assert 10 / order.size <= found.mean[0] <= 14 / order.size
     middle = order[10:14]
     edges = np.sort(fit.item_columns["difficulty"][order[9:15]])

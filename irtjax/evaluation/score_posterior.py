@@ -21,7 +21,7 @@ from irtjax.responses.matrix import MISSING
 from irtjax.types import Bool, Float, Int
 
 
-class ScoreMoments(NamedTuple):
+class ScorePosterior(NamedTuple):
     """Of each subject; scores are shares of right answers in the bank, 0 to 1.
 
     Attributes:
@@ -40,7 +40,7 @@ class ScoreMoments(NamedTuple):
     ability_se: np.ndarray
 
 
-def score_moments(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScoreMoments:
+def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
     """Moments of the score on all items of a fit in one dimension.
 
     Args:
@@ -81,7 +81,7 @@ def score_moments(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScoreMoments:
         at_ability[some] = (curves(fit, ability[some])[0] * unseen[some]).sum(axis=1)
     variance = np.maximum(squares - means**2, 0) + noises
     number_of_items = values.shape[1]
-    return ScoreMoments(
+    return ScorePosterior(
         mean=(right + means) / number_of_items,
         sd=np.sqrt(variance) / number_of_items,
         at_ability=(right + at_ability) / number_of_items,
