@@ -17,6 +17,7 @@ Ends with report.md and its pictures in the run directory. Durations and expecte
 """
 
 import dataclasses
+from pathlib import Path
 
 from absl import flags
 
@@ -26,6 +27,7 @@ from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, items_of
 from experiments.reports import document, sections
 from experiments.stages import curriculum
+from irtjax import read_items
 from irtjax.kernels.scoring import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
 from irtjax.tasks.task import TextFormat
@@ -36,6 +38,13 @@ _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1, upper_bound=settings.LARGEST)
+_MONITOR = flags.DEFINE_integer(
+    "monitor",
+    0,
+    "adaptive items that networks are asked after each epoch, to see whether a few track their accuracy; 0 for none",
+    lower_bound=0,
+    upper_bound=settings.LARGEST,
+)
 OF_COMPETENCE = {"CB-linear", "CB-root", "CB-linear-length", "CB-root-length"}
 OF_ABILITY = {"DDaCLAE", "DDaCLAE-hard", "window"}
 OF_STRATEGIES = {  # settings, and the strategies that use them
@@ -63,12 +72,22 @@ def main() -> None:
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     if chosen.ability == "map":  # results depend on the population, which no flag holds
         used |= {"population_mean": population.mean, "population_sd": population.sd}
+    monitor = None
+    if _MONITOR.value:
+        beside = Path(_ITEMS.value).with_name("subjects.csv").exists()
+        crowd = crowd_population(_ITEMS.value, "--monitor") if beside else STANDARD
+        used |= {"monitor": _MONITOR.value, "population_mean": crowd.mean, "population_sd": crowd.sd}
+        with app.naming(_ITEMS.value):
+            table = read_items(_ITEMS.value).set_index("item_id")
+            monitor = curriculum.monitor_of(table, task, _MONITOR.value, crowd)
     directory = open_run(_OUTPUT_DIR.value, used, task, items)
     stage(
         directory,
         "curriculum",
         "curriculum",
-        lambda: curriculum.run(chosen, task, items, population, checkpoints_of(directory, "curriculum"), strategies),
+        lambda: curriculum.run(
+            chosen, task, items, population, checkpoints_of(directory, "curriculum"), strategies, monitor
+        ),
         curriculum.write,
     )
     if not peers.is_first():
@@ -77,6 +96,7 @@ def main() -> None:
         f"# {task.name}: when to train on which examples?",
         sections.against_published(chosen, directory),
         sections.curriculum(chosen, directory),
+        sections.monitor(directory, _MONITOR.value),
         sections.cost(directory, crowd_cost(_ITEMS.value)),
     ]
     if isinstance(task.format, TextFormat):

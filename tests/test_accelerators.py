@@ -69,7 +69,7 @@ def faults(name, program, *arguments, products="float32", **options):
         program: jitted.
         *arguments: arrays, or their shapes and types.
         products: what it should multiply: "float64", "float32" in full precision, "bfloat16", or "mixed" for bfloat16
-            with an attention in float32 beside it.
+            with an attention or an adaptive test in float32 beside it.
         **options: of the call.
     """
     try:
@@ -408,6 +408,12 @@ def test_curricula(one_device):
     for name, (task, rule, pacing) in cases.items():
         arguments = curriculum_of(task, rule, pacing, one_device)
         found.append(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+    task = task_of("images")
+    number = len(task.train.labels)
+    bank = ItemParameters(np.ones((number, 1)), np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
+    monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
+    arguments = curriculum_of(task, None, curriculum._Pacing(shares, None, None), one_device)
+    found.append(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
     none_of(*found)
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "difficulty": "compare_difficulty",
     "predict": "predict_difficulty",
     "small": "small_benchmark",
+    "adaptive": "adaptive_test",
     "scale": "build_scale",
     "networks": "score_networks",
     "crowd": "crowd",

@@ -94,8 +94,12 @@ def _others(ids: pd.Index) -> str:
     return f", nor for {len(ids) - 1:,} others" if len(ids) > 1 else ""
 
 
-def crowd_population(path: str) -> Population:
+def crowd_population(path: str, needed_by: str = "--ability=map") -> Population:
     """Mean and standard deviation of the abilities in the `subjects.csv` beside an `items.csv`.
+
+    Args:
+        path: of the `items.csv`.
+        needed_by: the flag that an error names.
 
     Raises:
         InputError: there is no such file, or its abilities do not vary or are not numbers.
@@ -104,9 +108,9 @@ def crowd_population(path: str) -> Population:
     try:
         abilities = pd.to_numeric(read_table(subjects).ability, errors="coerce").to_numpy(float)
     except (InputError, AttributeError) as error:
-        raise InputError(f"--ability=map needs abilities of the crowd, in {subjects}: not there ({error})") from error
+        raise InputError(f"{needed_by} needs abilities of the crowd, in {subjects}: not there ({error})") from error
     if not np.isfinite(abilities).all() or len(abilities) < 2 or np.ptp(abilities) == 0:
-        raise InputError(f"{subjects}: --ability=map needs two different abilities or more, all of them finite numbers")
+        raise InputError(f"{subjects}: {needed_by} needs two different abilities or more, all of them finite numbers")
     return Population(float(abilities.mean()), float(abilities.std(ddof=1)))
 
 

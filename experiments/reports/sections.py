@@ -131,6 +131,37 @@ estimates of its ability. Before each epoch, DDaCLAE and its variants estimate t
 {markdown.table(header, rows)}"""
 
 
+def monitor(directory: Path, number: int) -> str:
+    """Ability and accuracy by a few adaptive items beside the true accuracies; empty if there was no monitor."""
+    if not number:
+        return ""
+    table = pd.read_csv(directory / "curriculum" / "monitor.csv")
+    save_figure(selection.monitored(table, table.strategy.unique(), number), directory / "monitor.png")
+    rows = []
+    for strategy, part in table.groupby("strategy", sort=False):
+        off = (part.monitor_score - part.train_accuracy).abs().mean()
+        tracked = [f"{_mean_correlation(part, name):.3f}" for name in ("train_accuracy", "dev_accuracy")]
+        rows.append([strategy, f"{off:.3f}", f"{part.monitor_score_se.mean():.3f}", *tracked])
+    header = ["strategy", "mean error", "standard error claimed", "r, training", "r, validation"]
+    return f"""## Do {number} items track a network?
+
+After each epoch, each network is asked {number} training examples, one by one: each the one that tells most, given the
+answers before it. Classes keep their shares. What is predicted is the accuracy on all training examples. The mean error
+is against the true one, and r are correlations over the epochs of a network, with its true accuracies on the training
+and on the validation examples; nan where one of these never changed. Networks are trained on the examples that they are
+asked: where a network overfits, prediction and validation accuracy part.
+
+![Ability, predicted and true accuracy against epoch](monitor.png)
+
+{markdown.table(header, rows)}"""
+
+
+def _mean_correlation(table: pd.DataFrame, name: str) -> float:
+    """Correlation of the predicted accuracy with a true one over epochs, mean of the seeds."""
+    by_seed = [rows.monitor_score.corr(rows[name]) for _, rows in table.groupby("seed")]
+    return float(np.mean(by_seed))
+
+
 def _probe(settings: Settings, table: pd.DataFrame) -> str:
     asked = table.items_asked[table.items_asked > 0]
     if settings.probe == "all" or asked.nunique() <= 1:

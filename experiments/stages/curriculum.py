@@ -9,10 +9,14 @@ from experiments.common import peers
 from experiments.common.factory import curriculum_recipe_of
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
+from irtjax.errors import InputError
+from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
+from irtjax.kernels.models import from_table
 from irtjax.kernels.scoring import Population
 from irtjax.selection.compare import compare_curricula
 from irtjax.selection.strategies import BASELINE, Options
 from irtjax.selection.summary import summarise
+from irtjax.selection.tracking import Tracked
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 
@@ -26,6 +30,7 @@ def run(
     population: Population,
     checkpoints: Path | None = None,
     strategies: Sequence[str] = STRATEGIES,
+    monitor: AdaptiveTest | None = None,
 ) -> pd.DataFrame:
     """Trains networks under each strategy: one row per strategy, seed and epoch.
 
@@ -36,6 +41,7 @@ def run(
         population: abilities of the crowd, for a MAP estimate.
         checkpoints: folder for what has finished.
         strategies: those that the task allows, the baseline among them.
+        monitor: an adaptive test on the training items, which networks take after each epoch.
     """
     recipe = curriculum_recipe_of(settings)
     progress = CurriculumProgress(recipe.max_epochs)
@@ -49,6 +55,7 @@ def run(
         first_seed=settings.seed,
         population=population if settings.ability == "map" else None,
         probe_error=settings.probe_error if settings.probe == "sample" else None,
+        monitor=monitor,
         slots=settings.slots or None,
         checkpoints=checkpoints,
         on_strategy=progress.strategy,
@@ -57,7 +64,33 @@ def run(
     )
 
 
+def monitor_of(items: pd.DataFrame, task: Task, number: int, population: Population) -> AdaptiveTest:
+    """An adaptive test on the training examples; classes keep their shares.
+
+    A network that has just begun is right on some classes and wrong on others, which no single ability describes.
+
+    Args:
+        items: parameters, by the ids of the examples and perhaps others.
+        task: whose examples they are.
+        number: of items of each test.
+        population: of abilities.
+
+    Raises:
+        InputError: a parameter is missing or out of range, or there are fewer examples.
+    """
+    bank = from_table(items.loc[task.train.ids.astype(str)])
+    if number > len(bank.intercept):
+        raise InputError(
+            f"`monitor` {number:,}, but there are {len(bank.intercept):,} training examples: ask for fewer"
+        )
+    stop = Stop(number)
+    return adaptive_test(bank, rule="variance", population=population, stop=stop, groups=task.train.labels)
+
+
 def write(table: pd.DataFrame, folder: Path) -> None:
-    """Writes `curriculum.csv`, and `summary.csv`, one row per strategy."""
-    write_csv(table, folder / "curriculum.csv")
+    """Writes `curriculum.csv`, `summary.csv`, one row per strategy, and `monitor.csv` where there was a monitor."""
+    monitored = list(Tracked._fields)
+    write_csv(table.drop(columns=monitored), folder / "curriculum.csv")
+    if table.monitor_ability.notna().any():
+        write_csv(table[["strategy", "seed", "epoch", *monitored, "dev_accuracy"]], folder / "monitor.csv")
     write_csv(summarise(table), folder / "summary.csv")

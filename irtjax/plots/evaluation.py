@@ -1,12 +1,15 @@
-"""Pictures of small benchmarks."""
+"""Pictures of small benchmarks, adaptive tests and monitors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from irtjax.plots.style import line_styles, literal, plain
+from irtjax.types import Float
+
+WITHIN_90 = 1.645  # standard deviations
 
 
 def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> Figure:
@@ -58,4 +61,70 @@ def predicted_scores(predicted: pd.DataFrame, truth: np.ndarray, title: str) -> 
     ends = [min(truth.min(), score.min()), max(truth.max(), score.max())]
     axis.plot(ends, ends, color="0.4", linewidth=1)
     axis.set(xlabel="score on the whole benchmark, points", ylabel="predicted, points", title=literal(title))
+    return plain(figure)
+
+
+def error_by_number(errors: pd.DataFrame, names: Mapping[str, str], title: str) -> Figure:
+    """Mean absolute error of abilities and of predicted scores against the number of items, one line per test.
+
+    Args:
+        errors: of `irtjax.evaluation.adaptive_study.compare_tests`.
+        names: of the methods to show, in the order of the legend.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(11, 4.2))
+    ability_axis, score_axis = figure.subplots(1, 2)
+    for (method, name), style in zip(names.items(), line_styles(len(names)), strict=True):
+        rows = errors[errors.method == method]
+        ability_axis.plot(rows.num_items, rows.ability_mae, **style, label=literal(name))
+        score_axis.plot(rows.num_items, rows.score_mae, **style)
+    for axis, what in ((ability_axis, "ability, logits"), (score_axis, "score, share right")):
+        axis.set(xlabel="items asked", ylabel=f"mean error of the {what}", ylim=(0, None))
+    ability_axis.set_title(literal(title), loc="left")
+    ability_axis.legend(frameon=False)
+    return plain(figure)
+
+
+def exposure(share: Float[np.ndarray, " I"], difficulty: Float[np.ndarray, " I"], title: str) -> Figure:
+    """Share of the subjects that each item was asked, against its difficulty.
+
+    Args:
+        share: (I,) 0 to 1.
+        difficulty: (I,) in logits.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(5.5, 4))
+    axis = figure.subplots()
+    axis.plot(difficulty, share, ".", color="#0072B2", markersize=4, alpha=0.6)
+    axis.set(xlabel="difficulty, logits", ylabel="share of subjects asked", title=literal(title), ylim=(0, 1.02))
+    return plain(figure)
+
+
+def monitor(table: pd.DataFrame, title: str) -> Figure:
+    """Ability and predicted accuracy of a model in training against the step, with 90% bands.
+
+    Args:
+        table: of `irtjax.evaluation.monitor.Monitor`. Columns whose names end in `_accuracy` are true ones, and are
+            drawn beside the predicted one.
+        title: of the picture.
+    """
+    figure = Figure(figsize=(11, 4.2))
+    ability_axis, score_axis = figure.subplots(1, 2)
+    predicted, *others = line_styles(1 + sum(name.endswith("_accuracy") for name in table))
+    reach = WITHIN_90 * table.ability_se
+    ability_axis.plot(table.step, table.ability, **predicted)
+    for axis, low, high in (
+        (ability_axis, table.ability - reach, table.ability + reach),
+        (score_axis, table.low, table.high),
+    ):
+        axis.fill_between(table.step, low, high, color=predicted["color"], alpha=0.15, linewidth=0)
+        axis.set_xlabel("step")
+    score_axis.plot(table.step, table.score, **predicted, label=f"predicted from {table.num_items.max()} items")
+    true = [name for name in table if name.endswith("_accuracy")]
+    for name, style in zip(true, others, strict=True):
+        score_axis.plot(table.step, table[name], **style, label=literal(name.removesuffix("_accuracy")))
+    ability_axis.set(ylabel="ability, logits")
+    ability_axis.set_title(literal(title), loc="left")
+    score_axis.set(ylabel="accuracy", ylim=(0, 1.02))
+    score_axis.legend(frameon=False, loc="lower right")
     return plain(figure)

@@ -128,3 +128,34 @@ def _share_ticks(axis: Axes, shares: pd.Series) -> None:
     ticks = np.sort(shares.unique())
     axis.set_xticks(ticks, [f"{100 * share:g}%" for share in ticks], minor=False)
     axis.minorticks_off()
+
+
+def monitored(table: pd.DataFrame, strategies: Sequence[str], number: int) -> Figure:
+    """Ability and predicted accuracy of networks after each epoch, beside true accuracies; means of seeds.
+
+    Bands reach 1.645 mean standard errors of a single network to either side. Seeds that have stopped have no part.
+
+    Args:
+        table: columns strategy, seed, epoch, those of `irtjax.selection.tracking.Tracked`, and dev_accuracy.
+        strategies: one row of the picture each.
+        number: of items that networks were asked.
+    """
+    figure = Figure(figsize=(10, 3.2 * len(strategies)))
+    axes = figure.subplots(len(strategies), 2, squeeze=False)
+    predicted, train, validation = line_styles(3)
+    for (ability_axis, score_axis), strategy in zip(axes, strategies, strict=True):
+        mean = table[table.strategy == strategy].groupby("epoch").mean(numeric_only=True)
+        for axis, name in ((ability_axis, "monitor_ability"), (score_axis, "monitor_score")):
+            reach = 1.645 * mean[f"{name}_se"]
+            axis.plot(mean.index, mean[name], **predicted, label=f"predicted from {number} items")
+            axis.fill_between(
+                mean.index, mean[name] - reach, mean[name] + reach, color=predicted["color"], alpha=0.15, linewidth=0
+            )
+            axis.set_xlabel("epoch")
+        score_axis.plot(mean.index, mean.train_accuracy, **train, label="training examples")
+        score_axis.plot(mean.index, mean.dev_accuracy, **validation, label="validation examples")
+        ability_axis.set(ylabel="ability, logits")
+        ability_axis.set_title(strategy, loc="left")
+        score_axis.set(ylabel="accuracy", ylim=(0, 1.02))
+    axes[0, 1].legend(frameon=False, loc="lower right")
+    return plain(figure)

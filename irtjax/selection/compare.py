@@ -12,6 +12,7 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
+from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.kernels.scoring import Population
 from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
 from irtjax.selection.filtering import subset_job
@@ -42,6 +43,7 @@ def compare_curricula(
     first_seed: int = 0,
     population: Population | None = None,
     probe_error: float | None = PROBE_ERROR,
+    monitor: AdaptiveTest | None = None,
     slots: int | None = None,
     checkpoints: str | Path | None = None,
     on_strategy: Callable[[str], contextlib.AbstractContextManager] = contextlib.nullcontext,
@@ -69,6 +71,8 @@ def compare_curricula(
         population: for strategies by ability, None for maximum likelihood, else the prior of a MAP estimate.
         probe_error: for strategies by ability, standard error of the selected share for which a sample of the training
             examples gives the ability, see `train_curriculum`; None to have all of them answered.
+        monitor: an adaptive test on the training examples, which networks take after each epoch, without an effect on
+            their training (`irtjax.selection.tracking`).
         slots: networks that train at once on a device, group after group; None for what is fastest, by a measurement
             that is kept in the cache.
         checkpoints: a folder for the groups that have finished, which processes share: the same call goes on after
@@ -81,7 +85,9 @@ def compare_curricula(
 
     Returns:
         One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those
-        of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `ability_se`, `items_asked`.
+        of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `ability_se`, `items_asked`,
+        and, NaN without a monitor, `monitor_ability`, `monitor_ability_se`, `monitor_score`, `monitor_score_se` and
+        `train_accuracy`.
 
     Raises:
         InputError: a strategy that the task does not allow, no strategies or seeds, not one finite difficulty per
@@ -103,7 +109,8 @@ def compare_curricula(
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
     folder = None if checkpoints is None else Path(checkpoints)
-    signature = _signature(recipe, task, difficulty, options, num_seeds, population, probe_error)
+    others = () if monitor is None else (_digest(monitor),)
+    signature = _signature(recipe, task, difficulty, options, num_seeds, population, probe_error, *others)
     before = processes.agreed(lambda: _open(folder, signature))
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}
     own = {name: left[processes.index() :: processes.number()] for name, left in pending.items()}
@@ -126,6 +133,7 @@ def compare_curricula(
                     population=population,
                     probe_error=probe_error,
                     on_epoch=on_epoch,
+                    monitor=monitor,
                     mesh=own_mesh,
                 )
                 jax.effects_barrier()  # reports of the last epochs
@@ -154,6 +162,13 @@ def _signature(recipe: Recipe, task: Task, difficulty: np.ndarray, *others: obje
     """A digest of all that trainings depend on, but for the strategy and the seed."""
     text = fingerprint(recipe, task) + repr(others)
     return hashlib.sha256(text.encode() + np.ascontiguousarray(difficulty).tobytes()).hexdigest()
+
+
+def _digest(test: AdaptiveTest) -> str:
+    """A digest of an adaptive test: its bank, population and settings."""
+    leaves, structure = jax.tree.flatten(test)
+    parts = [np.ascontiguousarray(leaf).tobytes() for leaf in leaves]
+    return hashlib.sha256(b"".join([repr(structure).encode(), *parts])).hexdigest()
 
 
 def _slots(

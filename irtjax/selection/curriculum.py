@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.errors import InputError
+from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.kernels.scoring import Population
 from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
@@ -21,6 +23,7 @@ from irtjax.selection.probe import (
     rank_items,
 )
 from irtjax.selection.rules import Range, Rule, required_se, widen
+from irtjax.selection.tracking import Tracked, track
 from irtjax.training.data import Data, accuracy
 from irtjax.training.devices import default_mesh, on_devices
 from irtjax.training.trainer import (
@@ -37,6 +40,7 @@ from irtjax.training.trainer import (
 from irtjax.types import AnyArray, Float, Shaped
 
 PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
+MONITOR_STREAM = 2  # likewise for the tests that monitor it
 
 OnEpoch = Callable[[np.ndarray, np.ndarray], None]
 
@@ -53,6 +57,12 @@ class History(NamedTuple):
         ability_se: standard error of the ability, in logits. From a sample of the items, it is measured against the
             ability that answers to all items would give; from answers to all items, it follows from their information.
         items_asked: items answered to estimate the ability.
+        monitor_ability: after the epoch, as all that follow: ability by an adaptive test on the training examples, in
+            logits; NaN without a monitor, as all that follow.
+        monitor_ability_se: its standard error.
+        monitor_score: predicted accuracy on the training examples.
+        monitor_score_se: its standard error, as far as it comes from that of the ability.
+        train_accuracy: true accuracy on the training examples.
     """
 
     share: jax.Array
@@ -62,6 +72,11 @@ class History(NamedTuple):
     test_accuracy: jax.Array
     ability_se: jax.Array
     items_asked: jax.Array
+    monitor_ability: jax.Array
+    monitor_ability_se: jax.Array
+    monitor_score: jax.Array
+    monitor_score_se: jax.Array
+    train_accuracy: jax.Array
 
 
 class _Pacing(NamedTuple):
@@ -93,6 +108,7 @@ class _Problem(NamedTuple):
     items: RankedItems
     plans: Plan
     pacing: _Pacing
+    monitor: AdaptiveTest | None
 
 
 class _State(NamedTuple):
@@ -122,6 +138,7 @@ def train_curriculum(
     population: Population | None = None,
     probe_error: float | None = None,
     on_epoch: OnEpoch | None = None,
+    monitor: AdaptiveTest | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> History:
     """Trains one network per key under one strategy; all epochs of all seeds are one jitted program.
@@ -150,17 +167,27 @@ def train_curriculum(
             of them are asked.
         on_epoch: called from within the program after each epoch, with the epochs completed and the best validation
             accuracies of the seeds on one device.
+        monitor: an adaptive test on the training examples, which the networks take after each epoch
+            (`irtjax.selection.tracking`). It has no effect on training.
         mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
+
+    Raises:
+        InputError: the monitor has another number of items than there are examples, or several dimensions.
     """
     rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
     difficulty = jnp.asarray(difficulty, jnp.float32)
     by_sample = rule is not None and probe_error is not None and difficulty.size >= MIN_ITEMS_TO_SAMPLE
     pacing = _Pacing(shares, population, jnp.float32(probe_error) if by_sample else None)
+    if monitor is not None and (monitor.dims > 1 or monitor.num_items != difficulty.size):
+        raise InputError(
+            f"`monitor` has {monitor.num_items:,} items in D = {monitor.dims}, expected one for each of the "
+            f"{difficulty.size:,} training examples in D = 1"
+        )
     mesh = default_mesh(1) if mesh is None else mesh
     num_seeds = keys.shape[0]
     filled = keys[jnp.arange(-(-num_seeds // mesh.size) * mesh.size) % num_seeds]
     program = _Program(trainer, rule, on_epoch)
-    history = _train(program, mesh, filled, data, difficulty, pacing, jnp.float32(learning_rate))
+    history = _train(program, mesh, filled, data, difficulty, pacing, jnp.float32(learning_rate), monitor)
     return jax.tree.map(lambda table: table[:num_seeds], history)
 
 
@@ -173,9 +200,10 @@ def _train(
     difficulty: jax.Array,
     pacing: _Pacing,
     learning_rate: jax.Array,
+    monitor: AdaptiveTest | None = None,
 ) -> History:
-    train = on_devices(functools.partial(_train_seeds, program), mesh, (True, False, False, False, False))
-    return train(keys, data, difficulty, pacing, learning_rate)
+    train = on_devices(functools.partial(_train_seeds, program), mesh, (True, False, False, False, False, False))
+    return train(keys, data, difficulty, pacing, learning_rate, monitor)
 
 
 def _train_seeds(
@@ -185,12 +213,13 @@ def _train_seeds(
     difficulty: jax.Array,
     pacing: _Pacing,
     learning_rate: jax.Array,
+    monitor: AdaptiveTest | None,
 ) -> History:
     """All epochs of the seeds of one device."""
     items = rank_items(difficulty)
     # by ascending difficulty; each epoch sets how many examples, and from where
     plans = same_plan(keys, items.order, jnp.int32(1), data.train.labels, learning_rate)
-    problem = _Problem(data, items, plans, pacing)
+    problem = _Problem(data, items, plans, pacing, monitor)
     return jax.lax.while_loop(
         lambda state: is_training(program.trainer, state.learners).any(),
         functools.partial(_epoch, program, problem),
@@ -229,6 +258,7 @@ def _epoch(program: _Program, problem: _Problem, state: _State) -> _State:
         test_accuracy=accuracies(trained.parameters, data.embeddings, data.test),
         ability_se=estimate.standard_error,
         items_asked=estimate.items_asked,
+        **_monitored(trainer, problem, trained)._asdict(),
     )
     history = _record(state.history, row, active, learners.epoch)
     learners = jax.vmap(tree_where)(active, end_epoch(trained, dev_accuracy), learners)
@@ -257,13 +287,22 @@ def _select(program: _Program, problem: _Problem, state: _State) -> tuple[Range,
 
 def _estimate(trainer: Trainer, rule: Rule, problem: _Problem, state: _State) -> Estimate:
     """Abilities of the networks, from a sample of the training examples or from all of them."""
-    (data, items, _, pacing), learners = problem, state.learners
+    (data, items, _, pacing, _), learners = problem, state.learners
     if pacing.probe_error is None:
         return estimate_ability_from_all(trainer, learners.parameters, data, items.difficulty, pacing.population)
     draws = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, PROBE_STREAM), epoch))
     keys = draws(learners.key, learners.epoch)
     required = functools.partial(required_se, rule, items.ascending, pacing.probe_error)
     return estimate_ability(trainer, required, keys, learners.parameters, data, items, state.ability, pacing.population)
+
+
+def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracked:
+    """What the monitor finds of the networks after an epoch; NaN without one."""
+    if problem.monitor is None:
+        return Tracked(*[jnp.full(learners.epoch.shape, jnp.nan)] * len(Tracked._fields))
+    draws = jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, MONITOR_STREAM), epoch))
+    keys = draws(learners.key, learners.epoch)
+    return track(trainer, problem.monitor, keys, learners.parameters, problem.data)
 
 
 def _record(history: History, row: History, active: jax.Array, epoch: jax.Array) -> History:

@@ -21,6 +21,7 @@ from irtjax.selection.curriculum import History
 from irtjax.selection.rules import Window
 from irtjax.selection.strategies import STRATEGIES as ALL_STRATEGIES
 from irtjax.selection.strategies import choices
+from irtjax.selection.tracking import Tracked
 
 TASK = tasks.load("digits")
 SMALL = ["--task=digits", "--width=8", "--curriculum_epochs=4", "--seeds=2"]
@@ -68,6 +69,25 @@ def test_a_run_leaves_the_promised_files(finished):
     assert asked.ability.notna().all()
     assert (table[~by_ability].items_asked == 0).all()
     assert list(pd.read_csv(directory / "curriculum" / "summary.csv").strategy) == STRATEGIES
+
+
+def test_a_monitor_is_told_beside_true_accuracies(crowd_run, finished, tmp_path):
+    arguments = [*SMALL, "--strategies=baseline", f"--items={crowd_run}/fit/items.csv", f"--output_dir={tmp_path}"]
+    result = run(*arguments, "--monitor=10", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(tmp_path / "curriculum" / "monitor.csv")
+    assert list(table) == ["strategy", "seed", "epoch", *Tracked._fields, "dev_accuracy"]
+    assert table.notna().all(axis=None)
+    curves = pd.read_csv(tmp_path / "curriculum" / "curriculum.csv")
+    plain = pd.read_csv(finished[0] / "curriculum" / "curriculum.csv")
+    of_baseline = plain[plain.strategy == "baseline"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(curves, of_baseline, check_dtype=False)
+    assert not (finished[0] / "curriculum" / "monitor.csv").exists()
+    np.testing.assert_array_equal(table.dev_accuracy, curves.dev_accuracy)
+    assert "## Do 10 items track a network?" in (tmp_path / "report.md").read_text()
+    assert imread(tmp_path / "monitor.png").std() > 0.01
+    more = [*SMALL, f"--items={crowd_run}/fit/items.csv", "--monitor=99999"]
+    assert_bad_flags(MODULE, [(more, "--monitor 99,999, but there are")], tmp_path / "bad")
 
 
 def test_the_report_tells_what_the_crowd_cost(finished):

@@ -1,0 +1,292 @@
+r"""How able is a subject, from the items that tell most? Adaptive tests over recorded answers, or in a dialogue.
+
+  python -m experiments.adaptive_test --items=runs/fit --responses=new.csv --output_dir=runs/adaptive
+  python -m experiments.adaptive_test --items=runs/fit --interactive --standard_error=0.3
+
+The first asks each subject of a file item after item, as if it were there; its report compares random items and a fixed
+form, on the same answers. Writes subjects.csv, answers.csv, exposure.csv, comparison.csv, report.md and its pictures.
+
+The second asks whoever answers its lines: questions are lines of JSON on standard output, answers lines on standard
+input, {"answer": 1}, or just 1, 0 or skip. With --output_dir it writes subjects.csv and answers.csv.
+
+On 2 CPU cores, 20 seconds for 1,000 subjects and 1,000 items; a dialogue starts in a few seconds.
+"""
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from absl import flags
+
+import irtjax
+from experiments.common import app, harness
+from experiments.common.dialogue import END_OF_INPUT, hold
+from experiments.common.item_bank import Bank, bank_of, column_of, quotas_of
+from experiments.common.path_flags import define_path
+from experiments.common.progress import steps
+from experiments.reports import adaptive_test as report
+from irtjax.errors import InputError
+from irtjax.estimation.fit_files import holds_fit
+from irtjax.estimation.result import Fit
+from irtjax.estimation.scoring import item_table
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
+from irtjax.evaluation.adaptive_study import compare_tests
+from irtjax.evaluation.replay import replay
+from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
+from irtjax.evaluation.rules import RULES
+from irtjax.kernels.scoring import Population
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.storage.files import whole_results, write_csv
+
+MAX_ITEMS = 50  # unless another number is asked for
+ONE_SUBJECT = "interactive"  # id of who answers in a dialogue
+
+_ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
+_RESPONSES = define_path("responses", "file or folder of graded responses, whose answers are asked for one by one")
+_INTERACTIVE = flags.DEFINE_boolean("interactive", False, "ask on standard output, read answers from standard input")
+_TEXTS = define_path("texts", "CSV of item_id and text, for --interactive: questions come with it")
+_OUTPUT_DIR = define_path("output_dir", "folder for the results; made where missing. May be left out in a dialogue")
+_RULE = flags.DEFINE_enum(
+    "rule", "variance", [rule for rule in RULES if rule != "determinant"], "by which the next item is chosen"
+)
+_ABILITY = flags.DEFINE_enum("ability", "eap", METHODS, "posterior mean, posterior mode, or maximum likelihood")
+_MAX_ITEMS = flags.DEFINE_integer(
+    "max_items", None, f"largest number of items (default: {MAX_ITEMS}, or all if there are fewer)", lower_bound=1
+)
+_MIN_ITEMS = flags.DEFINE_integer("min_items", 1, "smallest number of items", lower_bound=1)
+_STANDARD_ERROR = flags.DEFINE_float("standard_error", None, "of the ability, in logits, at which a test ends")
+_SCORE_ERROR = flags.DEFINE_float("score_error", None, "of the predicted score, 0 to 1, at which a test ends")
+_CHANGE = flags.DEFINE_float("change", None, "of the ability by the last answers, in logits, at which a test ends")
+_RANDOMESQUE = flags.DEFINE_integer(
+    "randomesque", None, "ask a random one of so many best items, so that the best are asked less", lower_bound=2
+)
+_PROGRESSIVE = flags.DEFINE_boolean("progressive", False, "ask random items at first, the best at the end")
+_AT_A_TIME = flags.DEFINE_integer("at_a_time", 1, "items that are asked together", lower_bound=1)
+_CATEGORIES = define_path("categories", "CSV of item_id and category; tests keep the shares of the categories")
+_QUOTAS = define_path("quotas", "CSV of category and share in a test (default: shares of the bank)")
+_START_LOW = flags.DEFINE_float("start_low", None, "least difficulty of the first item, a random one, in logits")
+_START_HIGH = flags.DEFINE_float("start_high", None, "largest difficulty of the first item, in logits")
+_SEED = flags.DEFINE_integer("seed", 0, "of random items", lower_bound=0, upper_bound=2**31 - 1)
+_MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population; that of the fit, if --items is its folder")
+_SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
+_METRIC = harness.define_metric()
+_FILTER = harness.define_filter()
+
+CONDITIONS = ("standard_error", "score_error", "change")
+INPUTS = ("items", "responses", "categories", "quotas", "texts")
+
+
+def main() -> None:
+    """Reads, tests, compares, and writes; or holds a dialogue."""
+    require_sound_flags()
+    if _OUTPUT_DIR.value is not None:
+        app.keep_inputs(INPUTS, _OUTPUT_DIR.value, report.FILES)
+        if holds_fit(_OUTPUT_DIR.value):
+            raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another")
+    source = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
+    if _INTERACTIVE.value:
+        talk(source)
+    else:
+        replay_file(source)
+
+
+def require_sound_flags() -> None:
+    """Refuses what is out of range, missing, or without effect.
+
+    Raises:
+        InputError: names the flag.
+    """
+    app.finite(["population_mean", "population_sd"])
+    for name in (*CONDITIONS, "start_low", "start_high"):
+        if flags.FLAGS[name].present:
+            app.finite([name])
+            if name in CONDITIONS and not flags.FLAGS[name].value > 0:  # type: ignore[operator]
+                raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a number above 0")
+    if not any(flags.FLAGS[name].present for name in CONDITIONS):
+        app.without_effect(["min_items"], f"no --{', --'.join(CONDITIONS)}")
+    if _RULE.value == "random":
+        app.without_effect(["randomesque", "progressive"], "--rule=random")
+    if _PROGRESSIVE.value:
+        app.without_effect(["randomesque"], "--progressive")
+    if _CATEGORIES.value is None:
+        app.without_effect(["quotas"], "no --categories")
+    band = start()
+    if band is not None and band.low > band.high:
+        raise InputError(f"--start_low={_START_LOW.value} is above --start_high={_START_HIGH.value}")
+    if not _INTERACTIVE.value:
+        app.without_effect(["texts"], "no --interactive")
+        for flag, what in ((_RESPONSES, "responses"), (_OUTPUT_DIR, "output_dir")):
+            if flag.value is None:
+                raise InputError(f"--{what} is missing: {flags.FLAGS[what].help}; or give --interactive")
+        harness.require_effect([_RESPONSES.value])
+        return
+    app.without_effect(["responses", "at_a_time", *harness.NAMES], "--interactive")
+    if _RULE.value != "random" and exposure() is None and band is None:
+        app.without_effect(["seed"], "--interactive and nothing random")
+
+
+def exposure() -> Randomesque | Progressive | None:
+    """How far tests stray from the best item."""
+    if _RANDOMESQUE.value is not None:
+        return Randomesque(_RANDOMESQUE.value)
+    return Progressive() if _PROGRESSIVE.value else None
+
+
+def start() -> Band | None:
+    """Difficulties of the first item."""
+    if _START_LOW.value is None and _START_HIGH.value is None:
+        return None
+    low, high = _START_LOW.value, _START_HIGH.value
+    return Band(-np.inf if low is None else low, np.inf if high is None else high)
+
+
+def population() -> Population | None:
+    """The population that flags describe; None for the usual one where they do not."""
+    given = any(flags.FLAGS[name].present for name in ("population_mean", "population_sd"))
+    return Population(_MEAN.value, _SD.value) if given else None
+
+
+def options_of(bank: Bank) -> dict[str, Any]:
+    """Arguments of the adaptive test, but for when it ends.
+
+    Raises:
+        InputError: a file lacks what it should have.
+    """
+    groups = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", bank.ids)
+    return {
+        "rule": _RULE.value,
+        "ability": _ABILITY.value,
+        "population": bank.population,
+        "exposure": exposure(),
+        "groups": groups,
+        "quotas": None if _QUOTAS.value is None else quotas_of(_QUOTAS.value),
+        "start": start(),
+    }
+
+
+def longest(bank: Bank, options: dict[str, Any]) -> int:
+    """The largest number of items: --max_items, or the usual one as far as there are so many that may be asked."""
+    if _MAX_ITEMS.value is not None:
+        return _MAX_ITEMS.value
+    quotas, groups = options["quotas"], options["groups"]
+    possible = len(bank.ids) if quotas is None else sum(quotas.get(group, 0) > 0 for group in groups)
+    return max(min(MAX_ITEMS, possible), 1)
+
+
+def stop(max_items: int) -> Stop:
+    """When a test ends."""
+    conditions = {name: flags.FLAGS[name].value for name in CONDITIONS}
+    return Stop(max_items, min_items=_MIN_ITEMS.value, **conditions)
+
+
+def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
+    """The responses to items of known parameters; how many others there are, on either side, is said.
+
+    Raises:
+        InputError: there are none.
+    """
+    responses, table = harness.read(_RESPONSES.value), item_table(source)
+    chosen = np.isin(responses.item_ids.astype(str), table.index)
+    if not chosen.any():
+        raise InputError(
+            f"{_RESPONSES.value}: none of its {responses.num_items:,} items, such as '{responses.item_ids[0]}', has "
+            f"parameters in {_ITEMS.value}"
+        )
+    if not chosen.all():
+        left = responses.item_ids[~chosen]
+        print(f"note: {left.size:,} of {chosen.size:,} items, such as '{left[0]}', have no parameters: left out")
+        responses = responses.choose_items(chosen)
+    absent = ~np.isin(table.index.to_numpy(str), responses.item_ids)
+    if absent.any():
+        print(
+            f"note: {absent.sum():,} of {absent.size:,} items of the bank, such as '{table.index[absent][0]}', are not "
+            f"in {_RESPONSES.value}: the bank is without them"
+        )
+    if (responses.values == MISSING).all():
+        raise InputError(f"{_RESPONSES.value}: no answer to an item of {_ITEMS.value}")
+    return responses
+
+
+def replay_file(source: Fit | pd.DataFrame) -> None:
+    """Tests over recorded answers, and the comparison."""
+    responses = known_responses(source)
+    bank = bank_of(source, _ITEMS.value, population(), responses.item_ids)
+    options = options_of(bank)
+    max_items, key = longest(bank, options), jax.random.key(_SEED.value)
+    test = adaptive_test(bank.items, stop=stop(max_items), **options)
+    if _AT_A_TIME.value > max_items:
+        raise InputError(f"--at_a_time={_AT_A_TIME.value}: expected at most --max_items={max_items}")
+    with steps("tests") as say:
+        say("adaptive, until it ends")
+        tests = replay(test, responses.values, key, at_a_time=_AT_A_TIME.value)
+        study = compare_tests(
+            bank.items,
+            responses.values,
+            key,
+            max_items=max_items,
+            at_a_time=_AT_A_TIME.value,
+            on_method=lambda name: say(f"{report.NAMES[name]}, {max_items} items"),
+            **options,
+        )
+    slope, intercept = (np.asarray(x) for x in (bank.items.slope[:, 0], bank.items.intercept))
+    found = report.Found(
+        responses=responses,
+        difficulty=np.divide(-intercept, slope, out=np.full(slope.shape, np.nan), where=slope != 0),
+        subjects=subjects_table(test, tests, responses.subject_ids),
+        exposure=exposure_table(tests, responses.item_ids),
+        study=study,
+        at_a_time=_AT_A_TIME.value,
+    )
+    given: dict[str, Any] = {name: flags.FLAGS[name].value for name in flags_of_run()}
+    with whole_results(_OUTPUT_DIR.value) as directory:
+        write_csv(answers_table(tests, responses.subject_ids, responses.item_ids), directory / "answers.csv")
+        verdict = report.write(found, given | {"max_items": max_items} | harness.given(), directory)
+    print(f"{verdict}\nDone: {Path(_OUTPUT_DIR.value, 'report.md')}, subjects.csv, answers.csv and exposure.csv")
+
+
+def flags_of_run() -> list[str]:
+    """Names of the flags that a report lists."""
+    names = ["items", "responses", "rule", "ability", "max_items", "min_items", *CONDITIONS, "randomesque"]
+    names += ["progressive"] if _PROGRESSIVE.value else []
+    names += ["at_a_time", "categories", "quotas", "start_low", "start_high", "seed"]
+    return names + [name for name in ("population_mean", "population_sd") if flags.FLAGS[name].present]
+
+
+def talk(source: Fit | pd.DataFrame) -> None:
+    """A dialogue, and what it came to."""
+    bank = bank_of(source, _ITEMS.value, population())
+    options = options_of(bank)
+    texts = None
+    if _TEXTS.value is not None:
+        texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank.ids).tolist(), strict=True))
+    test = adaptive_test(bank.items, stop=stop(longest(bank, options)), **options)
+    key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
+    with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
+        sys.stdin.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    folder = contextlib.nullcontext(None) if _OUTPUT_DIR.value is None else whole_results(_OUTPUT_DIR.value)
+    with folder as directory:
+        tests, end = hold(
+            test,
+            bank.ids,
+            key,
+            iter(sys.stdin.readline, ""),
+            lambda line: print(line, flush=True),
+            lambda line: print(line, file=sys.stderr, flush=True),
+            texts,
+        )
+        if directory is not None:
+            one = np.array([ONE_SUBJECT])
+            subjects = subjects_table(test, tests, one)
+            write_csv(subjects.replace({"reason": {"": END_OF_INPUT}}), directory / "subjects.csv")
+            write_csv(answers_table(tests, one, bank.ids), directory / "answers.csv")
+    print(json.dumps(end), flush=True)
+
+
+if __name__ == "__main__":
+    app.run(main)
