@@ -99,10 +99,9 @@ def _verdict(found: Found) -> str:
 def _what_scores_are(responses: ResponseMatrix) -> str:
     missing = float((responses.values == MISSING).mean())
     text = f"""A score is a share of right answers over the bank of {responses.num_items:,} items, 0 to 1. That of a
-test is predicted: the mean over the bank of the probabilities of a right answer, averaged over what the test leaves
-possible as the ability. It is compared with the share right of all recorded answers of the subject, which scatters
-around what the model expects even where the ability is known. An ability is compared with that of all recorded answers
-(EAP), in logits. Both are estimates too, and include the answers of the test."""
+test is predicted: its right answers, and the probabilities of right answers to all other items, averaged over what the
+test leaves possible as the ability. It is compared with the share right of all recorded answers of the subject. An
+ability is compared with that of all recorded answers (EAP), in logits. Both include the answers of the test."""
     if not missing:
         return text
     return f"""{text}

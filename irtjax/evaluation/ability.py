@@ -1,5 +1,7 @@
 """The ability of a subject in the course of an adaptive test, by the items asked so far."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -78,6 +80,38 @@ def precision_at(
     weight = jnp.where(answers >= 0, jnp.exp(2 * by_logit - log_p - log_q), 0)
     prior = jnp.eye(ability.size, dtype=ability.dtype) * jnp.asarray(population.sd) ** -2.0
     return jnp.einsum("i,ik,il->kl", weight, asked.slope, asked.slope) + prior
+
+
+class Unseen(NamedTuple):
+    """What the items without an answer add to the number right at each node of ability, (Q,) each.
+
+    Attributes:
+        expected: Σ P.
+        noise: Σ P (1 - P).
+    """
+
+    expected: jax.Array
+    noise: jax.Array
+
+
+@in_full_precision
+def share_right(
+    log_posterior: Float[AnyArray, " Q"], right: Int[AnyArray, ""], unseen: Unseen, num_items: int
+) -> tuple[jax.Array, jax.Array]:
+    """Posterior mean and standard deviation of the share right over the whole bank; NaN without nodes.
+
+    Given the ability, unseen answers are independent: the share T = (right + Σ_unseen Y_i)/I has the mean
+    (right + Σ P_i)/I and the variance Σ P_i (1 - P_i)/I², both over the unseen items.
+
+    Args:
+        log_posterior: (Q,) of the nodes, normalised.
+        right: number of right answers so far.
+        unseen: of the other items.
+        num_items: I.
+    """
+    mean, sd = moments(log_posterior, unseen.expected)
+    noise = jnp.exp(log_posterior) @ jnp.maximum(unseen.noise, 0)
+    return (jnp.asarray(right) + mean) / num_items, jnp.sqrt(sd**2 + noise) / num_items
 
 
 @in_full_precision

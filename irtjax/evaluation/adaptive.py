@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.evaluation.ability import in_space, moments, on_line, precision_at
+from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank_tables import Tables, nodes_of_bank, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
@@ -44,8 +44,9 @@ class State(NamedTuple):
         log_posterior: (Q,) of the nodes, normalised; (0,) with D > 1.
         ability: in logits; (D,) with D > 1.
         standard_error: in logits; (D,) with D > 1.
-        score: posterior mean of the predicted score S(θ), the mean of P over the bank; NaN with D > 1.
-        score_error: its posterior standard deviation.
+        unseen: what the items without an answer add to the score, at the nodes.
+        score: posterior mean of the share right over the whole bank, the answers so far included; NaN with D > 1.
+        score_error: its posterior standard deviation, the noise of unseen answers included.
         change: of the ability by the last answers, the largest over dimensions; infinite at first.
     """
 
@@ -56,6 +57,7 @@ class State(NamedTuple):
     log_posterior: jax.Array
     ability: jax.Array
     standard_error: jax.Array
+    unseen: Unseen
     score: jax.Array
     score_error: jax.Array
     change: jax.Array
@@ -119,7 +121,8 @@ class AdaptiveTest:
         none, dtype = jnp.zeros(quotas.shape, jnp.int32), self.tables.items.slope.dtype
         shape = () if self.dims == 1 else (self.dims,)
         ability, error = (jnp.full(shape, x, dtype) for x in self.population)
-        score, score_error = moments(self.log_prior, self.tables.score)
+        unseen = Unseen(self.num_items * self.tables.score, self.num_items * self.tables.noise)
+        score, score_error = share_right(self.log_prior, none.sum(), unseen, self.num_items)
         return State(
             key=key,
             items=jnp.full(self.stop.max_items, NO_ITEM, jnp.int32),
@@ -130,6 +133,7 @@ class AdaptiveTest:
             log_posterior=self.log_prior,
             ability=ability,
             standard_error=error,
+            unseen=unseen,
             score=score,
             score_error=score_error,
             change=jnp.full((), jnp.inf, dtype),
@@ -178,14 +182,16 @@ class AdaptiveTest:
         asked, given = (
             old.at[places].set(new, mode="drop") for old, new in ((state.items, items), (state.answers, answers))
         )
-        log_posterior, tables = state.log_posterior, self.tables
+        log_posterior, unseen, tables = state.log_posterior, state.unseen, self.tables
         if self.dims == 1:
             right, wrong = ((real & (answers == y))[:, None] for y in (1, 0))
             told = jnp.where(right, tables.log_right[items], jnp.where(wrong, tables.log_wrong[items], 0))
             log_posterior = log_posterior + told.sum(axis=0)
             log_posterior -= jax.nn.logsumexp(log_posterior)
+            p, q = (jnp.where(right | wrong, jnp.exp(x[items]), 0) for x in (tables.log_right, tables.log_wrong))
+            unseen = Unseen(unseen.expected - p.sum(axis=0), unseen.noise - (p * q).sum(axis=0))
         ability, error = self._ability(log_posterior, asked, given)
-        score, score_error = moments(log_posterior, tables.score)
+        score, score_error = share_right(log_posterior, (given == 1).sum(), unseen, self.num_items)
         return State(
             key=state.key,
             items=asked,
@@ -194,6 +200,7 @@ class AdaptiveTest:
             log_posterior=log_posterior,
             ability=ability,
             standard_error=error,
+            unseen=unseen,
             score=score,
             score_error=score_error,
             change=jnp.where(real.any(), jnp.abs(ability - state.ability).max(), state.change),

@@ -55,6 +55,7 @@ class Tables(NamedTuple):
         log_wrong: (I, Q) log(1 - P).
         right: (I, Q) P; (I, 0) unless the rule needs it.
         score: (Q,) S, the mean of P over the items.
+        noise: (Q,) the mean of P (1 - P).
         scale: standard deviation of the population, in logits.
     """
 
@@ -65,6 +66,7 @@ class Tables(NamedTuple):
     log_wrong: jax.Array
     right: jax.Array
     score: jax.Array
+    noise: jax.Array
     scale: jax.Array
 
 
@@ -102,6 +104,7 @@ def tables_of(items: ItemParameters, nodes: Float[np.ndarray, " Q"], scale: floa
         log_wrong,
         right if keep_right else right[:, :0],
         right.mean(axis=0),
+        (right * np.exp(log_wrong)).mean(axis=0),
         np.asarray(scale),
     )
     return Tables(jax.tree.map(jnp.asarray, items), *jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rest))

@@ -28,7 +28,7 @@ class Replayed(NamedTuple):
         answers: (J, K) 1 right, 0 wrong.
         ability: (J, K) after each answer, in logits; (J, K, D) with D > 1.
         standard_error: likewise.
-        score: (J, K) predicted score after each answer: the mean probability of a right answer over the bank.
+        score: (J, K) predicted share right over the whole bank after each answer, the answers included.
         score_error: (J, K) its posterior standard deviation.
         number: (J,) how many items were asked.
         reason: (J,) why the test ended, as positions in `irtjax.evaluation.adaptive.REASONS`.

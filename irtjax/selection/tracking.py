@@ -20,7 +20,7 @@ class Tracked(NamedTuple):
         monitor_ability: in logits.
         monitor_ability_se: its posterior standard deviation.
         monitor_score: predicted accuracy on the training examples, 0 to 1.
-        monitor_score_se: its posterior standard deviation, as far as it comes from that of the ability.
+        monitor_score_se: its posterior standard deviation.
         train_accuracy: true accuracy on all training examples.
     """
 

@@ -62,6 +62,25 @@ def test_abilities_are_those_of_the_kernels(method):
     assert state.answers.tolist() == ANSWERS.tolist()
 
 
+def test_scores_count_the_answers_and_expect_the_others():
+    """Moments of the share right over the bank, by brute force; a skipped item is one of the others."""
+    test = adaptive_test(BANK, population=POPULATION, stop=Stop(30))
+    given = np.where(np.arange(30) == 2, -1, np.resize(ANSWERS, 30))
+    items, states = walk(test, given)
+    theta = POPULATION.mean + POPULATION.sd * GRID
+    p = curves(BANK, theta)
+    for number in (1, 3, 10, 30):
+        answered = np.array(items[:number])[given[:number] >= 0]
+        y = given[:number][given[:number] >= 0]
+        weights = posterior(BANK, answered, y, POPULATION.mean, POPULATION.sd)
+        others = np.delete(p, answered, axis=1)
+        total = others.sum(axis=1)
+        variance = weights @ (total - weights @ total) ** 2 + weights @ (others * (1 - others)).sum(axis=1)
+        state = states[number - 1]
+        np.testing.assert_allclose(state.score, (y.sum() + weights @ total) / 30, atol=1e-8)
+        np.testing.assert_allclose(state.score_error, np.sqrt(variance) / 30, atol=1e-8)
+
+
 @pytest.mark.parametrize("method", ["eap", "map", "ml"])
 def test_abilities_by_steep_items(method):
     """Against a fine grid, on which the highest of several maxima is not missed."""
