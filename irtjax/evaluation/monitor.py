@@ -200,7 +200,7 @@ def share_of_bank(
         m(θ) = (Σ_seen y_i + Σ_unseen P_i(θ))/I,   v(θ) = Σ_unseen P_i(θ) (1 - P_i(θ))/I²,
 
     and the posterior of T is taken for a mixture of the normal distributions of these over the posterior of θ. Errors
-    of the items' parameters are not in it (`irtjax.evaluation.score_moments` has them).
+    of the items' parameters are not in it (`irtjax.evaluation.score_posterior` has them).
 
     Args:
         right: (I, Q) P at the nodes.
