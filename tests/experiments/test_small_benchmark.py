@@ -6,7 +6,7 @@ import pytest
 from binaries import assert_bad_flags, run
 
 import irtjax
-from experiments.reports.small_benchmark import FILES
+from experiments.reports.small_benchmark import FILES, best_method
 from irtjax import ResponseMatrix
 
 MODULE = "experiments.small_benchmark"
@@ -64,6 +64,20 @@ def test_writes_what_it_promises(result):
     verdict = ended.stdout.splitlines()[0]
     assert verdict in report
     assert verdict.startswith("3 items (")
+
+
+def test_luck_does_not_choose_the_method():
+    rows = [
+        {"method": f"{form} mean" if form == "random" else "variance calibrated", "num_items": 5, "seed": seed}
+        | {"mae": mae, "form": form, "predictor": "mean" if form == "random" else "calibrated", "calibration": 50}
+        for form, errors in (("random", (1.0, 3.0, 2.0)), ("variance", (2.0, 2.0, 2.2)))
+        for seed, mae in enumerate(errors)
+    ]
+    table = pd.DataFrame(rows)
+    assert str(best_method(table)) == "variance calibrated"  # behind by less than its standard error
+    assert str(best_method(table[table.seed == 0])) == "variance calibrated"  # one split tells nothing
+    table.loc[table.form == "random", "mae"] = 1.0
+    assert str(best_method(table)) == "random mean"
 
 
 def test_forms_keep_the_shares_of_categories(result):
