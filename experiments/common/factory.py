@@ -11,7 +11,7 @@ from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
-from irtjax.tasks.task import TextFormat, sample_training
+from irtjax.tasks.task import TextFormat, sample_split
 from irtjax.training.features import frozen
 from irtjax.training.recipe import Recipe
 
@@ -31,7 +31,9 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
     if settings.train_examples:
-        task = sample_training(task, settings.train_examples, settings.seed)
+        task = sample_split(task, "train", settings.train_examples, settings.seed)
+    if settings.validation_examples:
+        task = sample_split(task, "validation", settings.validation_examples, settings.seed)
     if settings.frozen:
         with reading_bar() as on_progress:
             task = frozen(task, on_progress)

@@ -96,6 +96,9 @@ class Settings:
     train_examples: int = setting(
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
+    validation_examples: int = setting(
+        0, "the same of validation examples, which are answered after each epoch", low=0, high=MOST_EXAMPLES
+    )
     label_noise: float = setting(
         0.0,
         "share of training labels that are wrong from the start: crowd, difficulties and curricula never see the right "

@@ -14,7 +14,7 @@ from irtjax.crowd.members import CrowdDesign, Members, default_design, read_memb
 from irtjax.crowd.plans import gold_of, plan_member, rows_of
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.tasks.task import Split, sample_training
+from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
 from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
@@ -166,4 +166,4 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
 def _monitor(task: Task, seed: int) -> Split:
     """A sample of the training examples, as large as the validation split if that is small."""
     count = min(len(task.validation.labels), len(task.train.labels), MONITOR)
-    return sample_training(task, count, seed).train
+    return sample_split(task, "train", count, seed).train

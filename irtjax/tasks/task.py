@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -139,14 +139,15 @@ def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     return dataclasses.replace(task, train=task.train._replace(labels=labels)), flipped
 
 
-def sample_training(task: Task, count: int, seed: int) -> Task:
-    """The task with a random sample of its training examples, in their order; its vocabulary stays as it is.
+def sample_split(task: Task, name: Literal["train", "validation"], count: int, seed: int) -> Task:
+    """The task with a random sample of `count` examples of one split, in their order; its vocabulary stays as it is.
 
     Raises:
         InputError: there are fewer than `count`.
     """
-    num_examples = len(task.train.labels)
+    split, kind = (task.train, "training") if name == "train" else (task.validation, name)
+    num_examples = len(split.labels)
     if count > num_examples:
-        raise InputError(f"a sample of {count} training examples: {task.name} has {num_examples}")
+        raise InputError(f"a sample of {count} {kind} examples: {task.name} has {num_examples}")
     kept = np.sort(np.random.default_rng(seed).choice(num_examples, count, replace=False))
-    return dataclasses.replace(task, train=select(task.train, kept))
+    return dataclasses.replace(task, **{name: select(split, kept)})

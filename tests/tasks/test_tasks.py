@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from irtjax import InputError, tasks
-from irtjax.tasks.task import SPLITS, sample_training
+from irtjax.tasks.task import SPLITS, sample_split
 
 
 def test_digits_splits_cover_the_data_once_and_ids_lead_back_to_it():
@@ -47,7 +47,7 @@ def test_flipped_labels_are_not_those_that_other_draws_of_the_seed_pick():
     train = tasks.Split(inputs, labels, np.arange(20_000).astype(str), None)
     task = dataclasses.replace(tasks.load("digits"), train=train)
     flipped = tasks.flip_labels(task, 0.2, seed=0)[1]
-    sampled = sample_training(task, 2_000, seed=0).train.ids.astype(int)
+    sampled = sample_split(task, "train", 2_000, seed=0).train.ids.astype(int)
     assert flipped[sampled].mean() == pytest.approx(0.2, abs=0.04)
 
 
@@ -71,12 +71,23 @@ def test_options_that_a_task_would_not_look_at_are_refused():
 
 def test_a_sample_of_the_training_split():
     task = tasks.load("digits")
-    some = sample_training(task, 100, seed=1)
+    some = sample_split(task, "train", 100, seed=1)
     at = np.flatnonzero(np.isin(task.train.ids, some.train.ids))
     assert at.size == 100
     np.testing.assert_array_equal(some.train.inputs, task.train.inputs[at])
     np.testing.assert_array_equal(some.train.labels, task.train.labels[at])
     np.testing.assert_array_equal(some.test.ids, task.test.ids)
-    assert (sample_training(task, 100, seed=2).train.ids != some.train.ids).any()
+    assert (sample_split(task, "train", 100, seed=2).train.ids != some.train.ids).any()
     with pytest.raises(InputError, match="a sample of 5000 training examples: digits has 1197"):
-        sample_training(task, 5000, seed=0)
+        sample_split(task, "train", 5000, seed=0)
+
+
+def test_a_sample_of_the_validation_split():
+    task = tasks.load("digits")
+    some = sample_split(task, "validation", 50, seed=1)
+    at = np.flatnonzero(np.isin(task.validation.ids, some.validation.ids))
+    assert at.size == 50
+    np.testing.assert_array_equal(some.validation.labels, task.validation.labels[at])
+    np.testing.assert_array_equal(some.train.ids, task.train.ids)
+    with pytest.raises(InputError, match="a sample of 301 validation examples: digits has 300"):
+        sample_split(task, "validation", 301, seed=0)
