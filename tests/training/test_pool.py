@@ -259,6 +259,12 @@ def test_the_size_is_measured(monkeypatch, tmp_path):
     assert pool_size.choose_slots(job, TASK, RECIPE, 7) == 7
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of processors only")
+def test_an_encoder_is_alone_on_its_core_without_being_measured(monkeypatch):
+    monkeypatch.delattr(pool_size, "measure")
+    assert pool_size.choose_slots(job_of(), TASK, dataclasses.replace(RECIPE, network="bert")) == 1
+
+
 @pytest.mark.parametrize(
     ("speeds", "best"),
     [
