@@ -68,13 +68,14 @@ def _by_pieces(examples: dict[str, text.Examples], options: Options) -> tuple[In
     assert options.pretrained is not None
     encoder = read_pretrained(options.pretrained)
     words = {split: text.number_pieces(own.sentences, encoder) for split, own in examples.items()}
-    inputs, buckets = _padded(words, _same(encoder))
+    inputs, buckets = _padded(words, _same(encoder), text.FINER_SHARES)
     return inputs, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
 
 
 def by_pieces(sentences: tuple[list[str], ...], encoder: Pretrained) -> tuple[Split, TextFormat]:
     """Texts that belong to no task, in the word pieces of an encoder; their labels are 0."""
-    inputs, buckets = _padded({"train": text.number_pieces(sentences, encoder)}, _same(encoder))
+    words = {"train": text.number_pieces(sentences, encoder)}
+    inputs, buckets = _padded(words, _same(encoder), text.FINER_SHARES)
     labels = np.zeros(len(sentences[0]), np.int32)
     split = Split(inputs["train"], labels, np.arange(labels.size).astype(str), joined(sentences))
     return split, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
@@ -86,10 +87,12 @@ def _same(encoder: Pretrained) -> np.ndarray:
     return np.arange(number, dtype=np.min_scalar_type(number - 1))
 
 
-def _padded(words: dict[str, tuple[text.Words, ...]], table: np.ndarray) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:
+def _padded(
+    words: dict[str, tuple[text.Words, ...]], table: np.ndarray, shares: tuple[float, ...] = text.BUCKET_SHARES
+) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:
     """The sentences of all splits as rows of arrays, and the lengths to batch at."""
     longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(words["train"]))]
-    buckets = text.choose_buckets(words["train"], longest)
+    buckets = text.choose_buckets(words["train"], longest, shares)
     inputs = {
         split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
         for split, own in words.items()

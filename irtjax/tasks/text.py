@@ -15,6 +15,7 @@ from irtjax.tasks.task import PADDING, UNKNOWN, Split, Task, TextFormat
 
 SPECIAL = ("<padding>", "<unknown>")  # the words numbered PADDING and UNKNOWN
 BUCKET_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97, 1.0)
+FINER_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 
 # One spelling for each of the marks that corpora write differently; the brackets are those of the Penn Treebank.
 _SPELLINGS = {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "``": '"', "''": '"', "-lrb-": "(", "-rrb-": ")"}
@@ -114,15 +115,18 @@ def choose_vocabulary(train: Sequence[Words], lexicon: dict[str, int], min_count
     return [spelled[at] for at in sorted(kept, key=lambda at: (-counts[at], spelled[at]))]
 
 
-def choose_buckets(train: Sequence[Words], longest: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Lengths to batch at: quantiles `BUCKET_SHARES` of the lengths of training sentences, rounded up to even numbers.
+def choose_buckets(
+    train: Sequence[Words], longest: Sequence[int], shares: Sequence[float] = BUCKET_SHARES
+) -> tuple[tuple[int, ...], ...]:
+    """Lengths to batch at: quantiles of the lengths of training sentences, rounded up to even numbers.
 
     Args:
         train: the training sentences, one entry per sentence of an example.
         longest: words of the longest sentence of any split, one number per sentence; the last bucket holds it.
+        shares: which quantiles, 1 last. A program is compiled for each; the more there are, the less is padded.
     """
-    shares = [np.quantile(words.lengths, BUCKET_SHARES, method="inverted_cdf") for words in train]
-    buckets = [tuple(_even(length) for length in lengths) for lengths in zip(*shares, strict=True)]
+    quantiles = [np.quantile(words.lengths, shares, method="inverted_cdf") for words in train]
+    buckets = [tuple(_even(length) for length in lengths) for lengths in zip(*quantiles, strict=True)]
     buckets[-1] = tuple(_even(length) for length in longest)
     return tuple(sorted(set(buckets)))
 
