@@ -145,9 +145,10 @@ def sample_split(task: Task, name: Literal["train", "validation"], count: int, s
     Raises:
         InputError: there are fewer than `count`.
     """
-    split, kind = (task.train, "training") if name == "train" else (task.validation, name)
+    split, kind = (task.train, "training") if name == "train" else (task.validation, "validation")
     num_examples = len(split.labels)
     if count > num_examples:
         raise InputError(f"a sample of {count} {kind} examples: {task.name} has {num_examples}")
     kept = np.sort(np.random.default_rng(seed).choice(num_examples, count, replace=False))
-    return dataclasses.replace(task, **{name: select(split, kept)})
+    some = select(split, kept)
+    return dataclasses.replace(task, train=some) if name == "train" else dataclasses.replace(task, validation=some)
