@@ -69,25 +69,23 @@ def test_options_that_a_task_would_not_look_at_are_refused():
         tasks.load("sst2", embedding_dim=0)
 
 
-def test_a_sample_of_the_training_split():
+@pytest.mark.parametrize(
+    ("name", "whole", "message"),
+    [
+        ("train", 1197, "a sample of 1198 training examples: digits has 1197"),
+        ("validation", 300, "a sample of 301 validation examples: digits has 300"),
+    ],
+)
+def test_a_sample_of_a_split(name, whole, message):
     task = tasks.load("digits")
-    some = sample_split(task, "train", 100, seed=1)
-    at = np.flatnonzero(np.isin(task.train.ids, some.train.ids))
+    every, some = getattr(task, name), sample_split(task, name, 100, seed=1)
+    drawn = getattr(some, name)
+    at = np.flatnonzero(np.isin(every.ids, drawn.ids))
     assert at.size == 100
-    np.testing.assert_array_equal(some.train.inputs, task.train.inputs[at])
-    np.testing.assert_array_equal(some.train.labels, task.train.labels[at])
-    np.testing.assert_array_equal(some.test.ids, task.test.ids)
-    assert (sample_split(task, "train", 100, seed=2).train.ids != some.train.ids).any()
-    with pytest.raises(InputError, match="a sample of 5000 training examples: digits has 1197"):
-        sample_split(task, "train", 5000, seed=0)
-
-
-def test_a_sample_of_the_validation_split():
-    task = tasks.load("digits")
-    some = sample_split(task, "validation", 50, seed=1)
-    at = np.flatnonzero(np.isin(task.validation.ids, some.validation.ids))
-    assert at.size == 50
-    np.testing.assert_array_equal(some.validation.labels, task.validation.labels[at])
-    np.testing.assert_array_equal(some.train.ids, task.train.ids)
-    with pytest.raises(InputError, match="a sample of 301 validation examples: digits has 300"):
-        sample_split(task, "validation", 301, seed=0)
+    np.testing.assert_array_equal(drawn.inputs, every.inputs[at])
+    np.testing.assert_array_equal(drawn.labels, every.labels[at])
+    for other in set(SPLITS) - {name}:
+        np.testing.assert_array_equal(getattr(some, other).ids, getattr(task, other).ids)
+    assert (getattr(sample_split(task, name, 100, seed=2), name).ids != drawn.ids).any()
+    with pytest.raises(InputError, match=message):
+        sample_split(task, name, whole + 1, seed=0)
