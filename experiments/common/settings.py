@@ -97,7 +97,7 @@ class Settings:
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
     validation_examples: int = setting(
-        0, "the same of validation examples, which are answered after each epoch", low=0, high=MOST_EXAMPLES
+        0, "size of a random sample of validation examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
     label_noise: float = setting(
         0.0,
