@@ -105,9 +105,9 @@ def joined(responses: ResponseMatrix, texts: ItemTexts) -> tuple[ResponseMatrix,
 
 def predictors(items: ItemTexts, features: Features) -> dict[str, new_items.Predictor]:
     """What is compared: the model first, the mean last."""
-    everything, shown = features.all(), items.shown()
+    everything, shown = features.blocks(), items.shown()
     found: dict[str, new_items.Predictor] = {"features": new_items.by_features(everything)}
-    found["features, in two steps"] = text_baselines.ridge(everything)
+    found["features, in two steps"] = text_baselines.ridge(everything.values)
     if features.vectors.size:
         found["nearest neighbours"] = text_baselines.neighbours(features.vectors)
     if _GLOVE.value is not None:
@@ -124,7 +124,7 @@ def study(
     responses: ResponseMatrix, items: ItemTexts, features: Features, predictors: dict[str, new_items.Predictor]
 ) -> report.Predicted:
     """All fits."""
-    everything, seed = features.all(), _SEED.value
+    everything, seed = features.blocks(), _SEED.value
     with steps("fitting") as say:
         say("all responses, without features")
         reference = new_items.without_features(responses)
@@ -138,14 +138,14 @@ def study(
     numbers = [number for number in NUMBERS if number <= max(answered // 2, 1)]
     with counting_bar("fits", 2 * len(numbers)) as on_progress:
         curve = new_items.by_number(responses, everything, numbers, reference, seed, on_progress)
-    places = features.vectors if features.vectors.size else everything
+    places = features.vectors if features.vectors.size else everything.values
     places = places if places.shape[1] > 1 else np.zeros((len(places), 0))
     return report.Predicted(items, reference, spearman_brown(halves.spearman), joint, held_out, curve, places)
 
 
 def predicted_table(fit: irtjax.Fit, items: ItemTexts, features: Features) -> pd.DataFrame:
     """One row per new item: its difficulty, and where 95% of such items are."""
-    mean, sd = new_items.regression(fit).predict(features.all())
+    mean, sd = new_items.regression(fit).predict(features.blocks().values)
     columns: dict[str, Any] = {"item_id": items.ids, "difficulty": mean, "difficulty_sd": sd}
     columns |= {"low": mean - Z_95 * sd, "high": mean + Z_95 * sd, "text": items.shown()}
     return pd.DataFrame(columns)

@@ -8,6 +8,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from experiments.common.progress import reading_bar
 from irtjax.errors import InputError
+from irtjax.estimation.regression import ItemFeatures
 from irtjax.pretrained.folder import Pretrained
 from irtjax.tasks.item_texts import ItemTexts
 from irtjax.tasks.sentences import by_pieces
@@ -28,9 +29,11 @@ class Features(NamedTuple):
     columns: np.ndarray
     vectors: np.ndarray
 
-    def all(self) -> np.ndarray:
-        """(I, F), side by side."""
-        return np.concatenate([self.lengths, self.columns, self.vectors], axis=1).astype(np.float64)
+    def blocks(self) -> ItemFeatures:
+        """All of them; lengths, columns and vectors are a block each."""
+        parts = [part for part in self if part.shape[1]]
+        block = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+        return ItemFeatures(np.concatenate(parts, axis=1).astype(np.float64), block)
 
 
 def features_of(items: ItemTexts, encoder: Pretrained | None, like: pd.DataFrame, name: str) -> Features:

@@ -44,7 +44,9 @@ def fit_amortised(
     Args:
         responses: as in `fit_mml`.
         model: "rasch" or "1pl", which are the same model in other units.
-        features: (I, F) numbers in the order of the items, or a table whose index has their ids, with others.
+        features: (I, F) numbers in the order of the items, or a table whose index has their ids, with others. A dict of
+            these, by any names, are blocks whose weights have a variance each: for a few columns beside hundreds of
+            numbers of an encoder.
         on_round: called with the number of rounds and what `SETTLED` is compared with.
         **options: others of `fit_mml`.
 
@@ -64,13 +66,13 @@ def fit_amortised(
         given = options.get(name, value)
         if given is not value and not (name == "dims" and given == 1):
             raise InputError(f"`{name}` does not go with `features`")
-    x = item_features(features, responses.item_ids)
+    x, blocks = item_features(features, responses.item_ids)
     mean, sd = np.zeros(responses.num_items), START_SD
     number, change = 0, np.inf
     found: Regression | None = None
     while number < MOST_ROUNDS and change >= SETTLED:
         fit = fit_mml(responses, "rasch", intercept_prior=ItemPriors(-mean, np.full(mean.shape, sd)), **options)
-        found = regress(*without_prior(fit, mean, sd), x, found)
+        found = regress(*without_prior(fit, mean, sd), x, found, blocks)
         new, new_sd = found.predict(x)[0], float(found.residual_sd)
         change = max(float(np.abs(new - mean).max()) / new_sd, abs(np.log(new_sd / sd)))
         mean, sd, number = new, new_sd, number + 1

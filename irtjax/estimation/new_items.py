@@ -17,7 +17,7 @@ from irtjax.estimation import diagnostics
 from irtjax.estimation.amortised import fit_amortised, without_prior
 from irtjax.estimation.folds import folds_of
 from irtjax.estimation.prediction_scores import LEAST
-from irtjax.estimation.regression import Regression
+from irtjax.estimation.regression import ItemFeatures, Regression
 from irtjax.estimation.result import Z_95, Fit
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import Float, Int
@@ -60,7 +60,7 @@ class Predictions(NamedTuple):
     log_loss: pd.Series
 
 
-def with_features(responses: ResponseMatrix, features: Float[np.ndarray, "I F"]) -> Fit:
+def with_features(responses: ResponseMatrix, features: ItemFeatures) -> Fit:
     """The Rasch model of `fit_amortised`, of the subjects who have responses; warns where it has not converged."""
     fit = fit_amortised(responses.with_responses(), "rasch", features=features)
     if not fit.converged:
@@ -70,7 +70,12 @@ def with_features(responses: ResponseMatrix, features: Float[np.ndarray, "I F"])
 
 def without_features(responses: ResponseMatrix) -> Fit:
     """The Rasch model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
-    return with_features(responses, np.zeros((responses.num_items, 1)))
+    return with_features(responses, _nothing(responses.num_items))
+
+
+def _nothing(num_items: int) -> ItemFeatures:
+    """A feature that is the same for all items."""
+    return ItemFeatures(np.zeros((num_items, 1)), np.zeros(1, int))
 
 
 def regression(fit: Fit) -> Regression:
@@ -84,12 +89,12 @@ def by_mean(known: Known) -> tuple[np.ndarray, np.ndarray]:
     return regression(known.fit).predict(np.zeros((len(known.new), 1)))
 
 
-def by_features(features: Float[np.ndarray, "I F"]) -> Predictor:
+def by_features(features: ItemFeatures) -> Predictor:
     """The model of `fit_amortised`, fitted to the other items."""
 
     def predict(known: Known) -> tuple[np.ndarray, np.ndarray]:
-        fit = with_features(known.responses, features[known.rows])
-        return regression(fit).predict(features[known.new])
+        fit = with_features(known.responses, features.choose(known.rows))
+        return regression(fit).predict(features.values[known.new])
 
     return predict
 
@@ -216,7 +221,7 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
 
 def by_number(
     responses: ResponseMatrix,
-    features: Float[np.ndarray, "I F"],
+    features: ItemFeatures,
     numbers: Sequence[int],
     reference: Fit,
     seed: int = 0,
@@ -242,7 +247,7 @@ def by_number(
     order = np.random.default_rng(seed).random(responses.values.shape)
     order[responses.values == MISSING] = 2  # after all that are there
     rank = order.argsort(0).argsort(0)
-    plain = np.zeros((responses.num_items, 1))
+    plain = _nothing(responses.num_items)
     rows: list[dict[str, float]] = []
     for number in numbers:
         for given, x in ((False, plain), (True, features)):
@@ -263,12 +268,12 @@ def by_number(
 
 
 def _with_few(
-    responses: ResponseMatrix, features: np.ndarray, new: np.ndarray, kept: np.ndarray | None
+    responses: ResponseMatrix, features: ItemFeatures, new: np.ndarray, kept: np.ndarray | None
 ) -> Float[np.ndarray, " N"]:
     """Difficulties of new items of whose responses some are kept, or none."""
     if kept is None:
-        fit = with_features(responses.choose_items(~new), features[~new])
-        return regression(fit).predict(features[new])[0]
+        fit = with_features(responses.choose_items(~new), features.choose(~new))
+        return regression(fit).predict(features.values[new])[0]
     values = np.where(new & ~kept, np.int8(MISSING), responses.values)
     fit = with_features(ResponseMatrix(values, responses.subject_ids, responses.item_ids), features)
     return fit.difficulty[new]

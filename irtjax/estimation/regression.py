@@ -1,12 +1,13 @@
 """Ridge regression of difficulties on features of items, with all variances estimated (empirical Bayes)."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.types import AnyArray, Float
+from irtjax.types import AnyArray, Float, Int
 
 LEAST, MOST = 1e-3, 1e2  # of a standard deviation, in logits
 NEVER = 1e8  # variance of what says nothing
@@ -19,7 +20,8 @@ class Regression(NamedTuple):
         mean: () of the items.
         weights: (F,) posterior means of w.
         covariance: (F + 1, F + 1) of the mean and the weights.
-        centre, scale: (F,) of the features; scale 1 where a feature is the same for all items.
+        centre, scale: (F,) of the features. scale is their standard deviation, 1 where a feature is the same for all
+            items; in a block whose weights have a smaller deviation than ω, as much larger.
         residual_sd: () τ, of what features do not tell.
         weight_sd: () ω, of the weights.
     """
@@ -58,12 +60,43 @@ class Regression(NamedTuple):
         )
 
 
-def item_features(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F"]:
+class ItemFeatures(NamedTuple):
+    """Features of items, in blocks whose weights have a variance of their own.
+
+    Attributes:
+        values: (I, F).
+        blocks: (F,) number of the block that each belongs to, from 0 on.
+    """
+
+    values: Float[np.ndarray, "I F"]
+    blocks: Int[np.ndarray, " F"]
+
+    def choose(self, items: AnyArray) -> "ItemFeatures":
+        """Those of some items, by their positions or a mask."""
+        return self._replace(values=self.values[items])
+
+
+def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
     """Features of items in their order.
+
+    Args:
+        features: an array, a table whose index has the ids, or several of these by name, each of which is a block.
+        item_ids: (I,) of the items.
 
     Raises:
         InputError: items without features, other numbers of them, or values that are no finite numbers.
     """
+    if isinstance(features, ItemFeatures):
+        return features
+    if not isinstance(features, Mapping):
+        features = {"": features}
+    if not features:
+        raise InputError("`features` has no blocks")
+    found = [_block(part, item_ids) for part in features.values()]
+    return ItemFeatures(np.concatenate(found, axis=1), np.repeat(np.arange(len(found)), [x.shape[1] for x in found]))
+
+
+def _block(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F"]:
     if isinstance(features, pd.DataFrame):
         table = features.set_axis(features.index.astype(str))
         if table.index.has_duplicates:
@@ -89,42 +122,58 @@ def regress(
     variance: Float[AnyArray, " I"],
     features: Float[AnyArray, "I F"],
     near: Regression | None = None,
+    blocks: Int[AnyArray, " F"] | None = None,
 ) -> Regression:
     """Estimates a regression from difficulties that are known with errors.
 
-        y_i = mean + w' z_i + r_i + e_i,    w_k ~ N(0, ω²),    r_i ~ N(0, τ²),    e_i ~ N(0, v_i)
+        y_i = mean + w' z_i + r_i + e_i,    w_k ~ N(0, ω_g²),    r_i ~ N(0, τ²),    e_i ~ N(0, v_i)
 
-    for features z in standard deviations; the mean has no prior. τ and ω are those under which y is likeliest, w and
-    the mean integrated out (type II maximum likelihood; MacKay 1992), found by L-BFGS.
+    for features z in standard deviations, k in block g; the mean has no prior. τ and all ω are those under which y is
+    likeliest, w and the mean integrated out (type II maximum likelihood; MacKay 1992), found by L-BFGS.
 
     Args:
         difficulty: (I,) y.
         variance: (I,) v, of their errors; infinite where nothing is known.
         features: (I, F) x.
-        near: one whose τ and ω the search begins at.
+        near: one of the same features, whose τ and ω the search begins at.
+        blocks: (F,) g, from 0 on; None for a single one.
+
+    Returns:
+        The regression, with the largest ω; features of the other blocks are scaled down to it.
     """
     import scipy.optimize  # takes a while to import, and few need it
 
     y, features = np.asarray(difficulty, np.float64), np.asarray(features, np.float64)
+    block = np.zeros(features.shape[1], int) if blocks is None else np.asarray(blocks)
     noise = np.minimum(np.asarray(variance, np.float64), NEVER)
     y = np.where(noise < NEVER, y, 0.0)
-    centre, scale = centre_and_scale(features)
-    design = _design((features - centre) / scale)
+    centre, deviation = centre_and_scale(features)
+    design = _design((features - centre) / deviation)
     told = y[noise < NEVER]
     usual = max(float(np.std(told)) if told.size else 0.0, 10 * LEAST)
-    begin = np.log([usual, usual / np.sqrt(max(features.shape[1], 1))])
+    first = np.unique(block, return_index=True)[1]
+    begin = np.log([usual, *np.full(first.size, usual / np.sqrt(max(block.size, 1)))])
     if near is not None:
-        begin = np.log([near.residual_sd, near.weight_sd])
-    bounds = [(np.log(LEAST), np.log(MOST))] * 2
+        begin = np.log([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]])
+    bounds = [(np.log(LEAST), np.log(MOST))] * begin.size
     found = scipy.optimize.minimize(
-        lambda logs: _minus_evidence(logs, y, noise, design), begin, jac=True, method="L-BFGS-B", bounds=bounds
+        lambda logs: _minus_evidence(logs, y, noise, design, block), begin, jac=True, method="L-BFGS-B", bounds=bounds
     )
-    residual_sd, weight_sd = np.exp(found.x)
+    residual_sd, *by_block = np.exp(found.x)
+    weight_sd = np.array(by_block)[block]
     posterior = _posterior(residual_sd, weight_sd, y, noise, design)
-    mean, *weights = posterior.coefficients
-    of_residual, of_weights = np.asarray(residual_sd), np.asarray(weight_sd)
+    largest = np.max(by_block)
+    share = weight_sd / largest  # of a block with smaller weights, which have ω too where its features are smaller
+    to_shared = 1 / np.append(1.0, share)
+    mean, *weights = posterior.coefficients * to_shared
     return Regression(
-        np.asarray(mean), np.array(weights), posterior.covariance(), centre, scale, of_residual, of_weights
+        np.asarray(mean),
+        np.array(weights),
+        posterior.covariance() * to_shared[:, None] * to_shared,
+        centre,
+        deviation / share,
+        np.asarray(residual_sd),
+        np.asarray(largest),
     )
 
 
@@ -138,7 +187,7 @@ def _design(standardised: np.ndarray) -> np.ndarray:
 
 
 class _Posterior(NamedTuple):
-    """Of the coefficients, given both standard deviations.
+    """Of the coefficients, given all standard deviations.
 
     Attributes:
         coefficients: (F + 1,) means.
@@ -161,7 +210,7 @@ class _Posterior(NamedTuple):
 
 
 def _posterior(
-    residual_sd: float, weight_sd: float, y: np.ndarray, noise: np.ndarray, design: np.ndarray
+    residual_sd: float, weight_sd: np.ndarray, y: np.ndarray, noise: np.ndarray, design: np.ndarray
 ) -> _Posterior:
     import scipy.linalg
 
@@ -175,19 +224,22 @@ def _posterior(
     return _Posterior(coefficients, factor, weighted, precision)
 
 
-def _minus_evidence(logs: np.ndarray, y: np.ndarray, noise: np.ndarray, design: np.ndarray) -> tuple[float, np.ndarray]:
-    """-2 log p(y | τ, ω) up to a constant, and its gradient in log τ and log ω."""
+def _minus_evidence(
+    logs: np.ndarray, y: np.ndarray, noise: np.ndarray, design: np.ndarray, block: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """-2 log p(y | τ, ω) up to a constant, and its gradient in log τ and the log ω of each block."""
     import scipy.linalg
 
-    residual_sd, weight_sd = np.exp(logs)
+    residual_sd, *by_block = np.exp(logs)
+    weight_sd = np.array(by_block)[block]
     found = _posterior(residual_sd, weight_sd, y, noise, design)
     precision, weights = found.precision, found.coefficients[1:]
-    rest, number = y - design @ found.coefficients, len(weights)
+    rest = y - design @ found.coefficients
     inverse = scipy.linalg.lapack.dtrtri(found.factor, lower=1)[0]  # its squares are what both traces need
-    of_weights = (np.tril(inverse)[:, 1:] ** 2).sum() + weights @ weights
-    value = -np.log(precision).sum() + 2 * np.log(np.diag(found.factor)).sum() + 2 * number * logs[1]
-    value += (precision * rest**2).sum() + weights @ weights / weight_sd**2
+    of_weights = ((np.tril(inverse)[:, 1:] ** 2).sum(0) + weights**2) / weight_sd**2
+    value = -np.log(precision).sum() + 2 * np.log(np.diag(found.factor)).sum() + 2 * np.log(weight_sd).sum()
+    value += (precision * rest**2).sum() + (weights**2 / weight_sd**2).sum()
     explained = (scipy.linalg.blas.dtrmm(1.0, inverse, found.weighted.T, lower=1) ** 2).sum(0)
     by_variance = precision * (1 - explained) - precision**2 * rest**2
-    gradient = np.array([2 * residual_sd**2 * by_variance.sum(), 2 * number - 2 * of_weights / weight_sd**2])
-    return value, gradient
+    by_weights = 2 * np.bincount(block, 1 - of_weights, len(by_block))
+    return value, np.array([2 * residual_sd**2 * by_variance.sum(), *by_weights])

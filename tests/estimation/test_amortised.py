@@ -42,18 +42,36 @@ def fit(simulated):
 def test_evidence_by_brute_force():
     """The density of y with the weights integrated out; a flat mean is a normal one of a large variance."""
     design, y, noise = _design(RNG.normal(size=(9, 3))), RNG.normal(size=9), RNG.uniform(0.1, 1, 9)
+    blocks = np.array([0, 1, 0])
 
     def brute(logs):
-        tau, omega = np.exp(logs)
-        spread = design @ np.diag([1e6, *[omega**2] * 3]) @ design.T + np.diag(tau**2 + noise)
+        tau, *omega = np.exp(logs)
+        spread = design @ np.diag([1e6, *np.square(omega)[blocks]]) @ design.T + np.diag(tau**2 + noise)
         return -2 * multivariate_normal.logpdf(y, np.zeros(9), spread)
 
-    at, to = np.log([0.5, 0.7]), np.log([0.9, 0.2])
-    value = [_minus_evidence(logs, y, noise, design)[0] for logs in (at, to)]
+    at, to = np.log([0.5, 0.7, 0.3]), np.log([0.9, 0.2, 1.1])
+    value = [_minus_evidence(logs, y, noise, design, blocks)[0] for logs in (at, to)]
     assert value[1] - value[0] == pytest.approx(brute(to) - brute(at), abs=1e-3)
-    gradient = _minus_evidence(at, y, noise, design)[1]
-    expected = approx_fprime(at, lambda logs: _minus_evidence(logs, y, noise, design)[0], 1e-6)
+    gradient = _minus_evidence(at, y, noise, design, blocks)[1]
+    expected = approx_fprime(at, lambda logs: _minus_evidence(logs, y, noise, design, blocks)[0], 1e-6)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3)
+
+
+def test_a_block_of_many_idle_features_does_not_shrink_the_others():
+    """One column tells all; 100 beside it tell nothing."""
+    features, noise = RNG.normal(size=(300, 101)), np.full(300, 0.05)
+    y = 1.5 * features[:, 0] + RNG.normal(0, np.sqrt(0.3**2 + noise))
+    blocks = np.minimum(np.arange(101), 1)
+    shared, found = (regress(y, noise, features, None, given) for given in (None, blocks))
+    weights = found.weights / found.scale
+    assert weights[0] == pytest.approx(1.5, abs=0.06)
+    assert np.abs(weights[1:]).max() < 0.02 < np.abs(shared.weights[1:] / shared.scale[1:]).max()
+    new = RNG.normal(size=(1_000, 101))
+    (mean, sd), (by_shared, _) = found.predict(new), shared.predict(new)
+    assert (mean - 1.5 * new[:, 0]).std() < 0.5 * (by_shared - 1.5 * new[:, 0]).std()
+    assert sd.mean() == pytest.approx(0.3, abs=0.06)
+    again = regress(y, noise, features, found, blocks)  # from where it ended
+    np.testing.assert_allclose(again.predict(new)[0], mean, atol=0.01)
 
 
 def test_regression_recovers_a_simulation_and_covers_new_items():
@@ -180,13 +198,18 @@ def test_a_prior_for_each_item(simulated):
 def test_bad_features(simulated, fit):
     matrix, features, _, _ = simulated
     table = pd.DataFrame(features, matrix.item_ids)
-    np.testing.assert_array_equal(item_features(table[::-1], matrix.item_ids), features)
+    np.testing.assert_array_equal(item_features(table[::-1], matrix.item_ids).values, features)
+    parts = item_features({"some": table[[0, 1]], "others": features[:, 2:]}, matrix.item_ids)
+    np.testing.assert_array_equal(parts.values, features)
+    assert parts.blocks.tolist() == [0, 0, 1, 1, 1, 1]
     cases = [
         (table[:-2], r"no features of item 'i158' \(2 such\)"),
         (pd.concat([table, table[:1]]), "features of item 'i0' are there twice"),
         (features[:3], r"features of shape \(3, 6\), expected one row for each of 160 items"),
         (np.where(np.arange(160)[:, None] == 4, np.nan, features), "features of item 'i4': column 1 is not finite"),
         (table.astype(object).replace(table.iloc[0, 0], "long"), "features are not all numbers"),
+        ({"own": features, "few": table[:-2]}, r"no features of item 'i158' \(2 such\)"),
+        ({}, "`features` has no blocks"),
     ]
     for given, line in cases:
         with pytest.raises(InputError, match=line):
@@ -201,6 +224,8 @@ def test_bad_features(simulated, fit):
     ):
         with pytest.raises(InputError, match=f"`{name}` does not go with `features`"):
             irtjax.fit(matrix, "1pl", features=features, **{name: value})
+    with pytest.raises(InputError, match="estimator svi has one variance for the weights of all `features`"):
+        irtjax.fit(matrix, "1pl", "svi", features={"some": features, "others": features})
     with pytest.raises(InputError, match="`features` are the same for all items"):
         irtjax.fit(matrix, "1pl", "svi", features=np.full((160, 2), 0.1))
     with pytest.raises(InputError, match="`features` go with the hierarchical priors"):

@@ -9,6 +9,7 @@ from scipy.stats import norm, spearmanr
 
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation import new_items
+from irtjax.estimation.regression import item_features
 
 SUBJECTS, ITEMS = 80, 90
 
@@ -22,7 +23,7 @@ def simulated():
     right = rng.random((SUBJECTS, ITEMS)) < expit(rng.normal(size=(SUBJECTS, 1)) - difficulty)
     values = np.where(rng.random(right.shape) < 0.1, -1, right).astype(np.int8)
     names = [f"s{at}" for at in range(SUBJECTS)], [f"i{at}" for at in range(ITEMS)]
-    return ResponseMatrix(values, *names), features, difficulty
+    return ResponseMatrix(values, *names), item_features(features, np.array(names[1])), difficulty
 
 
 @pytest.fixture(scope="module")

@@ -121,7 +121,7 @@ def fit_svi(
         mesh,
         parts,
     )
-    rotation = None if features is None else rotated(item_features(features, responses.item_ids))
+    rotation = None if features is None else rotated(_one_block(features, responses.item_ids))
     names = hyperparameters(settings.priors, model)
     began_at = starting_point(responses, model, start, names, mesh, rotation)
     task = Task(_spread(responses.values, settings), _padded(began_at, settings))
@@ -160,6 +160,18 @@ def fit_svi(
         began=began,
         details=details,
     )
+
+
+def _one_block(features: Any, item_ids: np.ndarray) -> np.ndarray:
+    """The features, whose weights have one variance.
+
+    Raises:
+        InputError: features that are bad, or come in several blocks.
+    """
+    found = item_features(features, item_ids)
+    if found.blocks[-1]:
+        raise InputError("estimator svi has one variance for the weights of all `features`: give them as one table")
+    return found.values
 
 
 def _parts(values: Values) -> Parts | None:
