@@ -25,7 +25,7 @@ class TorchCrowd:
     """Processes that train one network each, as many as there are cores."""
 
     def __init__(self, task: Task, recipe: Recipe, environment: str, base: str) -> None:
-        if recipe.network not in NETWORKS or (isinstance(task.format, TextFormat) and len(task.train.inputs) > 1):
+        if recipe.network not in NETWORKS or (isinstance(task.format, TextFormat) and task.format.sentences > 1):
             raise InputError(f"--versus=torch has {' and '.join(NETWORKS)}, on images or single sentences")
         encoder = recipe.network == "bert"
         python = interpreter(

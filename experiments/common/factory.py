@@ -11,6 +11,7 @@ from experiments.common.settings import Settings
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
+from irtjax.tasks.pairs import packed
 from irtjax.tasks.task import TextFormat, sample_split
 from irtjax.training.features import frozen
 from irtjax.training.recipe import Recipe
@@ -37,6 +38,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     if settings.frozen:
         with reading_bar() as on_progress:
             task = frozen(task, on_progress)
+    elif settings.pretrained and set(settings.networks) == {"bert"} and not settings.train_embeddings:
+        task = packed(task)
     if settings.label_noise:
         task, _ = tasks.flip_labels(task, settings.label_noise, settings.label_noise_seed)
     check_network(settings, task)

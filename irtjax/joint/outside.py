@@ -55,7 +55,7 @@ def outside_texts(task: Task, items: ItemTexts) -> Split:
     """
     if not isinstance(task.format, TextFormat):
         raise InputError(f"{task.name} has no texts")
-    expected = len(task.format.buckets[-1])
+    expected = task.format.sentences
     if len(items.sentences) != expected:
         raise InputError(f"{len(items.sentences)} sentences per item, those of {task.name} have {expected}")
     inputs = in_words_of(task.format, items.sentences)

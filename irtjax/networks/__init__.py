@@ -74,8 +74,11 @@ def choices(task: Task) -> tuple[str, ...]:
     """Names of the networks that can read the inputs of `task`."""
     sentences = 0 if isinstance(task.format, ImageFormat) else len(task.train.inputs)
     encoder = isinstance(task.format, TextFormat) and task.format.encoder is not None
+    packed = isinstance(task.format, TextFormat) and task.format.packed
     return tuple(
-        name for name, kind in _KINDS.items() if sentences in (kind.sentences or (0,)) and kind.encoder <= encoder
+        name
+        for name, kind in _KINDS.items()
+        if sentences in (kind.sentences or (0,)) and packed <= kind.encoder <= encoder
     )
 
 
@@ -122,7 +125,7 @@ def _inputs(kind: _Kind, task: Task) -> Images | Sentences | Encoded:
     if isinstance(task.format, ImageFormat):
         return Images(np.shape(task.train.inputs)[1:], task.format)
     if kind.encoder and task.format.encoder is not None:
-        return Encoded(task.format.encoder.config, len(task.train.inputs))
+        return Encoded(task.format.encoder.config)
     return Sentences(task.format.embeddings.shape[1], len(task.train.inputs))
 
 

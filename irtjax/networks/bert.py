@@ -47,7 +47,8 @@ class Encoder(nnx.Module):
         y &= LN(x + W_o a + c_o), \qquad x \leftarrow LN(y + W_2 \, gelu(W_1 y + c_1) + c_2)
 
     with vectors e of word pieces, p of positions and s of the first or second sentence. Padding takes part in no sum,
-    wherever it stands, and counts as no position: two padded sentences side by side are read as if there was none.
+    wherever it stands, and counts as no position: two padded sentences side by side are read as if there was none, and
+    as a pair that is packed into one row (`irtjax.tasks.pairs`).
     Dropout is applied to x, to the weights of attention, and to both sums before their norms.
     """
 
@@ -65,11 +66,14 @@ class Encoder(nnx.Module):
         """(V, H) vectors and (B, L) numbers of each sentence -> (B, L, H) states, and (B, L) where there are words."""
         config, first_key, layers_key = self.config, *split_key(key, 2)
         pieces = jnp.concatenate([sentence.astype(jnp.int32) for sentence in inputs], axis=1)
-        kind = np.repeat(np.arange(len(inputs)), [part.shape[1] for part in inputs])
+        raised = pieces >= config.words  # in the second sentence of a pair that is packed
+        second = raised | np.repeat(np.arange(len(inputs)) > 0, [part.shape[1] for part in inputs])[None]
         present = pieces != PADDING
         position = jnp.maximum(jnp.cumsum(present, axis=1) - 1, 0)
-        x = jnp.asarray(embeddings).at[pieces].get(mode="clip") + self.positions[...].at[position].get(mode="clip")
-        x = x + self.kinds[...].at[kind].get(mode="clip")[None]
+        number = jnp.where(raised, pieces - config.words, pieces)
+        x = jnp.asarray(embeddings).at[number].get(mode="clip") + self.positions[...].at[position].get(mode="clip")
+        of_first, of_second = (along_last(self.kinds[min(at, config.kinds - 1)], x) for at in range(2))
+        x = x + jnp.where(second[..., None], of_second, of_first)
         x = dropout(normalise(x, self.norm.scale[...], self.norm.bias[...], config.epsilon), rate, first_key)
 
         def layer(x: jax.Array, one: tuple[dict, jax.Array | None]) -> tuple[jax.Array, None]:

@@ -36,11 +36,9 @@ class Encoded(NamedTuple):
 
     Attributes:
         config: of the encoder.
-        per_example: sentences, 1 or 2.
     """
 
     config: BertConfig
-    per_example: int
 
 
 Inputs = TypeVar("Inputs", bound=Images | Sentences | Encoded)

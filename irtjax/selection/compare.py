@@ -127,7 +127,7 @@ def compare_curricula(
                     trainer,
                     jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
                     data,
-                    lengths_of_first(task.train) if strategy.by_length else difficulty,
+                    lengths_of_first(task) if strategy.by_length else difficulty,
                     strategy.selection(trainer.max_epochs, options),
                     learning_rate=recipe.learning_rate,
                     population=population,

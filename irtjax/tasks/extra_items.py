@@ -6,6 +6,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, require_ids
 from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
+from irtjax.tasks.pairs import fitted, pack
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import Examples, lookup_table, number_pieces, number_words, pad
 
@@ -18,7 +19,7 @@ def read_split(path: str, task: Task) -> Split:
     """
     if not isinstance(task.format, TextFormat):
         raise InputError(f"{path}: {task.name} has no texts")
-    examples = read_examples(path, len(task.format.buckets[-1]), task.classes)
+    examples = read_examples(path, task.format.sentences, task.classes)
     return Split(
         in_words_of(task.format, examples.sentences), examples.labels, examples.ids, joined(examples.sentences)
     )
@@ -33,6 +34,9 @@ def in_words_of(format: TextFormat, sentences: tuple[list[str], ...]) -> tuple[n
     else:
         words = number_pieces(sentences, format.encoder)
         table = np.arange(len(format.vocabulary))
+        if format.packed:
+            rows = tuple(pad(part, table, int(part.lengths.max())) for part in words)
+            return (fitted(pack(rows, format.encoder.config.words), format.buckets[-1][0]),)
     return tuple(
         pad(part, table, max(width, int(part.lengths.max())))[:, :width]
         for part, width in zip(words, format.buckets[-1], strict=True)

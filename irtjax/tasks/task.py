@@ -57,12 +57,19 @@ class TextFormat:
         buckets: ascending lengths that examples are cut to when they are batched, each a tuple of one length per
             sentence; the last one holds every example.
         encoder: whose word pieces these words are; None for words of the task.
+        packed: whether both sentences of a pair are in one row (`irtjax.tasks.pairs`).
     """
 
     vocabulary: tuple[str, ...]
     embeddings: np.ndarray
     buckets: tuple[tuple[int, ...], ...]
     encoder: Pretrained | None = None
+    packed: bool = False
+
+    @property
+    def sentences(self) -> int:
+        """Of an example."""
+        return 2 if self.packed else len(self.buckets[-1])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -159,9 +159,11 @@ def lengths(split: Split) -> np.ndarray:
     return sum((sentence != PADDING).sum(axis=1) for sentence in split.inputs)
 
 
-def lengths_of_first(split: Split) -> np.ndarray:
-    """(N,) words of the first sentence of each example: of a pair the premise, as in Lalor and Yu (2020)."""
-    return (split.inputs[0] != PADDING).sum(axis=1)
+def lengths_of_first(task: Task) -> np.ndarray:
+    """(N,) words of the first sentence of each training example: of a pair the premise, as in Lalor and Yu (2020)."""
+    assert isinstance(task.format, TextFormat)
+    first = task.train.inputs[0]
+    return ((first != PADDING) & (first < len(task.format.vocabulary))).sum(axis=1)
 
 
 def pad(words: Words, table: np.ndarray, width: int) -> np.ndarray:

@@ -102,6 +102,8 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
     text = task.format if isinstance(task.format, TextFormat) else None
     if recipe.train_embeddings and text is None:
         raise InputError(f"word vectors cannot be trained: {task.name} has no words")
+    if recipe.train_embeddings and text is not None and text.packed:
+        raise InputError(f"word vectors cannot be trained where pairs are packed: load {task.name} without that")
     augmented = not isinstance(task.format, TextFormat) and task.format.flips
     return Trainer(
         network=networks.build(recipe.network, task, recipe.width),

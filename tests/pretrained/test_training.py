@@ -11,11 +11,13 @@ from folders import PIECES, WORDS, states, weights, write_folder
 from irtjax import InputError, networks
 from irtjax.crowd.train import train_crowd
 from irtjax.pretrained.folder import read_pretrained
+from irtjax.tasks.extra_items import read_split
 from irtjax.tasks.options import Options
+from irtjax.tasks.pairs import packed
 from irtjax.tasks.sentences import make_task
-from irtjax.tasks.text import Examples, describe
+from irtjax.tasks.text import Examples, describe, lengths, lengths_of_first
 from irtjax.training.features import features, frozen
-from irtjax.training.recipe import default_recipe
+from irtjax.training.recipe import default_recipe, make_trainer
 from irtjax.training.trainer import Trainer, share_of_rate
 
 RNG = np.random.default_rng(0)
@@ -58,6 +60,38 @@ def test_a_pair_has_one_beginning(folder):
     first, second = (PIECES[row[0]] for row in (part[0] for part in make(folder, 2).train.inputs))
     assert first == "[CLS]"
     assert second != "[CLS]"
+
+
+def test_packed_pairs_are_read_as_pairs(folder, tmp_path):
+    """One row, without padding between the sentences, has the logits of two."""
+    task = make(folder, 2)
+    short = task.train.inputs[0].copy()
+    short[::2, 3:] = [PIECES.index("[SEP]"), *[0] * (short.shape[1] - 4)]  # of half of the pairs
+    task = dataclasses.replace(task, train=task.train._replace(inputs=(short, task.train.inputs[1])))
+    one = packed(task)
+    network = networks.build("bert", one, 8)
+    parameters = network.init(jax.random.key(0), 8, task.format.encoder.weights)
+    logits = [network.logits(parameters, task.format.embeddings, each.train.inputs) for each in (one, task)]
+    np.testing.assert_allclose(*logits, atol=1e-5)
+    assert np.std(logits[0], axis=0).min() > 0.01
+    (rows,) = one.train.inputs
+    assert one.format.buckets[0][0] < one.format.buckets[-1][0] == rows.shape[1]
+    assert all((row[np.count_nonzero(row) :] == 0).all() for row in rows)
+    np.testing.assert_array_equal(lengths_of_first(one), lengths_of_first(task))
+    assert lengths_of_first(one)[0] == 4
+    np.testing.assert_array_equal(lengths(one.train), lengths(task.train))
+    assert (one.format.sentences, task.format.sentences, packed(make(folder)).format.sentences) == (2, 2, 1)
+
+    texts = pd.DataFrame([text.split(" / ") for text in task.test.texts], columns=["premise", "hypothesis"])
+    texts.assign(item_id=task.test.ids, label=task.test.labels).to_csv(tmp_path / "more.csv", index=False)
+    more = read_split(str(tmp_path / "more.csv"), one)
+    np.testing.assert_array_equal(more.inputs[0], one.test.inputs[0])
+
+    assert networks.choices(one) == ("bert",)
+    with pytest.raises(InputError, match="word vectors cannot be trained where pairs are packed"):
+        make_trainer(dataclasses.replace(default_recipe(one, "bert"), train_embeddings=True), one)
+    with pytest.raises(InputError, match="toy was loaded without an encoder"):
+        packed(frozen(task))
 
 
 def test_other_words_are_refused(folder):
