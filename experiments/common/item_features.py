@@ -30,7 +30,7 @@ class Features(NamedTuple):
     vectors: np.ndarray
 
     def blocks(self) -> ItemFeatures:
-        """All of them; lengths and columns are a block each, vectors one, or four of a pair: u, v, |u - v| and u ∘ v."""
+        """All of them; lengths, columns and vectors are a block each, of a pair also u, v, |u - v| and u ∘ v."""
         vectors = np.split(self.vectors, 1 if self.lengths.shape[1] == 1 else 4, axis=1)
         parts = [part for part in (self.lengths, self.columns, *vectors) if part.shape[1]]
         block = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
