@@ -247,7 +247,9 @@ def _epoch(program: _Program, problem: _Problem, state: _State) -> _State:
     num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
     # the selected examples come first
     orders = jax.vmap(jnp.roll)(plans.order, -selected.first)
-    trained = train_epoch(trainer, learners, plans._replace(order=orders, size=selected.num_examples), data, num_steps)
+    # a rate that falls does so by epochs, however many minibatches these have
+    begun = learners._replace(steps=learners.epoch * num_steps)
+    trained = train_epoch(trainer, begun, plans._replace(order=orders, size=selected.num_examples), data, num_steps)
     accuracies = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
     dev_accuracy = accuracies(trained.parameters, data.embeddings, data.validation)
     row = History(

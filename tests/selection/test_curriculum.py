@@ -1,5 +1,6 @@
 """Curricula: schedules by formula, DDaCLAE by what it must select, and the cases where selection degenerates."""
 
+import dataclasses
 import functools
 
 import jax
@@ -188,6 +189,20 @@ def test_a_schedule_below_one_minibatch_is_followed_too():
     history = train_still(ladder(21), np.linspace(3, -3, 64), shares, on_epoch=report)
     np.testing.assert_allclose(history.share[0], np.ceil(shares * 64) / 64)
     np.testing.assert_array_equal(history.examples_used[0], [4, 4, 4, 4, 32, 64])  # one minibatch at the least
+
+
+def test_a_rate_falls_by_epochs():
+    """Whatever the epochs select, a sixth of the fall is in each; each step raises the parameter by its rate."""
+    falling = dataclasses.replace(TRAINER, warmup=0.0)
+    shares = np.repeat([1.0, 0.25], 3)
+    history = train_curriculum(falling, KEYS, ladder(0), -np.arange(64.0), shares, learning_rate=0.9)
+    parameter, accuracies = 0.0, []
+    for epoch, share in enumerate(shares):
+        steps = round(16 * share)
+        parameter += sum(0.9 * min(1, 1 - (epoch * steps + at - 1) / (6 * steps - 1)) for at in range(steps))
+        accuracies.append((np.arange(64) + 0.5 < parameter).mean())
+    assert np.ptp(accuracies[3:]) > 0
+    np.testing.assert_allclose(history.dev_accuracy, [accuracies] * 2, atol=1.01 / 64)
 
 
 def test_only_the_selected_examples_are_trained_on():
