@@ -25,8 +25,8 @@ from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.score_posterior import score_posterior
+from irtjax.kernels.ability import Population
 from irtjax.kernels.models import information
-from irtjax.kernels.scoring import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.storage.tables import read_table
 

@@ -40,8 +40,10 @@ from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
 from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
+from irtjax.kernels.ability import Population
+from irtjax.kernels.ability_means import ability_eap
+from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.networks.formulation import formulated_for
 from irtjax.responses.matrix import counts

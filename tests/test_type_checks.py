@@ -7,7 +7,7 @@ from type_checks import CHECKED_CALLS
 
 from irtjax.crowd.members import COLUMNS, Members
 from irtjax.estimation.diagnostics import item_rest_correlations
-from irtjax.kernels.scoring import ability_1pl
+from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.responses.matrix import counts
 from irtjax.scale.multiple_tests import holm
 from irtjax.selection.filtering import ranking

@@ -10,8 +10,9 @@ import pandas as pd
 
 from irtjax.estimation.posteriors import expectations, posteriors
 from irtjax.estimation.result import Fit
+from irtjax.kernels.ability import Population
+from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
-from irtjax.kernels.scoring import Population, ability_mode
 from irtjax.responses.matrix import MISSING
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.types import Float, Int

@@ -15,9 +15,11 @@ from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit, load_fit
-from irtjax.kernels import scoring
+from irtjax.kernels.ability import STANDARD, Ability, percentile
+from irtjax.kernels.ability import Population as NormalPopulation
+from irtjax.kernels.ability_means import ability_eap, nodes_for
+from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, from_table
-from irtjax.kernels.scoring import Ability, ability_eap, ability_mode, nodes_for
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.responses.convert import as_responses, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
@@ -67,7 +69,7 @@ def score(
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
     fit = load_fit(items) if holds_fit(items) else items
     if population is None:
-        population = fit.population if isinstance(fit, Fit) else scoring.STANDARD
+        population = fit.population if isinstance(fit, Fit) else STANDARD
     normal = _normal(population)
     table = item_table(fit)
     matrix: Responses
@@ -93,7 +95,7 @@ def score(
     for k, (ability, error) in enumerate(pairs):
         ending = f"_{k + 1}" if several else ""
         columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
-        columns[f"percentile{ending}"] = np.asarray(scoring.percentile(ability, scoring.Population(mean[k], sd[k])))
+        columns[f"percentile{ending}"] = np.asarray(percentile(ability, NormalPopulation(mean[k], sd[k])))
     totals = {
         "num_responses": matrix.counts(axis=1)[1],
         "percent_correct": share_right(*matrix.counts(axis=1)),
@@ -118,7 +120,7 @@ def abilities(
     values: Int[np.ndarray, "J I"],
     items: ItemParameters,
     method: str = "eap",
-    population: Population | scoring.Population = scoring.STANDARD,
+    population: Population | NormalPopulation = STANDARD,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Ability:
     """Abilities (J,) or (J, D) of all rows of a response matrix, and their standard errors, in float64.
@@ -126,7 +128,7 @@ def abilities(
     The rows are spread over this process's devices of a mesh.
     """
     with jax.enable_x64(True):
-        normal = scoring.Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
+        normal = NormalPopulation(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
         number = nodes_for(float((np.abs(items.slope) * np.asarray(population.sd)).max()))
         own = None if mesh is None else _own_devices(mesh)
@@ -149,9 +151,9 @@ def _all_rows(
     mesh: jax.sharding.Mesh | None,
     rows: jax.Array,
     items: ItemParameters,
-    population: scoring.Population,
+    population: NormalPopulation,
 ) -> Ability:
-    def local(rows: jax.Array, items: ItemParameters, population: scoring.Population) -> Ability:
+    def local(rows: jax.Array, items: ItemParameters, population: NormalPopulation) -> Ability:
         one = {
             "ml": lambda row: ability_mode(row, items),
             "map": lambda row: ability_mode(row, items, population),

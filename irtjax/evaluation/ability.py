@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.evaluation.bank_tables import Tables, mode_nearby
+from irtjax.kernels.ability import Ability, Population
+from irtjax.kernels.ability_means import ability_eap
+from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
-from irtjax.kernels.scoring import Ability, Population, ability_eap, ability_mode
 from irtjax.types import AnyArray, Float, Int
 
 FLAT = 1e-4  # nats that tell a maximum from rounding
@@ -36,7 +38,7 @@ def on_line(
 
     Returns:
         Scalars. The standard error is the posterior standard deviation, or from the expected information at the mode
-        [plus 1/σ²], as in `irtjax.kernels.scoring`.
+        [plus 1/σ²], as in `irtjax.kernels.ability_modes`.
     """
     nodes, expected = tables.nodes, Ability(*moments(log_posterior, tables.nodes))
     if method == "eap":

@@ -24,10 +24,10 @@ from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, S
 from irtjax.evaluation.bank_tables import Tables, nodes_of_bank, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
+from irtjax.kernels.ability import STANDARD, Ability, Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import rectangular
-from irtjax.kernels.scoring import STANDARD, Ability, Population
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`

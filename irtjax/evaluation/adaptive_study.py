@@ -14,9 +14,9 @@ from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, S
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.replay_tables import before, trace
+from irtjax.kernels.ability import STANDARD, Population
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
-from irtjax.kernels.scoring import STANDARD, Population
 from irtjax.responses.matrix import MISSING, counts, share_right
 from irtjax.types import AnyArray, Float, Int, Shaped
 

@@ -23,8 +23,8 @@ from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import item_table
 from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import Progressive, Randomesque, Stop
+from irtjax.kernels.ability import STANDARD, Population
 from irtjax.kernels.models import from_table
-from irtjax.kernels.scoring import STANDARD, Population
 from irtjax.types import Float, Int, Shaped
 
 LEVEL = 0.9  # of intervals

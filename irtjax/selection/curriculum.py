@@ -13,7 +13,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
-from irtjax.kernels.scoring import Population
+from irtjax.kernels.ability import Population
 from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
     Estimate,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.scoring import Ability, Population, ability_1pl
+from irtjax.kernels.ability import Ability, Population
+from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Parameters
 from irtjax.selection.sampling import Sample, draw, score, size_for
 from irtjax.training.data import ANSWER_BLOCK, Data, classify, take

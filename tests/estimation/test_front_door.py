@@ -10,7 +10,7 @@ from conftest import simulate
 
 import irtjax
 from irtjax import InputError
-from irtjax.kernels.scoring import Population
+from irtjax.kernels.ability import Population
 
 RESPONSES, _, _ = simulate(300, 12, missing=0.1)
 TABLE = pd.DataFrame(

@@ -11,8 +11,8 @@ from adaptive_reference import GRID, bank_of, curves, mixed_bank, posterior, tak
 from irtjax import InputError
 from irtjax.estimation import scoring
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Band, Progressive, Randomesque, Stop, adaptive_test
+from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.scoring import Population
 
 next_item, update, gain = (jax.jit(f) for f in (AdaptiveTest.next_item, AdaptiveTest.update, AdaptiveTest.gain))
 next_items = jax.jit(AdaptiveTest.next_items, static_argnums=2)

@@ -9,8 +9,8 @@ from adaptive_reference import GRID, bank_of, curves, mixed_bank, posterior
 from irtjax import InputError
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Randomesque, Stop, adaptive_test
 from irtjax.evaluation.replay import _one_batch, replay, simulate
+from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.scoring import Population
 
 next_item, next_items, update = (
     jax.jit(AdaptiveTest.next_item),

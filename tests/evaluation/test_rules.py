@@ -11,8 +11,8 @@ from scipy.special import expit
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
 from irtjax.evaluation.bank_tables import curves_of, fisher_information, nodes_of_bank
 from irtjax.evaluation.rules import RULES, interval_weights
+from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters, information
-from irtjax.kernels.scoring import Population
 
 gain, next_item, update = (jax.jit(f) for f in (AdaptiveTest.gain, AdaptiveTest.next_item, AdaptiveTest.update))
 

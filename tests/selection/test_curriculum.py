@@ -11,7 +11,7 @@ import pytest
 from conftest import data_of, mesh_of
 
 from irtjax import networks, tasks
-from irtjax.kernels.scoring import Population
+from irtjax.kernels.ability import Population
 from irtjax.networks import Network
 from irtjax.selection.curriculum import train_curriculum
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen

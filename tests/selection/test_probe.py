@@ -9,7 +9,8 @@ import optax
 import pytest
 from conftest import BUCKETS, data_of, sentences
 
-from irtjax.kernels.scoring import Population, ability_1pl
+from irtjax.kernels.ability import Population
+from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Network
 from irtjax.selection.curriculum import _train, train_curriculum
 from irtjax.selection.probe import PILOT_SIZE, estimate_ability, rank_items

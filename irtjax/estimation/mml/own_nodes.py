@@ -15,9 +15,10 @@ from scipy.special import ndtri
 
 from irtjax.estimation.mml.nodes import Answers
 from irtjax.estimation.mml.windows import Windows
+from irtjax.kernels.ability import STANDARD
+from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, curve
 from irtjax.kernels.quadrature import Quadrature, sobol
-from irtjax.kernels.scoring import STANDARD, ability_mode
 from irtjax.types import Float
 
 STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones

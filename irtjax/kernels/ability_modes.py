@@ -1,42 +1,20 @@
-"""Ability of a subject given items of known parameters: the jitted step that training loops call."""
+"""The ability at which answers are likeliest (ML) or the posterior is highest (MAP): what training loops call."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import ndtr
 
+from irtjax.kernels.ability import Ability, Population, log_posterior, on_scale, rescaled, scale_of
 from irtjax.kernels.models import ItemParameters, information_1pl, log_probabilities, probability_1pl
 from irtjax.kernels.precision import in_full_precision
-from irtjax.kernels.quadrature import STANDARD_NODES, of_mode_search, of_posterior_mean
+from irtjax.kernels.quadrature import of_mode_search
 from irtjax.types import AnyArray, Float, Int, Scalar
 
 MAX_STEPS = 100
 BOUND = 25.0  # logits; beyond it no answer holds an ML ability back
 LONGEST_STEP = 2.0  # of a search, in standard deviations of the population or logits
-WIDE = 8.0  # standard deviations of the population in which a posterior is looked for at first
-NOTHING = 30.0  # nats below the highest at which a density does not count
-EDGE = 2.0  # slope times the distance of nodes
-PASSES = 3  # of nodes around a posterior
-LEAST_VARIANCE = 1e-12  # of a posterior, in variances of the population
-
-
-class Population(NamedTuple):
-    """Normal distribution of ability that MAP and EAP estimates are drawn towards: mean and sd in logits."""
-
-    mean: float | jax.Array = 0.0
-    sd: float | jax.Array = 1.0
-
-
-STANDARD = Population()
-
-
-class Ability(NamedTuple):
-    """An ability and its standard error, in logits; scalars, or (D,) with D > 1 dimensions."""
-
-    ability: jax.Array
-    standard_error: jax.Array
 
 
 def ability_1pl(
@@ -158,10 +136,10 @@ def ability_mode(
         NaN where no item that was answered depends on it.
     """
     dims, dtype = items.slope.shape[1], items.slope.dtype
-    centre, unit = _scale(items, population)
-    rescaled = _rescaled(items, centre, unit)
-    objective, slope_and_information = _posterior(responses, rescaled, population is not None)
-    limits = _at_infinity(responses, rescaled) if population is None and dims == 1 else None
+    centre, unit = scale_of(items, population)
+    own = rescaled(items, centre, unit)
+    objective, slope_and_information = log_posterior(responses, own, population is not None)
+    limits = _at_infinity(responses, own) if population is None and dims == 1 else None
 
     def step(search: _ModeSearch) -> _ModeSearch:
         z, radius, _, count = search
@@ -199,7 +177,7 @@ def ability_mode(
         z, error = jnp.where(outside, end, z), jnp.where(outside, jnp.inf, error)
         known = ((responses >= 0)[:, None] & (items.slope != 0)).any(axis=0)
         z, error = jnp.where(known, z, jnp.nan), jnp.where(known, error, jnp.nan)
-    return _on_scale(z, error, centre, unit)
+    return on_scale(z, error, centre, unit)
 
 
 def _at_infinity(responses: AnyArray, items: ItemParameters) -> jax.Array:
@@ -218,141 +196,3 @@ def _at_infinity(responses: AnyArray, items: ItemParameters) -> jax.Array:
         )
         ends.append(jnp.where(responses == 1, p, jnp.where(responses == 0, q, 0)).sum())
     return jnp.stack(ends)
-
-
-@in_full_precision
-def ability_eap(
-    responses: Int[AnyArray, " I"],
-    items: ItemParameters,
-    population: Population = STANDARD,
-    num_nodes: int = STANDARD_NODES,
-) -> Ability:
-    """Expected a posteriori ability of one subject (Bock and Mislevy 1982), and its posterior standard deviation.
-
-    In one dimension the posterior is integrated over equally spaced nodes, laid anew until they hold all of it and at
-    least a third of them fall within it. In more, over nodes around its mode, which are laid anew by the mean and
-    the covariance that they find (Naylor and Smith 1982).
-
-    Args:
-        responses: (I,) integers; 1 right, 0 wrong, negative missing.
-        items: parameters of the I items.
-        population: the same for each dimension.
-        num_nodes: for D = 1; `nodes_for` says how many steep curves need.
-    """
-    dims, dtype = items.slope.shape[1], items.slope.dtype
-    centre, unit = _scale(items, population)
-    objective, slope_and_information = _posterior(responses, _rescaled(items, centre, unit), True)
-    if dims == 1:
-        z, error = _mean_on_a_line(lambda nodes: objective(nodes[:, None]), num_nodes, dtype)
-        return _on_scale(z[None], error[None], centre, unit)
-    nodes = jnp.asarray(of_posterior_mean(dims).nodes, dtype)
-    z = (ability_mode(responses, items, population).ability - centre) / unit
-    covariance = jnp.linalg.inv(slope_and_information(z)[1])
-    for _ in range(PASSES):
-        around = z[None, :] + nodes @ jnp.linalg.cholesky(covariance + LEAST_VARIANCE * jnp.eye(dims, dtype=dtype)).T
-        weights = jax.nn.softmax(objective(around))
-        z = weights @ around
-        away = around - z[None, :]
-        covariance = (weights[:, None] * away).T @ away
-    return _on_scale(z, jnp.sqrt(jnp.diagonal(covariance)), centre, unit)
-
-
-class _LineSearch(NamedTuple):
-    """An interval, the moments of the density by nodes in it, whether it will do, and the number of steps."""
-
-    centre: jax.Array
-    half: jax.Array
-    mean: jax.Array
-    sd: jax.Array
-    done: jax.Array
-    steps: jax.Array
-
-
-def nodes_for(steepest: float) -> int:
-    """Nodes for `ability_eap` where curves have slopes up to `steepest`, in standard deviations of the population.
-
-    Where the answers leave the ability open between steep curves, the posterior has edges as steep as they are. The
-    trapezoidal rule integrates a logistic curve of slope a with a relative error of about exp(-2π²/(a h)) (Trefethen
-    and Weideman 2014): here 1e-4, up to slopes of 120.
-    """
-    needed = 2 * WIDE * steepest / EDGE
-    return next((n for n in (STANDARD_NODES, 241) if needed < n), 961)
-
-
-def _mean_on_a_line(
-    objective: Callable[[jax.Array], jax.Array], num_nodes: int, dtype: jnp.dtype
-) -> tuple[jax.Array, jax.Array]:
-    """Mean and standard deviation of a density exp(objective) that falls at least as fast as a normal one of sd 1."""
-    line, places = jnp.linspace(-1, 1, num_nodes, dtype=dtype), jnp.arange(num_nodes)
-
-    def step(search: _LineSearch) -> _LineSearch:
-        centre, half, *_, count = search
-        nodes = centre + half * line
-        value = objective(nodes)
-        inside = value > value.max() - NOTHING
-        weights = jax.nn.softmax(value)
-        mean = weights @ nodes
-        sd = jnp.sqrt(weights @ (nodes - mean) ** 2)
-        first, last = jnp.where(inside, places, num_nodes).min(), jnp.where(inside, places, -1).max()
-        cut = (first == 0) | (last == num_nodes - 1)
-        low, high = nodes[jnp.maximum(first - 1, 0)], nodes[jnp.minimum(last + 1, num_nodes - 1)]
-        centre = jnp.where(cut, nodes[jnp.argmax(value)], (low + high) / 2)
-        half = jnp.where(cut, 2 * half, (high - low) / 2)
-        done = ~cut & (last - first >= num_nodes // 3)
-        return _LineSearch(centre, half, mean, sd, done, count + 1)
-
-    zero = jnp.zeros((), dtype)
-    start = _LineSearch(zero, jnp.asarray(WIDE, dtype), zero, zero, jnp.asarray(False), jnp.zeros((), jnp.int32))
-    end = jax.lax.while_loop(lambda search: ~search.done & (search.steps < MAX_STEPS), step, start)
-    return end.mean, end.sd
-
-
-def _posterior(
-    responses: AnyArray, items: ItemParameters, standard_normal: bool
-) -> tuple[Callable[[jax.Array], jax.Array], Callable[[jax.Array], tuple[jax.Array, jax.Array]]]:
-    """The log-likelihood at points (Q, D), and its gradient and expected information at one; or the log-posterior."""
-    dims, dtype = items.slope.shape[1], items.slope.dtype
-    right, wrong = responses == 1, responses == 0
-
-    def objective(points: jax.Array) -> jax.Array:
-        p, q, _ = log_probabilities(items, points)
-        value = jnp.where(right, p, jnp.where(wrong, q, 0)).sum(axis=1)
-        return value - 0.5 * (points**2).sum(axis=1) if standard_normal else value
-
-    def slope_and_information(point: jax.Array) -> tuple[jax.Array, jax.Array]:
-        p, q, by_logit = (x[0] for x in log_probabilities(items, point[None, :]))
-        residual = jnp.where(right, jnp.exp(by_logit - p), jnp.where(wrong, -jnp.exp(by_logit - q), 0))
-        weight = jnp.where(right | wrong, jnp.exp(2 * by_logit - p - q), 0)
-        slope = residual @ items.slope
-        information = jnp.einsum("i,ik,il->kl", weight, items.slope, items.slope)
-        if standard_normal:
-            slope, information = slope - point, information + jnp.eye(dims, dtype=dtype)
-        return slope, information
-
-    return objective, slope_and_information
-
-
-def _scale(items: ItemParameters, population: Population | None) -> tuple[jax.Array, jax.Array]:
-    """Origin and unit (D,) in which to look for an ability: those of the population, or of the median item."""
-    dims, dtype = items.slope.shape[1], items.slope.dtype
-    if population is not None:
-        return tuple(jnp.broadcast_to(jnp.asarray(x, dtype), (dims,)) for x in population)  # type: ignore[return-value]
-    slope = jnp.where(items.slope == 0, jnp.nan, items.slope)
-    unit = 1 / jnp.nanmedian(jnp.abs(slope), axis=0)
-    centre = jnp.nanmedian(-items.intercept[:, None] / slope, axis=0) if dims == 1 else jnp.zeros(dims, dtype)
-    return jnp.nan_to_num(centre), jnp.nan_to_num(unit, nan=1.0)
-
-
-def _rescaled(items: ItemParameters, centre: jax.Array, unit: jax.Array) -> ItemParameters:
-    """The parameters for abilities in units from an origin."""
-    return items._replace(slope=items.slope * unit[None, :], intercept=items.intercept + items.slope @ centre)
-
-
-def _on_scale(z: jax.Array, error: jax.Array, centre: jax.Array, unit: jax.Array) -> Ability:
-    theta, error = centre + unit * z, unit * error
-    return Ability(theta[0], error[0]) if z.size == 1 else Ability(theta, error)
-
-
-def percentile(ability: Float[AnyArray, "..."], population: Population = STANDARD) -> Float[AnyArray, "..."]:
-    """Percentage of the population below an ability: 100 Φ((θ - μ)/σ)."""
-    return 100 * ndtr((ability - population.mean) / population.sd)

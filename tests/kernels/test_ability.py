@@ -8,8 +8,10 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
+from irtjax.kernels.ability import Population, percentile
+from irtjax.kernels.ability_means import ability_eap, nodes_for
+from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.scoring import Population, ability_1pl, ability_eap, ability_mode, nodes_for, percentile
 
 # one program per shape and kind of population, whichever test calls it
 one_ability = jax.jit(ability_1pl)
