@@ -23,7 +23,7 @@ from absl import flags
 from benchmarks import flops
 from benchmarks.contestants import cpu_cores
 from benchmarks.torch_crowd import TorchCrowd
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
 from irtjax.networks.formulation import formulated_for
@@ -40,7 +40,7 @@ _REPEATS = flags.DEFINE_integer("repeats", 5, "measurements, of which the median
 _VERSUS = flags.DEFINE_enum("versus", None, ["torch"], "what else to compare with")
 _ENVIRONMENT = flags.DEFINE_string("environment", ".versus_torch", "folder of the virtual environment with PyTorch")
 _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make that environment with")
-settings.define_flags(settings.of_stage("crowd"))
+task_flags.define_flags(settings.of_stage("crowd"))
 TORCH_STEPS = 4  # as many for each of ours, so that turns are of similar length
 
 
@@ -78,8 +78,8 @@ class Runner:
 def main() -> None:
     """Measures and prints."""
     app.one_device_per_core()
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     recipe = factory.recipe_of(chosen)
     sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
     devices = default_mesh(max(sizes)).size

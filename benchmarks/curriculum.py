@@ -20,7 +20,7 @@ from absl import flags
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, settings, task_flags
 from experiments.common.task_items import training_items
 from irtjax.selection.curriculum import train_curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
@@ -34,7 +34,7 @@ _REPEATS = flags.DEFINE_integer("repeats", 3, "runs in each way; the fastest cou
 _SAMPLES = flags.DEFINE_integer(
     "samples", 10, "samples per epoch that are compared with answers to all items", lower_bound=2
 )
-settings.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
+task_flags.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
 
 
 def plan_of(task, order, size, chosen) -> Plan:
@@ -181,8 +181,8 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
 
 def main() -> None:
     """Runs both."""
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     if _ITEMS.value is None:
         difficulty = np.random.default_rng(chosen.seed).normal(size=len(task.train.labels))
     else:

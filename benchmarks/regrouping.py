@@ -12,7 +12,7 @@ import time
 import jax
 from absl import flags
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
 from irtjax.training.data import to_device
@@ -21,7 +21,7 @@ from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
 from irtjax.training.pool_size import choose_slots
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
-settings.define_flags(settings.of_stage("crowd"))
+task_flags.define_flags(settings.of_stage("crowd"))
 
 
 def train(job: Job, slots: int, regroup: bool) -> tuple[int, int]:
@@ -48,8 +48,8 @@ def in_groups(job: Job, slots: int) -> tuple[int, int]:
 def main() -> None:
     """Trains and prints."""
     app.one_device_per_core()
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     members = choose_members(chosen, task)
     mesh = default_mesh(chosen.num_models)
     recipe = factory.recipe_of(chosen)

@@ -11,7 +11,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings
+from experiments.common import app, factory, peers, settings, task_flags
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
@@ -25,15 +25,15 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "least time from one checkpoint to the next",
     lower_bound=0,
 )
-settings.define_flags(settings.of_stage("crowd"))
+task_flags.define_flags(settings.of_stage("crowd"))
 peers.define_flags()
 
 
 def main() -> None:
     """Trains the crowd, or what is left of it."""
     app.finite(["checkpoint_seconds"])
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     factory.check_crowd(chosen, task)
     crowd.note_other_settings(chosen)
     crowd.choose_members(chosen, task)  # refuses bad ones before anything is written

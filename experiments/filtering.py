@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings
+from experiments.common import app, factory, peers, settings, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import items_of
@@ -37,20 +37,20 @@ _SEEDS = flags.DEFINE_integer(
     "seeds", 5, "networks for each strategy and share", lower_bound=1, upper_bound=settings.LARGEST
 )
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
-settings.define_flags(USED)
+task_flags.define_flags(USED)
 peers.define_flags()
 
 
 def main() -> None:
     """Trains all networks unless that is done already, then writes the report."""
-    chosen = dataclasses.replace(settings.from_flags(), filtering_seeds=_SEEDS.value)
+    chosen = dataclasses.replace(task_flags.from_flags(), filtering_seeds=_SEEDS.value)
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
     if not BY_PERCENT & set(strategies):
         app.without_effect(["responses"], "strategies other than PCUB and PCLB")
     if not set(CENTRED) & set(strategies):
         app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = items_of(_ITEMS.value, task, _RESPONSES.value, need)
     if "percent_correct" not in items:

@@ -18,7 +18,7 @@ import pandas as pd
 from absl import flags
 from scipy.stats import spearmanr
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, settings, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import CurriculumProgress
 from experiments.common.run_directory import open_run, stage
@@ -49,17 +49,17 @@ _OUTSIDE_COLUMNS = flags.DEFINE_list(
 )
 _SEEDS = flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=settings.LARGEST)
 USED = settings.of_stage("filtering") - {"filtering_seeds", "centre", "epoch", "steps_per_epoch", "slots"}
-settings.define_flags(USED)
+task_flags.define_flags(USED)
 
 
 def main() -> None:
     """Trains by each method unless that is done already, then writes the report."""
-    chosen = settings.from_flags()
+    chosen = task_flags.from_flags()
     if not 0 < _WEIGHT.value < np.inf:
         raise InputError(f"--difficulty_weight={_WEIGHT.value}: expected a finite number above 0")
     if _OUTSIDE.value is None:
         app.without_effect(["outside_columns"], "no --outside")
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     items = items_of(_ITEMS.value, task, need=NEED)
     test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")
     outside = _outside(task, chosen)

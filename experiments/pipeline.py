@@ -10,7 +10,7 @@ On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of s
 
 import dataclasses
 
-from experiments.common import app, factory, peers, settings
+from experiments.common import app, factory, peers, settings, task_flags
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
@@ -20,14 +20,14 @@ from irtjax.crowd.plans import in_every_subset
 from irtjax.kernels.ability import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")
-settings.define_flags()
+task_flags.define_flags()
 peers.define_flags()
 
 
 def main() -> None:
     """Runs the stages that are not finished yet, then writes the report."""
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     factory.check_crowd(chosen, task)
     _check(chosen, task)
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, factory, settings
+from experiments.common import app, factory, settings, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import CurriculumProgress
 from experiments.common.run_directory import open_run, stage
@@ -68,7 +68,7 @@ SOURCES = ("answers", "soft_labels", "predictions")
 USED = (settings.of_stage("filtering") - {"filtering_seeds", "centre", "epoch", "steps_per_epoch", "slots"}) | {
     "extra_items"
 }
-settings.define_flags(USED)
+task_flags.define_flags(USED)
 
 
 def main() -> None:
@@ -83,10 +83,10 @@ def main() -> None:
         app.without_effect(["items"], "no --networks")
     elif _ITEMS.value is None:
         raise InputError("--networks needs --items: the difficulties of the items")
-    chosen = settings.from_flags()
+    chosen = task_flags.from_flags()
     if source == "predictions":
         app.without_effect(["extra_items"], "--predictions")
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     found = _read(source, task, chosen.seed)
     given_data = {"B2": _EXTRA_DATA.value is not None, "B3": source == "answers"}
     possible = METHODS if len(found.task.train.labels) else WITHOUT_HARD_DATA

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, factory, peers, settings
+from experiments.common import app, factory, peers, settings, task_flags
 from experiments.common.path_flags import define_output_dir
 from experiments.common.progress import networks_bar
 from experiments.common.run_directory import checkpoints_of, open_run, stage
@@ -49,7 +49,7 @@ NOT_USED = {  # of what a crowd is drawn by: here no label is corrupted, and siz
     "stop_on",
 }
 USED = settings.of_stage("crowd") - NOT_USED
-settings.define_flags(USED)
+task_flags.define_flags(USED)
 peers.define_flags()
 
 
@@ -59,8 +59,8 @@ def main() -> None:
         raise InputError("--items is missing: difficulties of items that the networks answer")
     names = names_of(_ITEMS.value, _NAMES.value)
     scales = dict(zip(names, map(difficulties_of, _ITEMS.value), strict=True))
-    chosen = settings.from_flags()
-    task = factory.load_task(chosen, settings.DATA_DIR.value)
+    chosen = task_flags.from_flags()
+    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     sizes = sizes_of(_SIZES.value, len(task.train.labels))
     joined = {name: answered(task, scales[name], path) for name, path in zip(names, _ITEMS.value, strict=True)}
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "sizes": ",".join(map(str, sizes))}

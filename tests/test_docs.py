@@ -35,9 +35,12 @@ def test_commands_and_their_flags_exist():
         defined = set(re.findall(r'(?:DEFINE_\w+|define_paths?)\(\s*"(\w+)"', code))
         defined |= {"output_dir", "guessing", "metric", "filter"} & set(re.findall(r"define_(\w+)\(", code))
         if "define_flags" in code:
-            settings = (REPOSITORY / "experiments/common/settings.py").read_text(encoding="utf-8")
+            settings, task_flags = (
+                (REPOSITORY / "experiments/common" / name).read_text(encoding="utf-8")
+                for name in ("settings.py", "task_flags.py")
+            )
             defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE))
-            defined |= set(re.findall(r'declare_key_flag\("(\w+)"\)', settings))
+            defined |= set(re.findall(r'declare_key_flag\("(\w+)"\)', task_flags))
         unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}
         assert not unknown, f"{module}: {unknown}"
 

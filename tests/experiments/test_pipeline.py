@@ -13,7 +13,7 @@ from binaries import assert_bad_flags, assert_one_line, csv_files, run, start
 from matplotlib.image import imread
 
 from experiments.common.run_directory import checkpoints_of, open_run, stage
-from experiments.common.settings import _FIELDS as SETTINGS
+from experiments.common.settings import FIELDS as SETTINGS
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import TASK_DEFAULTS
 from irtjax import InputError, tasks

@@ -22,15 +22,15 @@ COMMANDS = {
 PROGRAM = """
 import dataclasses, json, sys
 from absl import flags
-from experiments.common import settings
-settings.define_flags()
+from experiments.common import task_flags
+task_flags.define_flags()
 found = []
 for arguments in json.loads(sys.argv[1]):
     flags.FLAGS.unparse_flags()
     for name in flags.FLAGS:
         flags.FLAGS[name].unparse()
     flags.FLAGS(["x", *arguments])
-    found.append(dataclasses.asdict(settings.from_flags()))
+    found.append(dataclasses.asdict(task_flags.from_flags()))
 print(json.dumps(found))
 """
 

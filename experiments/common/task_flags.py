@@ -1,0 +1,130 @@
+"""Flags of a task and of training on it: each replaces the default of the task, the network or the preset."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from absl import flags
+
+from experiments.common import app
+from experiments.common.path_flags import define_path
+from experiments.common.settings import FIELDS, FILES, OF_DRAWN_MEMBERS, OF_OPTIMIZER, Settings
+from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
+from irtjax import InputError, networks, tasks
+from irtjax.training.optimizers import sgd_rate
+
+_DEFINERS: dict[Any, Callable[..., Any]] = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
+flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
+_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
+_PRESET = flags.DEFINE_enum(
+    "preset",
+    "fast",
+    ["fast", "published"],
+    "defaults of the other flags: fast, in minutes; or those of the published study of the task, as far as it states "
+    "them (hours to days)",
+)
+DATA_DIR = define_path(
+    "data_dir", "folder of prepared TensorFlow Datasets (default: that package's own; digits needs none)"
+)
+
+
+def define_flags(names: Collection[str] = tuple(FIELDS)) -> None:
+    """Defines a flag for each of these settings; those that are not given leave the task's default."""
+    flags.declare_key_flag("task")
+    flags.declare_key_flag("data_dir")
+    flags.declare_key_flag("preset")
+    defaults = {task: defaults_of(task) for task in TASK_DEFAULTS} | NETWORK_DEFAULTS
+    for name, field in FIELDS.items():
+        if name in names:
+            others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
+            default = "none" if field.default == "" else field.default
+            text = f"{field.metadata['help']} (default {default}{others})"
+            if name in FILES:
+                define_path(name, text)
+            else:
+                _DEFINERS[field.type](name, None, text)
+
+
+def from_flags() -> Settings:
+    """The task's and the network's defaults, replaced by those of the preset and the flags that were given.
+
+    Raises:
+        InputError: unknown task, a task that no study had, or a value out of range.
+    """
+    task = _TASK.value
+    if task not in tasks.TASKS:
+        raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.TASKS)}")
+    given: dict[str, Any] = {
+        name: flags.FLAGS[name].value for name in FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
+    }
+    chosen = (_of_study(task, given) if _PRESET.value == "published" else {}) | given
+    defaults = defaults_of(task) | {"task": task}
+    if chosen.get("pretrained"):
+        defaults = defaults | {"network": "mlp" if chosen.get("frozen") else "bert"}
+    network = chosen.get("network", defaults.get("network", Settings.network)).split(",")[0]
+    own = NETWORK_DEFAULTS.get(network, {})
+    if chosen.get("optimizer") == "sgd":
+        own = own | {"learning_rate": sgd_rate(chosen.get("momentum", 0.0))}
+    if chosen.get("label_noise"):  # labels that are wrong already, and not marked, cannot show what is found
+        defaults = defaults | {"mislabelled": 0.0}
+    settings = Settings(**{**defaults, **own, **chosen})
+    _check(settings)
+    if settings.label_noise and settings.mislabelled:
+        raise InputError(f"--mislabelled={settings.mislabelled}: not beside --label_noise, which flips labels unmarked")
+    if not settings.label_noise:
+        app.without_effect(["label_noise_seed"], "no --label_noise")
+    if settings.optimizer == "adam":
+        app.without_effect(["momentum"], "--optimizer=adam")
+    if settings.schedule == "constant":
+        app.without_effect(["warmup"], "--schedule=constant")
+    if settings.pretrained:
+        app.without_effect(["vectors", "embedding_dim", "min_count"], "--pretrained")
+        if settings.glove:
+            raise InputError("--glove and --pretrained: an encoder has words of its own: leave one out")
+    elif settings.frozen:
+        raise InputError("--frozen: expected the folder of an encoder, --pretrained")
+    if settings.epoch == "pass":
+        app.without_effect(["steps_per_epoch"], "--epoch=pass")
+    if settings.members:
+        app.without_effect(OF_DRAWN_MEMBERS, "--members")
+    if settings.glove:
+        app.without_effect(["vectors", "embedding_dim"], "--glove")
+    if settings.probe == "all":
+        app.without_effect(["probe_error"], "--probe=all")
+    return settings
+
+
+def _of_study(task: str, given: Collection[str]) -> dict[str, Any]:
+    """The settings of the study of a task, but for an optimizer in place of which another is given."""
+    if task not in PUBLISHED:
+        raise InputError(f"--preset=published: no study had {task}, expected one of {', '.join(PUBLISHED)}")
+    left_out = OF_OPTIMIZER if "optimizer" in given else ()
+    return {name: value for name, value in PUBLISHED[task].items() if name not in left_out}
+
+
+def _check(settings: Settings) -> None:
+    """Refuses values that no run could use.
+
+    Raises:
+        InputError: names the flag.
+    """
+    if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
+        raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
+    app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
+    for name, field in FIELDS.items():
+        value, rule = getattr(settings, name), field.metadata
+        low, high = rule["low"], rule["high"]
+        if isinstance(high, str):
+            high = getattr(settings, high)
+        if rule["choices"] and value not in rule["choices"]:
+            raise InputError(f"--{name}={value}: expected one of {', '.join(rule['choices'])}")
+        # asked this way round, NaN is out of range too
+        if low is not None and not (value >= low and (high is None or value <= high)):
+            limit = f"at least {low}" if high is None else f"{low} to {high}"
+            raise InputError(f"--{name}={value}: expected {limit}")
+        if rule["positive"] and not 0 < value < float("inf"):
+            raise InputError(f"--{name}={value}: expected a positive number")
