@@ -4,9 +4,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
-from experiments.common.task_defaults import (
-    library_settings,
-)
+from experiments.common.task_defaults import library_settings
 from irtjax import networks, tasks
 from irtjax.crowd.train import STOP_ON
 from irtjax.estimation.svi.fit import PRIORS

@@ -11,6 +11,7 @@ from irtjax.types import AnyArray, Float, Int
 
 LEAST, MOST = 1e-3, 1e2  # of a standard deviation, in logits
 NEVER = 1e8  # variance of what says nothing
+FLAT = 0.05  # of the usual start: a search that begins at less may stay there
 
 
 class Regression(NamedTuple):
@@ -23,7 +24,8 @@ class Regression(NamedTuple):
         centre, scale: (F,) of the features. scale is their standard deviation, 1 where a feature is the same for all
             items; in a block whose weights have a smaller deviation than ω, as much larger.
         residual_sd: () τ, of what features do not tell.
-        weight_sd: () ω, of the weights.
+        weight_sd: () ω, of the weights; of several blocks the largest. That of a block is ω times the standard
+            deviation of one of its features over `scale`.
     """
 
     mean: AnyArray
@@ -80,7 +82,8 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
     """Features of items in their order.
 
     Args:
-        features: an array, a table whose index has the ids, or several of these by name, each of which is a block.
+        features: an array, a table whose index has the ids, or several of these by name, each of which is a block; (I,)
+            is one feature.
         item_ids: (I,) of the items.
 
     Raises:
@@ -92,28 +95,31 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
         features = {"": features}
     if not features:
         raise InputError("`features` has no blocks")
-    found = [_block(part, item_ids) for part in features.values()]
+    found = [_block(part, item_ids, f"features {name!r}" if name else "features") for name, part in features.items()]
     return ItemFeatures(np.concatenate(found, axis=1), np.repeat(np.arange(len(found)), [x.shape[1] for x in found]))
 
 
-def _block(features: Any, item_ids: np.ndarray) -> Float[np.ndarray, "I F"]:
+def _block(features: Any, item_ids: np.ndarray, name: str) -> Float[np.ndarray, "I F"]:
+    if isinstance(features, pd.Series):
+        features = features.to_frame()
     if isinstance(features, pd.DataFrame):
         table = features.set_axis(features.index.astype(str))
         if table.index.has_duplicates:
-            raise InputError(f"features of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
+            raise InputError(f"{name} of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
         missing = np.setdiff1d(item_ids, table.index)
         if missing.size:
-            raise InputError(f"no features of item {str(missing[0])!r} ({missing.size:,} such)")
+            raise InputError(f"no {name} of item {str(missing[0])!r} ({missing.size:,} such)")
         features = table.loc[item_ids]
     try:
         x = np.asarray(features, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"features are not all numbers ({error})") from error
+        raise InputError(f"{name} are not all numbers ({error})") from error
+    x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or len(x) != len(item_ids) or not x.shape[1]:
-        raise InputError(f"features of shape {x.shape}, expected one row for each of {len(item_ids):,} items")
+        raise InputError(f"{name} of shape {x.shape}, expected one row for each of {len(item_ids):,} items")
     if not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
-        raise InputError(f"features of item {str(item_ids[row])!r}: column {column + 1} is not finite")
+        raise InputError(f"{name} of item {str(item_ids[row])!r}: column {column + 1} is not finite")
     return x
 
 
@@ -152,17 +158,22 @@ def regress(
     told = y[noise < NEVER]
     usual = max(float(np.std(told)) if told.size else 0.0, 10 * LEAST)
     first = np.unique(block, return_index=True)[1]
-    begin = np.log([usual, *np.full(first.size, usual / np.sqrt(max(block.size, 1)))])
-    if near is not None:
-        begin = np.log([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]])
+    begin = np.array([usual, *np.full(first.size, usual / np.sqrt(max(block.size, 1)))])
+    if near is not None:  # but not at a bound, where the evidence is flat
+        begin = np.maximum([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]], FLAT * begin)
     bounds = [(np.log(LEAST), np.log(MOST))] * begin.size
     found = scipy.optimize.minimize(
-        lambda logs: _minus_evidence(logs, y, noise, design, block), begin, jac=True, method="L-BFGS-B", bounds=bounds
+        lambda logs: _per_item(*_minus_evidence(logs, y, noise, design, block), y.size),
+        np.log(begin),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
     )
     residual_sd, *by_block = np.exp(found.x)
     weight_sd = np.array(by_block)[block]
     posterior = _posterior(residual_sd, weight_sd, y, noise, design)
-    largest = np.max(by_block)
+    varying = np.unique(block[np.ptp(features, axis=0) > 0])
+    largest = np.max(np.array(by_block)[varying] if varying.size else by_block)
     share = weight_sd / largest  # of a block with smaller weights, which have ω too where its features are smaller
     to_shared = 1 / np.append(1.0, share)
     mean, *weights = posterior.coefficients * to_shared
@@ -184,6 +195,11 @@ def centre_and_scale(features: Float[np.ndarray, "I F"]) -> tuple[Float[np.ndarr
 
 def _design(standardised: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(standardised)), standardised])
+
+
+def _per_item(value: float, gradient: np.ndarray, number: int) -> tuple[float, np.ndarray]:
+    """So that the first step of a search, which is as long as the gradient, does not lead to a bound."""
+    return value / number, gradient / number
 
 
 class _Posterior(NamedTuple):

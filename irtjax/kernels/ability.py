@@ -36,7 +36,13 @@ def percentile(ability: Float[AnyArray, "..."], population: Population = STANDAR
 def log_posterior(
     responses: AnyArray, items: ItemParameters, standard_normal: bool
 ) -> tuple[Callable[[jax.Array], jax.Array], Callable[[jax.Array], tuple[jax.Array, jax.Array]]]:
-    """The log-likelihood at points (Q, D), and its gradient and expected information at one; or the log-posterior."""
+    """The log-likelihood at points (Q, D), and its gradient and expected information at one; or the log-posterior.
+
+    Args:
+        responses: (I,) 1 right, 0 wrong, negative missing.
+        items: parameters of the I items.
+        standard_normal: whether a standard normal prior of each dimension is multiplied in.
+    """
     dims, dtype = items.slope.shape[1], items.slope.dtype
     right, wrong = responses == 1, responses == 0
 

@@ -30,7 +30,7 @@ class BertClassifier(nnx.Module):
         self.mask = width_mask(sizes.width, active)
 
     def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
-        """(V, H) vectors of word pieces and (B, L) numbers of those of each sentence -> (B, C) logits."""
+        """(V, H) vectors of word pieces and (B, L) numbers, as `Encoder` reads them -> (B, C) logits."""
         encoder_key, pooled_key, hidden_key = split_key(key, 3)
         u = mean_state(*self.encoder(embeddings, inputs, self.dropout, encoder_key))
         hidden = only_active(self.mask, jnp.tanh(self.hidden(dropout(u, self.dropout, pooled_key))))
@@ -63,7 +63,10 @@ class Encoder(nnx.Module):
     def __call__(
         self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], rate: float = 0.0, key: jax.Array | None = None
     ) -> tuple[jax.Array, jax.Array]:
-        """(V, H) vectors and (B, L) numbers of each sentence -> (B, L, H) states, and (B, L) where there are words."""
+        """(V, H) vectors and (B, L) numbers of each sentence -> (B, L, H) states, and (B, L) where there are words.
+
+        A number of V or more is that of a word piece of the second sentence, plus V.
+        """
         config, first_key, layers_key = self.config, *split_key(key, 2)
         pieces = jnp.concatenate([sentence.astype(jnp.int32) for sentence in inputs], axis=1)
         raised = pieces >= config.words  # in the second sentence of a pair that is packed

@@ -109,7 +109,9 @@ def compare_curricula(
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
     folder = None if checkpoints is None else Path(checkpoints)
-    others = () if monitor is None else (_digest(monitor),)
+    others: tuple[str, ...] = () if monitor is None else (_digest(monitor),)
+    if recipe.warmup is not None:
+        others = (*others, "the rate falls by epochs")
     signature = _signature(recipe, task, difficulty, options, num_seeds, population, probe_error, *others)
     before = processes.agreed(lambda: _open(folder, signature))
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}

@@ -3,6 +3,7 @@
 All epochs of all seeds are one program. It is a loop over epochs of `_epoch`: select examples, train on them, record.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -186,7 +187,8 @@ def train_curriculum(
     mesh = default_mesh(1) if mesh is None else mesh
     num_seeds = keys.shape[0]
     filled = keys[jnp.arange(-(-num_seeds // mesh.size) * mesh.size) % num_seeds]
-    program = _Program(trainer, rule, on_epoch)
+    # by a pass over what is selected
+    program = _Program(dataclasses.replace(trainer, steps_per_epoch=None), rule, on_epoch)
     history = _train(program, mesh, filled, data, difficulty, pacing, jnp.float32(learning_rate), monitor)
     return jax.tree.map(lambda table: table[:num_seeds], history)
 

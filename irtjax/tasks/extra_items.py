@@ -6,7 +6,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, require_ids
 from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
-from irtjax.tasks.pairs import fitted, pack
+from irtjax.tasks.pairs import pack
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import Examples, lookup_table, number_pieces, number_words, pad
 
@@ -36,7 +36,7 @@ def in_words_of(format: TextFormat, sentences: tuple[list[str], ...]) -> tuple[n
         table = np.arange(len(format.vocabulary))
         if format.packed:
             rows = tuple(pad(part, table, int(part.lengths.max())) for part in words)
-            return (fitted(pack(rows, format.encoder.config.words), format.buckets[-1][0]),)
+            return (pack(rows, format.encoder.config.words, format.buckets[-1][0]),)
     return tuple(
         pad(part, table, max(width, int(part.lengths.max())))[:, :width]
         for part, width in zip(words, format.buckets[-1], strict=True)

@@ -23,29 +23,35 @@ def packed(task: Task) -> Task:
         raise InputError(f"{task.name} was loaded without an encoder: name its folder, `pretrained`")
     if len(task.train.inputs) == 1:
         return task
-    rows = {name: pack(tuple(task.split(name).inputs), format.encoder.config.words) for name in task.splits}
-    lengths = {name: (own != PADDING).sum(1) for name, own in rows.items()}
+    lengths = {name: sum((part != PADDING).sum(1) for part in task.split(name).inputs) for name in task.splits}
     longest = max(int(own.max()) for own in lengths.values())
     buckets = choose_buckets([Words(np.zeros(0, np.int32), lengths["train"])], [longest], FINER_SHARES)
+    words, width = format.encoder.config.words, buckets[-1][0]
     splits: dict[str, Any] = {
-        name: task.split(name)._replace(inputs=(fitted(own, buckets[-1][0]),)) for name, own in rows.items()
+        name: task.split(name)._replace(inputs=(pack(tuple(task.split(name).inputs), words, width),))
+        for name in task.splits
     }
     return dataclasses.replace(task, format=dataclasses.replace(format, buckets=buckets, packed=True), **splits)
 
 
-def pack(inputs: tuple[np.ndarray, ...], words: int) -> np.ndarray:
-    """Rows (N, L₁) and (N, L₂) as (N, L₁ + L₂), padding at the end.
+def pack(inputs: tuple[np.ndarray, ...], words: int, width: int) -> np.ndarray:
+    """Rows (N, L₁) and (N, L₂) as (N, width), padding at the end.
+
+    What does not fit is cut off: of the first sentence as far as the second needs its place, but no more than to half
+    the width.
 
     Args:
         inputs: numbers of the word pieces of both sentences.
         words: V, what is added to those of the second.
+        width: of the rows.
     """
-    first, second = (sentence.astype(np.min_scalar_type(2 * words - 1)) for sentence in inputs)
-    both = np.concatenate([first, np.where(second == PADDING, PADDING, second + second.dtype.type(words))], axis=1)
-    return np.take_along_axis(both, np.argsort(both == PADDING, axis=1, kind="stable"), axis=1)
-
-
-def fitted(rows: np.ndarray, width: int) -> np.ndarray:
-    """Rows cut or padded to `width` numbers."""
-    more = max(width - rows.shape[1], 0)
-    return np.ascontiguousarray(np.pad(rows, ((0, 0), (0, more)), constant_values=PADDING)[:, :width])
+    first, second = inputs
+    of_first, of_second = ((part != PADDING).sum(1) for part in inputs)
+    of_first = np.minimum(of_first, np.maximum(width - of_second, width // 2))
+    ends = np.minimum(of_first + of_second, width)
+    rows = np.full((len(first), width), PADDING, np.min_scalar_type(2 * words - 1))
+    place = np.arange(width)
+    rows[place < of_first[:, None]] = first[np.arange(first.shape[1]) < of_first[:, None]]
+    of_pair = second[np.arange(second.shape[1]) < (ends - of_first)[:, None]]
+    rows[(place >= of_first[:, None]) & (place < ends[:, None])] = of_pair.astype(rows.dtype) + rows.dtype.type(words)
+    return rows

@@ -19,7 +19,8 @@ class Split(NamedTuple):
 
     Attributes:
         inputs: images (N, H, W, channels) uint8; text: a tuple of arrays (N, L) of word numbers, one array per
-            sentence of an example, in the smallest dtype, padded at the end with `PADDING`.
+            sentence of an example (one for both where pairs are packed), in the smallest dtype, padded at the end with
+            `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
         texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; None for images.
@@ -55,7 +56,7 @@ class TextFormat:
         vocabulary: V words, by number; the first two are `PADDING` and `UNKNOWN`.
         embeddings: (V, D) float32 vectors of the words; zeros for padding.
         buckets: ascending lengths that examples are cut to when they are batched, each a tuple of one length per
-            sentence; the last one holds every example.
+            array of the inputs; the last one holds every example.
         encoder: whose word pieces these words are; None for words of the task.
         packed: whether both sentences of a pair are in one row (`irtjax.tasks.pairs`).
     """

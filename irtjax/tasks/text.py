@@ -205,12 +205,14 @@ def describe(task: Task, split: Split) -> list[str]:
     """The text of each example of a text task; its words where the original text is not kept.
 
     Raises:
-        InputError: the task is not one of text.
+        InputError: the task is not one of text, or one of packed pairs whose text is not kept.
     """
     if split.texts is not None:
         return list(split.texts)
     if not isinstance(task.format, TextFormat) or not isinstance(split.inputs, tuple):
         raise InputError(f"{task.name}: the examples are images, which have no text")
+    if task.format.packed:
+        raise InputError(f"{task.name}: pairs are packed, and their texts were not kept")
     return decode(split.inputs, task.format.vocabulary)
 
 

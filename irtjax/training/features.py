@@ -31,10 +31,12 @@ def frozen(task: Task, on_progress: Callable[[str, int, int], None] = lambda *_:
         on_progress: called with a description, the number of examples done and that of all.
 
     Raises:
-        InputError: the task has no encoder.
+        InputError: the task has no encoder, or its pairs are packed.
     """
     if not isinstance(task.format, TextFormat) or task.format.encoder is None:
         raise InputError(f"{task.name} was loaded without an encoder: name its folder, `pretrained`")
+    if task.format.packed:
+        raise InputError(f"{task.name}: pairs are packed, and a frozen encoder reads their sentences apart")
     text, encoder = task.format, task.format.encoder
     vectors = {
         name: features(text, encoder, task.split(name), functools.partial(on_progress, name)) for name in task.splits

@@ -107,7 +107,7 @@ def same_plan(keys: jax.Array, order: AnyArray, size: AnyArray, labels: AnyArray
 
 
 class Learner(NamedTuple):
-    """Networks in training after `epoch` epochs of `steps` steps in all.
+    """Networks in training after `epoch` epochs of `steps` steps in all; what a rate that falls is counted by.
 
     `best_*` belong to the epoch of the highest validation accuracy so far.
     """

@@ -95,6 +95,26 @@ def test_regression_recovers_a_simulation_and_covers_new_items():
     assert (with_constant[1] < 3 * sd).all()
 
 
+def test_the_search_does_not_end_at_a_bound():
+    """There the evidence is flat, and a first step as long as its gradient would lead there."""
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        features, noise = rng.normal(size=(300, 50)), np.full(300, 0.3)
+        y = features @ rng.normal(0, 0.2, 50) + rng.normal(0, np.sqrt(0.5**2 + noise))
+        found = regress(y, noise, features)
+        assert 0.3 < found.residual_sd < 0.7
+        low = found._replace(residual_sd=np.asarray(1e-3), weight_sd=np.asarray(1e-3))
+        again = regress(y, noise, features, low)
+        assert again.weight_sd == pytest.approx(float(found.weight_sd), rel=0.01)
+
+
+def test_a_block_that_is_the_same_for_all_items_has_no_say():
+    features = np.column_stack([RNG.normal(size=(100, 3)), np.ones(100)])
+    y, noise = features @ np.array([0.1, 0.1, 0, 0]) + 0.2 * RNG.normal(size=100), np.full(100, 0.01)
+    alone, beside = regress(y, noise, features[:, :3]), regress(y, noise, features, None, np.array([0, 0, 0, 1]))
+    assert beside.weight_sd == pytest.approx(float(alone.weight_sd), rel=0.01)
+
+
 def test_a_regression_on_nothing_known_is_finite():
     found = regress(np.zeros(20), np.full(20, np.inf), RNG.normal(size=(20, 2)))
     assert np.isfinite([*found.weights, found.mean, found.residual_sd, found.weight_sd]).all()
@@ -202,13 +222,16 @@ def test_bad_features(simulated, fit):
     parts = item_features({"some": table[[0, 1]], "others": features[:, 2:]}, matrix.item_ids)
     np.testing.assert_array_equal(parts.values, features)
     assert parts.blocks.tolist() == [0, 0, 1, 1, 1, 1]
+    np.testing.assert_array_equal(
+        item_features({"one": table[0], "same": features[:, 0]}, matrix.item_ids).values[:, 1], table[0]
+    )
     cases = [
         (table[:-2], r"no features of item 'i158' \(2 such\)"),
         (pd.concat([table, table[:1]]), "features of item 'i0' are there twice"),
         (features[:3], r"features of shape \(3, 6\), expected one row for each of 160 items"),
         (np.where(np.arange(160)[:, None] == 4, np.nan, features), "features of item 'i4': column 1 is not finite"),
         (table.astype(object).replace(table.iloc[0, 0], "long"), "features are not all numbers"),
-        ({"own": features, "few": table[:-2]}, r"no features of item 'i158' \(2 such\)"),
+        ({"own": features, "few": table[:-2]}, r"no features 'few' of item 'i158' \(2 such\)"),
         ({}, "`features` has no blocks"),
     ]
     for given, line in cases:

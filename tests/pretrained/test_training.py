@@ -13,7 +13,7 @@ from irtjax.crowd.train import train_crowd
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.tasks.extra_items import read_split
 from irtjax.tasks.options import Options
-from irtjax.tasks.pairs import packed
+from irtjax.tasks.pairs import pack, packed
 from irtjax.tasks.sentences import make_task
 from irtjax.tasks.text import Examples, describe, lengths, lengths_of_first
 from irtjax.training.features import features, frozen
@@ -87,11 +87,20 @@ def test_packed_pairs_are_read_as_pairs(folder, tmp_path):
     more = read_split(str(tmp_path / "more.csv"), one)
     np.testing.assert_array_equal(more.inputs[0], one.test.inputs[0])
 
+    rows = pack((np.array([[5, 6, 7, 8, 9, 10]]), np.array([[11, 12, 0, 0]])), 40, 6)  # too long: of both something
+    assert rows.tolist() == [[5, 6, 7, 8, 51, 52]]
+    rows = pack((np.array([[5, 6, 7, 8]]), np.array([[11, 12, 13, 14, 15]])), 40, 5)
+    assert rows.tolist() == [[5, 6, 51, 52, 53]]
+
     assert networks.choices(one) == ("bert",)
     with pytest.raises(InputError, match="word vectors cannot be trained where pairs are packed"):
         make_trainer(dataclasses.replace(default_recipe(one, "bert"), train_embeddings=True), one)
     with pytest.raises(InputError, match="toy was loaded without an encoder"):
         packed(frozen(task))
+    with pytest.raises(InputError, match="pairs are packed, and a frozen encoder reads their sentences apart"):
+        frozen(one)
+    with pytest.raises(InputError, match="pairs are packed, and their texts were not kept"):
+        describe(one, one.test._replace(texts=None))
 
 
 def test_other_words_are_refused(folder):

@@ -89,7 +89,8 @@ def fit_svi(
 
     Raises:
         InputError: an unknown model, priors or start, no steps, a subject or an item without responses, batches of
-            responses that stay in files, or features that are missing, not finite, or with other priors.
+            responses that stay in files, or features that are missing, not finite, in several blocks, or with other
+            priors.
     """
     if model not in MODELS:
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
