@@ -13,9 +13,10 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
+from irtjax.estimation.item_features import item_features
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import Regression, item_features, regress
+from irtjax.estimation.regression import Regression, regress
 from irtjax.estimation.result import Fit
 from irtjax.responses.stored import Responses
 

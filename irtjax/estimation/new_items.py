@@ -16,8 +16,9 @@ from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.amortised import fit_amortised, without_prior
 from irtjax.estimation.folds import folds_of
+from irtjax.estimation.item_features import ItemFeatures
 from irtjax.estimation.prediction_scores import LEAST
-from irtjax.estimation.regression import ItemFeatures, Regression
+from irtjax.estimation.regression import Regression
 from irtjax.estimation.result import Z_95, Fit
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import Float, Int

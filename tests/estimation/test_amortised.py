@@ -9,9 +9,10 @@ from scipy.stats import multivariate_normal
 
 import irtjax
 from irtjax import InputError, ResponseMatrix
+from irtjax.estimation.item_features import item_features
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import _design, _minus_evidence, item_features, regress
+from irtjax.estimation.regression import _design, _minus_evidence, regress
 from irtjax.estimation.svi.directions import coefficients, regression, rotated
 from irtjax.estimation.svi.fit import fit_svi
 from irtjax.estimation.svi.guide import Normal

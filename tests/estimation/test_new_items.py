@@ -9,7 +9,7 @@ from scipy.stats import norm, spearmanr
 
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation import new_items
-from irtjax.estimation.regression import item_features
+from irtjax.estimation.item_features import item_features
 
 SUBJECTS, ITEMS = 80, 90
 

@@ -17,8 +17,9 @@ from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Outcome, run
+from irtjax.estimation.item_features import item_features
 from irtjax.estimation.population import Population
-from irtjax.estimation.regression import Regression, item_features
+from irtjax.estimation.regression import Regression
 from irtjax.estimation.result import Fit
 from irtjax.estimation.svi.directions import Rotation, regression, rotated
 from irtjax.estimation.svi.engine import Task, Variational
