@@ -69,7 +69,7 @@ def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
     bar.set_label("difficulty (logits)")
     assert bar.solids is not None
     bar.solids.set_alpha(1)
-    axis.set(title=title, xticks=[], yticks=[])
+    axis.set(title=title, xticks=[], yticks=[], xlabel="first direction of the features", ylabel="second direction")
     return plain(figure)
 
 
