@@ -20,7 +20,9 @@ def percent(mean: float, half_width: float) -> str:
 
 
 def with_interval(mean: float, half_width: float, form: str) -> str:
-    """A number with its interval; without, if there is one value only or all are the same."""
+    """A number with its interval; without, if there is one value only or all are the same. Nothing for NaN."""
+    if np.isnan(mean):
+        return ""
     bare = form.removeprefix("+")
     return f"{mean:{form}}" if np.isnan(half_width) or half_width == 0 else f"{mean:{form}} ± {half_width:{bare}}"
 

@@ -226,8 +226,8 @@ these seeds.{" Published: Lalor and Yu 2020." if published else ""}
 
 Which epoch is the best is partly chance. So here are the examples until the validation accuracy, smoothed over three
 epochs, first was 99% of the baseline's best (too few where some seeds never reached it); the validation accuracy on
-average over the examples that the baseline uses in all; and the test accuracy after 10, 25, 50 and 100% of these.
-Changes are in percentage points, against the baseline.
+average over the examples that the baseline uses in all; and the test accuracy after 10, 25, 50 and 100% of these, empty
+where its first epoch uses more. Changes are in percentage points, against the baseline.
 
 {markdown.table([*measures, "10%", "25%", "50%", "100%"], along)}"""
 

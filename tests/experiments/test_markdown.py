@@ -60,5 +60,6 @@ def test_numbers_with_intervals():
     assert markdown.with_interval(10.7, 0.0, ".1f") == "10.7"
     assert markdown.with_interval(10.7, np.nan, ".1f") == "10.7"
     assert markdown.with_interval(10.7, 0.3, "+.1f") == "+10.7 ± 0.3"
+    assert markdown.with_interval(np.nan, np.nan, "+.1f") == ""
     assert markdown.times(0.5, 0.25, 1.0) == "0.50 (0.25 to 1.00)"
     assert markdown.times(0.5, np.nan, np.nan) == markdown.times(0.5, 0.5, 0.5) == "0.50"
