@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from experiments.common.progress import reading_bar
 from irtjax.errors import InputError
-from irtjax.estimation.item_features import ItemFeatures
+from irtjax.estimation.item_features import ItemFeatures, item_features
 from irtjax.pretrained.folder import Pretrained
 from irtjax.tasks.item_texts import ItemTexts
 from irtjax.tasks.sentences import by_pieces
@@ -32,9 +32,8 @@ class Features(NamedTuple):
     def blocks(self) -> ItemFeatures:
         """All of them; lengths, columns and vectors are a block each, of a pair also u, v, |u - v| and u ∘ v."""
         vectors = np.split(self.vectors, 1 if self.lengths.shape[1] == 1 else 4, axis=1)
-        parts = [part for part in (self.lengths, self.columns, *vectors) if part.shape[1]]
-        block = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
-        return ItemFeatures(np.concatenate(parts, axis=1).astype(np.float64), block)
+        parts = {str(at): part for at, part in enumerate((self.lengths, self.columns, *vectors)) if part.shape[1]}
+        return item_features(parts, np.arange(len(self.lengths)))
 
 
 def features_of(items: ItemTexts, encoder: Pretrained | None, like: pd.DataFrame, name: str) -> Features:
