@@ -67,7 +67,7 @@ class Pretrained:
     Attributes:
         config: its sizes.
         vectors: (V, H) float32, of word pieces.
-        weights: all others, float32, in the tree of `irtjax.networks.bert.Encoder`; layers are stacked.
+        weights: all others, float32, in the tree of `irtjax.networks.bert.Encoder`.
         folder: where it came from.
     """
 
@@ -161,7 +161,8 @@ def _arrange(tensors: dict[str, np.ndarray], config: BertConfig, path: Path) -> 
         return tensor
 
     def dense(name: str, inputs: int, outputs: int) -> dict[str, np.ndarray]:
-        return {"kernel": get(f"{name}.weight", outputs, inputs).T, "bias": get(f"{name}.bias", outputs)}
+        weight = get(f"{name}.weight", outputs, inputs)  # as in PyTorch
+        return {"kernel": weight.T if inputs <= outputs else weight, "bias": get(f"{name}.bias", outputs)}
 
     def norm(name: str) -> dict[str, np.ndarray]:
         return {"scale": get(f"{name}.weight", width), "bias": get(f"{name}.bias", width)}
@@ -178,14 +179,10 @@ def _arrange(tensors: dict[str, np.ndarray], config: BertConfig, path: Path) -> 
             "outer_norm": norm(f"{of}.output.LayerNorm"),
         }
 
-    layers = [layer(at) for at in range(config.layers)]
-    stacked = {
-        part: {name: np.stack([one[part][name] for one in layers]) for name in layers[0][part]} for part in layers[0]
-    }
     weights = {
         "positions": get("embeddings.position_embeddings.weight", config.positions, width),
         "kinds": get("embeddings.token_type_embeddings.weight", config.kinds, width),
         "norm": norm("embeddings.LayerNorm"),
-        "layers": stacked,
+        "layers": {at: layer(at) for at in range(config.layers)},
     }
     return get("embeddings.word_embeddings.weight", config.words, width), weights

@@ -118,8 +118,8 @@ def test_fine_tuning_begins_from_the_weights_and_moves_them(task, folder):
     pretrained = read_pretrained(folder)
     parameters = network.init(jax.random.key(0), 8, pretrained.weights)
     np.testing.assert_array_equal(parameters["encoder"]["positions"][...], pretrained.weights["positions"])
-    kernel = parameters["encoder"]["layers"]["inner"]["kernel"][...]
-    np.testing.assert_array_equal(kernel[1], weights()["encoder.layer.1.intermediate.dense.weight"].T)
+    kernel = parameters["encoder"]["layers"][1]["inner"]["kernel"][...]
+    np.testing.assert_array_equal(kernel, weights()["encoder.layer.1.intermediate.dense.weight"].T)
     table = {"seed": [1, 2], "subset_size": [96, 96], "corruption_rate": [0.0, 0.0], "learning_rate": [2e-2, 2e-2]}
     members = pd.DataFrame(
         {"subject_id": ["model_0", "model_1"], **table, "width": [8, 8], "network": ["bert", "bert"]}
