@@ -83,13 +83,12 @@ class Encoder(nnx.Module):
             weights, layer_key = one
             return _layer(config, weights, x, present, rate, layer_key), None
 
-        keys = None if layers_key is None else jax.random.split(layers_key, config.layers)
-        layers = [nnx.to_pure_dict(nnx.state(one, nnx.Param)) for one in self.layers]
-        if for_accelerator():  # one program for all layers: each that is written out would be compiled
-            weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
-            return jax.lax.scan(layer, x, (weights, keys))[0], present
-        for at, one in enumerate(layers):
-            x, _ = layer(x, (one, None if keys is None else keys[at]))
+        keys = split_key(layers_key, config.layers)
+        turns = [(nnx.to_pure_dict(nnx.state(one, nnx.Param)), key) for one, key in zip(self.layers, keys, strict=True)]
+        if for_accelerator():  # a loop, as each layer that is written out would be compiled
+            return jax.lax.scan(layer, x, jax.tree.map(lambda *leaves: jnp.stack(leaves), *turns))[0], present
+        for turn in turns:
+            x, _ = layer(x, turn)
         return x, present
 
 
@@ -107,7 +106,7 @@ def normalise(x: jax.Array, scale: jax.Array, bias: jax.Array, epsilon: float) -
 
 
 def gelu(x: jax.Array) -> jax.Array:
-    """x Φ(x), with Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
+    """GELU, x Φ(x), with Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
     return x * (0.5 + 0.5 * jax.lax.erf(x * 0.5**0.5))
 
 
@@ -136,7 +135,7 @@ def _dense(weights: dict, x: jax.Array) -> jax.Array:
 
 
 class Layer(nnx.Module):
-    """Weights of one layer, apart from those of others: stacked, a step on a CPU would copy each to and from the stack."""
+    """Weights of one layer. Each has its own: from a stack of all, a step on a CPU would copy them out, and back."""
 
     def __init__(self, config: BertConfig, *, rngs: nnx.Rngs):
         width, inner = config.width, config.inner

@@ -7,7 +7,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks.task import PADDING, Task, TextFormat
-from irtjax.tasks.text import FINER_SHARES, Words, choose_buckets
+from irtjax.tasks.text import least_padded
 
 
 def packed(task: Task) -> Task:
@@ -25,7 +25,7 @@ def packed(task: Task) -> Task:
         return task
     lengths = {name: sum((part != PADDING).sum(1) for part in task.split(name).inputs) for name in task.splits}
     longest = max(int(own.max()) for own in lengths.values())
-    buckets = choose_buckets([Words(np.zeros(0, np.int32), lengths["train"])], [longest], FINER_SHARES)
+    buckets = least_padded(lengths["train"], longest)
     words, width = format.encoder.config.words, buckets[-1][0]
     splits: dict[str, Any] = {
         name: task.split(name)._replace(inputs=(pack(tuple(task.split(name).inputs), words, width),))

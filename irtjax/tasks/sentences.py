@@ -68,14 +68,14 @@ def _by_pieces(examples: dict[str, text.Examples], options: Options) -> tuple[In
     assert options.pretrained is not None
     encoder = read_pretrained(options.pretrained)
     words = {split: text.number_pieces(own.sentences, encoder) for split, own in examples.items()}
-    inputs, buckets = _padded(words, _same(encoder), text.FINER_SHARES)
+    inputs, buckets = _padded(words, _same(encoder), pieces=True)
     return inputs, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
 
 
 def by_pieces(sentences: tuple[list[str], ...], encoder: Pretrained) -> tuple[Split, TextFormat]:
     """Texts that belong to no task, in the word pieces of an encoder; their labels are 0."""
     words = {"train": text.number_pieces(sentences, encoder)}
-    inputs, buckets = _padded(words, _same(encoder), text.FINER_SHARES)
+    inputs, buckets = _padded(words, _same(encoder), pieces=True)
     labels = np.zeros(len(sentences[0]), np.int32)
     split = Split(inputs["train"], labels, np.arange(labels.size).astype(str), joined(sentences))
     return split, TextFormat(Pieces(encoder).vocabulary, encoder.vectors, buckets, encoder)
@@ -88,11 +88,15 @@ def _same(encoder: Pretrained) -> np.ndarray:
 
 
 def _padded(
-    words: dict[str, tuple[text.Words, ...]], table: np.ndarray, shares: tuple[float, ...] = text.BUCKET_SHARES
+    words: dict[str, tuple[text.Words, ...]], table: np.ndarray, pieces: bool = False
 ) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:
-    """The sentences of all splits as rows of arrays, and the lengths to batch at."""
-    longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(words["train"]))]
-    buckets = text.choose_buckets(words["train"], longest, shares)
+    """The sentences of all splits as rows of arrays, and the lengths to batch at: more of them for word pieces."""
+    train = words["train"]
+    longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(train))]
+    if pieces and len(train) == 1:
+        buckets = text.least_padded(train[0].lengths, longest[0])
+    else:
+        buckets = text.choose_buckets(train, longest, text.FINER_SHARES if pieces else text.BUCKET_SHARES)
     inputs = {
         split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
         for split, own in words.items()

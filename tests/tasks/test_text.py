@@ -1,5 +1,7 @@
 """Words: the tokeniser, the vocabulary, padding and buckets, on sentences that can be followed by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,26 @@ def test_buckets_are_even_quantiles_and_the_last_holds_everything():
     short = text.Words(np.zeros(0, np.int32), np.full(10, 3))
     assert text.choose_buckets([words, short], [100, 7])[-1] == (100, 8)
     assert text.choose_buckets([short], [3]) == ((4,),)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 20])
+def test_no_choice_of_lengths_pads_less(count):
+    lengths = np.array([1, 1, 2, 4, 4, 4, 5, 7, 7, 9])
+    longest = 10
+
+    def padded(ends):
+        return np.array(ends)[np.searchsorted(ends, lengths)].sum()
+
+    found = [end for (end,) in text.least_padded(lengths, longest, count)]
+    choices = itertools.combinations(range(1, longest), min(count, longest) - 1)
+    assert found[-1] == longest
+    assert len(found) <= count
+    assert padded(found) == min(padded([*inner, longest]) for inner in choices)
+
+
+def test_rows_of_one_length_are_batched_at_that_alone():
+    assert text.least_padded(np.full(10, 3), 3) == ((3,),)
+    assert text.least_padded(np.full(10, 3), 66) == ((3,), (66,))
 
 
 def test_bucket_of_is_the_smallest_that_holds_all_sentences():
