@@ -31,10 +31,9 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
         options["seed"] = settings.seed
     with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
         task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
-    if settings.train_examples:
-        task = sample_split(task, "train", settings.train_examples, settings.seed)
-    if settings.validation_examples:
-        task = sample_split(task, "validation", settings.validation_examples, settings.seed)
+    for name in ("train", "validation", "test"):
+        if count := getattr(settings, f"{name}_examples"):
+            task = sample_split(task, name, count, settings.seed)
     if settings.frozen:
         with reading_bar() as on_progress:
             task = frozen(task, on_progress)

@@ -89,6 +89,9 @@ class Settings:
     validation_examples: int = setting(
         0, "size of a random sample of validation examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
+    test_examples: int = setting(
+        0, "size of a random sample of test examples to use; 0 for all", low=0, high=MOST_EXAMPLES
+    )
     label_noise: float = setting(
         0.0,
         "share of training labels that are wrong from the start: crowd, difficulties and curricula never see the right "

@@ -115,9 +115,10 @@ def _layer(
 ) -> jax.Array:
     """One layer of `Encoder`: (B, L, H) -> (B, L, H)."""
     attention_key, attended_key, outer_key = split_key(key, 3)
-    split = (*x.shape[:2], 3, config.heads, config.width // config.heads)
-    q, k, v = jnp.moveaxis(_dense(weights["attention"], x).reshape(split), 2, 0)
-    scores = jnp.einsum("bthd,buhd->bhtu", q, k) / split[-1] ** 0.5
+    by_head = (*x.shape[:2], config.heads, config.width // config.heads)
+    # split, not sliced: the gradient of three slices would be three arrays as large as the whole
+    q, k, v = (part.reshape(by_head) for part in jnp.split(_dense(weights["attention"], x), 3, axis=-1))
+    scores = jnp.einsum("bthd,buhd->bhtu", q, k) / by_head[-1] ** 0.5
     shares = jax.nn.softmax(jnp.where(present[:, None, None], scores, NEVER), axis=-1)
     a = jnp.einsum("bhtu,buhd->bthd", dropout(shares, rate, attention_key), v).reshape(x.shape)
     attended = dropout(_dense(weights["attended"], a), rate, attended_key)

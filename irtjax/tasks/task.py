@@ -147,16 +147,17 @@ def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     return dataclasses.replace(task, train=task.train._replace(labels=labels)), flipped
 
 
-def sample_split(task: Task, name: Literal["train", "validation"], count: int, seed: int) -> Task:
+def sample_split(task: Task, name: Literal["train", "validation", "test"], count: int, seed: int) -> Task:
     """The task with a random sample of `count` examples of one split, in their order; its vocabulary stays as it is.
 
     Raises:
         InputError: there are fewer than `count`.
     """
-    split, kind = (task.train, "training") if name == "train" else (task.validation, "validation")
+    split = task.split(name)
     num_examples = len(split.labels)
     if count > num_examples:
+        kind = "training" if name == "train" else name
         raise InputError(f"a sample of {count} {kind} examples: {task.name} has {num_examples}")
     kept = np.sort(np.random.default_rng(seed).choice(num_examples, count, replace=False))
-    some = select(split, kept)
-    return dataclasses.replace(task, train=some) if name == "train" else dataclasses.replace(task, validation=some)
+    some: dict[str, Any] = {name: select(split, kept)}
+    return dataclasses.replace(task, **some)

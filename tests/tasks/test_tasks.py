@@ -74,6 +74,7 @@ def test_options_that_a_task_would_not_look_at_are_refused():
     [
         ("train", 1197, "a sample of 1198 training examples: digits has 1197"),
         ("validation", 300, "a sample of 301 validation examples: digits has 300"),
+        ("test", 300, "a sample of 301 test examples: digits has 300"),
     ],
 )
 def test_a_sample_of_a_split(name, whole, message):
