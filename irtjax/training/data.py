@@ -27,7 +27,7 @@ class EvaluationSplit(NamedTuple):
 
     Attributes:
         buckets: inputs (num_blocks, ANSWER_BLOCK, ...), one entry per length: one for images, several for text. The
-            last block of a bucket is filled up with copies.
+            last block of all is filled up with copies.
         position: (N,) int32 where, in all buckets one after the other, an example lies.
         labels: (N,) gold labels.
     """
@@ -103,14 +103,26 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 
 
 def evaluation_split(split: Split, text: TextFormat | None = None) -> EvaluationSplit:
-    """A split in its buckets, still on the host."""
+    """A split in its buckets, still on the host.
+
+    Examples that do not fill a block of their length are answered with those of the next longer one, so that no block
+    but the last is filled up with copies.
+    """
     num_examples = len(split.labels)
     bucket = np.zeros(num_examples, np.uint8) if text is None else bucket_of(tuple(split.inputs), text.buckets)
     buckets, position, start = [], np.empty(num_examples, np.int32), 0
-    for level in np.unique(bucket):
-        members = np.flatnonzero(bucket == level)
-        filled = np.resize(members, -(-members.size // ANSWER_BLOCK) * ANSWER_BLOCK)
-        position[members] = start + np.arange(members.size)
+    levels, waiting = np.unique(bucket), np.empty(0, int)
+    for level in levels:
+        members = np.concatenate([waiting, np.flatnonzero(bucket == level)])
+        whole = members.size // ANSWER_BLOCK * ANSWER_BLOCK
+        if level == levels[-1]:
+            filled = np.resize(members, -(-members.size // ANSWER_BLOCK) * ANSWER_BLOCK)
+        else:
+            filled, waiting = members[:whole], members[whole:]
+        if not filled.size:
+            continue
+        answered = members[: filled.size]
+        position[answered] = start + np.arange(answered.size)
         start += filled.size
         cut = (None,) if text is None else text.buckets[level]
         buckets.append(_map_inputs(functools.partial(_block, filled), split.inputs, cut))
