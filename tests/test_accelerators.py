@@ -17,11 +17,13 @@ The 3PL and the 4PL share the programs of the 4PL. Scoring has one program for t
 import dataclasses
 import functools
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from irtjax.crowd.plans import Row, gold_of, plan_member
 from irtjax.estimation import posteriors, scoring
@@ -45,7 +47,9 @@ from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
+from irtjax.networks.bert import Encoder
 from irtjax.networks.formulation import formulated_for
+from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.responses.matrix import counts
 from irtjax.selection import curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE
@@ -343,6 +347,7 @@ NETWORKS = {  # what they read; what they multiply
     "cnn": ("pairs", "bfloat16"),
     "nse": ("sentences", "mixed"),
     "esim": ("pairs", "mixed"),
+    "bert": ("word pieces", "mixed"),
 }
 
 
@@ -353,7 +358,15 @@ def task_of(kind, num_examples=4):
         return task_from(pixels, ImageFormat(255.0, flips=kind == "large images"))
     sentences = 2 if kind == "pairs" else 1
     inputs = tuple(np.ones((num_examples, 4), np.uint8) for _ in range(sentences))
-    return task_from(inputs, TextFormat(("",) * 5, np.ones((5, 3), np.float32), ((2,) * sentences, (4,) * sentences)))
+    encoder = an_encoder() if kind == "word pieces" else None
+    vectors = np.ones((5, 3), np.float32) if encoder is None else encoder.vectors
+    return task_from(inputs, TextFormat(("",) * 5, vectors, ((2,) * sentences, (4,) * sentences), encoder))
+
+
+def an_encoder():
+    config = BertConfig(layers=2, width=4, heads=2, inner=6, words=5, positions=8, kinds=2, epsilon=1e-12)
+    weights = nnx.to_pure_dict(nnx.state(Encoder(config, rngs=nnx.Rngs(0))))
+    return Pretrained(config, np.ones((5, 4), np.float32), jax.tree.map(np.asarray, weights), Path())
 
 
 def task_from(inputs, format):

@@ -85,7 +85,7 @@ def _in_order(table: pd.DataFrame, task: Task, path: str, split: str) -> pd.Data
     if len(missing):
         raise InputError(
             f"{path}: {len(missing):,} of {len(ids):,} {what} examples of {task.name} are not in it, such "
-            f"as {', '.join(missing[:SHOWN])}; it must come from the same task, data and --train_examples"
+            f"as {', '.join(missing[:SHOWN])}; it must come from the same task, data and --{split}_examples"
         )
     return table.loc[ids]
 

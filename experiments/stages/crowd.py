@@ -22,8 +22,10 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 from irtjax.training.groups import CHECKPOINT_SECONDS
 
-# settings that only say which members are drawn, and how many train at once
+# settings that only say which members are drawn, how many train at once, and what they answer
 DRAWN = {
+    "test_examples",
+    "extra_items",
     "seed",
     "num_models",
     "members",

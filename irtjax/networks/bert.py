@@ -84,8 +84,8 @@ class Encoder(nnx.Module):
             return _layer(config, weights, x, present, rate, layer_key), None
 
         keys = split_key(layers_key, config.layers)
-        turns = [(nnx.to_pure_dict(nnx.state(one, nnx.Param)), key) for one, key in zip(self.layers, keys, strict=True)]
-        if for_accelerator():  # a loop, as each layer that is written out would be compiled
+        turns = [(nnx.to_pure_dict(nnx.state(one, nnx.Param)), own) for one, own in zip(self.layers, keys, strict=True)]
+        if for_accelerator():  # a loop: written out, each layer would be compiled
             return jax.lax.scan(layer, x, jax.tree.map(lambda *leaves: jnp.stack(leaves), *turns))[0], present
         for turn in turns:
             x, _ = layer(x, turn)
@@ -106,7 +106,10 @@ def normalise(x: jax.Array, scale: jax.Array, bias: jax.Array, epsilon: float) -
 
 
 def gelu(x: jax.Array) -> jax.Array:
-    """GELU, x Φ(x), with Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
+    """GELU, x Φ(x), with Φ the normal distribution function (Hendrycks and Gimpel 2016).
+
+    By erf, as in PyTorch; `jax.nn.gelu` is by erfc, which takes longer on a CPU.
+    """
     return x * (0.5 + 0.5 * jax.lax.erf(x * 0.5**0.5))
 
 
@@ -136,7 +139,7 @@ def _dense(weights: dict, x: jax.Array) -> jax.Array:
 
 
 class Layer(nnx.Module):
-    """Weights of one layer. Each has its own: from a stack of all, a step on a CPU would copy them out, and back."""
+    """Weights of one layer. Not part of a stack of all layers, which a step on a CPU would copy apart and together."""
 
     def __init__(self, config: BertConfig, *, rngs: nnx.Rngs):
         width, inner = config.width, config.inner

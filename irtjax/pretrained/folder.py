@@ -143,7 +143,7 @@ def _read_tensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def _arrange(tensors: dict[str, np.ndarray], config: BertConfig, path: Path) -> tuple[np.ndarray, dict[str, Any]]:
-    """Word vectors and the tree of all other weights; PyTorch's matrices are transposed.
+    """Word vectors and the tree of all other weights; kernels have their narrow side first, as `bert.Affine`.
 
     Raises:
         InputError: a weight is missing, has another shape than the config says, or is not finite.

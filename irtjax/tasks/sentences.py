@@ -90,7 +90,7 @@ def _same(encoder: Pretrained) -> np.ndarray:
 def _padded(
     words: dict[str, tuple[text.Words, ...]], table: np.ndarray, pieces: bool = False
 ) -> tuple[Inputs, tuple[tuple[int, ...], ...]]:
-    """The sentences of all splits as rows of arrays, and the lengths to batch at: more of them for word pieces."""
+    """The sentences of all splits as rows of arrays, and the lengths to batch at, for word pieces closer ones."""
     train = words["train"]
     longest = [max(int(own[at].lengths.max()) for own in words.values()) for at in range(len(train))]
     if pieces and len(train) == 1:

@@ -132,8 +132,10 @@ def longest_first(steps: np.ndarray) -> np.ndarray:
 
 
 def fingerprint(recipe: Recipe, task: Task) -> str:
-    """A text that tells one recipe and one task's examples and labels from others."""
+    """A text that tells one recipe and one task's examples, their lengths in minibatches, and labels from others."""
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    if isinstance(task.format, TextFormat):
+        fields["buckets"] = task.format.buckets
     digest = hashlib.sha256()
     for array in jax.tree.leaves([task.split(name)[:2] for name in task.splits]):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -166,6 +166,7 @@ BAD_FLAGS = [
     (["--members={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
     (["--min_width=9", "--width=8"], "--min_width=9: expected 0 to 8"),
     (["--train_examples=2000"], "a sample of 2000 training examples: digits has 1197"),
+    (["--test_examples=301"], "a sample of 301 test examples: digits has 300"),
     (["--glove=vectors.txt"], "--glove=vectors.txt: the task digits has no use for it"),
     (["--checkpoint_seconds=-1"], "error: --checkpoint_seconds=-1"),
     (["--train_embeddings"], "--train_embeddings: digits has no words"),

@@ -23,9 +23,9 @@ WORDS = ["a", "the", "film", "plot", "good", "bad", "dull", "fine", "very", "not
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
 
 
-def weights(seed=0, prefix=""):
+def weights(seed=0, prefix="", inner=CONFIG["intermediate_size"]):
     """Random weights by the names of the format."""
-    rng, width, inner = np.random.default_rng(seed), CONFIG["hidden_size"], CONFIG["intermediate_size"]
+    rng, width = np.random.default_rng(seed), CONFIG["hidden_size"]
     found = {}
 
     def dense(name, inputs, outputs):

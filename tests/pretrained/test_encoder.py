@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from flax import nnx
 from folders import PIECES, states, weights, write_folder
+from safetensors.numpy import save_file
 
 from benchmarks.versus_transformers import EXAMPLES, RECORDED, vectors
 from irtjax import InputError
 from irtjax.networks.bert import Encoder, mean_state
+from irtjax.networks.formulation import formulated_for
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.pretrained.pieces import Pieces
 
@@ -22,24 +24,42 @@ def pretrained(tmp_path_factory):
     return read_pretrained(write_folder(tmp_path_factory.mktemp("encoder")))
 
 
-def encode(pretrained, *sentences):
+FIRST = np.array([[2, 5, 6, 7, 3, 0, 0], [2, 9, 3, 0, 0, 0, 0]])
+SECOND = np.array([[8, 3, 0, 0], [10, 11, 12, 3]])
+
+
+def encode(pretrained, *sentences, dtype=jnp.float32, rate=0.0, key=None):
     graph, state = nnx.split(Encoder(pretrained.config, rngs=nnx.Rngs(0)))
-    nnx.replace_by_pure_dict(state, jax.tree.map(jnp.asarray, pretrained.weights))
-    return nnx.merge(graph, state)(pretrained.vectors, tuple(map(jnp.asarray, sentences)))
+    nnx.replace_by_pure_dict(state, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), pretrained.weights))
+    vectors = jnp.asarray(pretrained.vectors, dtype)
+    return nnx.merge(graph, state)(vectors, tuple(map(jnp.asarray, sentences)), rate, key)
 
 
-def test_the_forward_pass_by_its_equations(pretrained):
+@pytest.mark.parametrize("inner", [20, 8])  # wider and narrower than a state: kernels have their narrow side first
+def test_the_forward_pass_by_its_equations(inner, tmp_path):
     """One example after the other in NumPy; here as padded pairs, whose padding stands in the middle too."""
-    first = np.array([[2, 5, 6, 7, 3, 0, 0], [2, 9, 3, 0, 0, 0, 0]])
-    second = np.array([[8, 3, 0, 0], [10, 11, 12, 3]])
-    found, present = encode(pretrained, first, second)
+    tensors = weights(inner=inner)
+    folder = write_folder(tmp_path, intermediate_size=inner)
+    save_file(tensors, folder / "model.safetensors")
+    first, second = FIRST, SECOND
+    found, present = encode(read_pretrained(folder), first, second)
     assert found.shape == (2, 11, 12)
     for at in range(2):
         parts = [row[row != 0] for row in (first[at], second[at])]
-        expected = states(weights(), np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts]))
+        expected = states(tensors, np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts]))
         np.testing.assert_allclose(np.asarray(found[at])[np.asarray(present[at])], expected, atol=1e-5)
         mean = mean_state(found, present)[at]
         np.testing.assert_allclose(mean, expected.mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_layers_in_a_loop_are_layers_written_out(rate, pretrained):
+    with jax.enable_x64():  # no products in bfloat16
+        key = jax.random.key(0) if rate else None
+        expected, _ = encode(pretrained, FIRST, SECOND, dtype=jnp.float64, rate=rate, key=key)
+        with formulated_for("gpu"):
+            found, _ = encode(pretrained, FIRST, SECOND, dtype=jnp.float64, rate=rate, key=key)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_a_real_encoder_reads_as_transformers_does(shared):

@@ -91,9 +91,10 @@ def test_no_choice_of_lengths_pads_less(count):
     assert padded(found) == min(padded([*inner, longest]) for inner in choices)
 
 
-def test_rows_of_one_length_are_batched_at_that_alone():
+def test_lengths_that_no_row_has_are_not_batched_at():
     assert text.least_padded(np.full(10, 3), 3) == ((3,),)
-    assert text.least_padded(np.full(10, 3), 66) == ((3,), (66,))
+    assert text.least_padded(np.full(10, 3), 66) == ((3,), (66,))  # some row of another split has 66
+    assert text.least_padded(np.array([0, 0, 4]), 4) == ((1,), (4,))
 
 
 def test_bucket_of_is_the_smallest_that_holds_all_sentences():
