@@ -22,10 +22,14 @@ FILTER_STYLES = {"random": "--", "PCUB": ":", "PCLB": ":"}
 def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     """Test accuracy against the share of data kept, with one line and one 95% band per strategy.
 
+    Where there is one share, the strategies stand side by side.
+
     Args:
         table: columns strategy, share, seed, test_accuracy.
         strategies: in the order of the legend.
     """
+    if table.share.nunique() == 1:
+        return _accuracies(table, strategies)
     figure = Figure(figsize=(8, 4.2))
     axis = figure.subplots()
     for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
@@ -43,6 +47,22 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
     several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return plain(figure)
+
+
+def _accuracies(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+    """Test accuracies at one share, each with its 95% interval."""
+    figure = Figure(figsize=(8, 4.2))
+    axis = figure.subplots()
+    accuracies = table.groupby("strategy").test_accuracy
+    mean, half = accuracies.mean()[list(strategies)], accuracies.apply(interval)[list(strategies)].fillna(0)
+    axis.errorbar(range(len(strategies)), mean, half, fmt="o", capsize=4)
+    axis.set_xticks(range(len(strategies)), list(strategies))
+    seeds = "mean of seeds, 95% interval" if table.seed.nunique() > 1 else "one seed"
+    share = f"{100 * table.share.iloc[0]:g}%"
+    axis.set(ylabel=f"test accuracy, {seeds}", title=f"Which examples to train on? Accuracy with {share} of the data")
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, -0.02), min(high, 1.02))
     return plain(figure)
 
 

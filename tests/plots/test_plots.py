@@ -38,6 +38,23 @@ def test_lines_are_means_over_seeds():
     np.testing.assert_allclose(line.get_ydata(), [0.5, 0.9])
 
 
+def test_at_one_share_intervals_are_drawn():
+    table = pd.DataFrame(
+        {
+            "strategy": ["UB", "LB", "UB", "LB"],
+            "share": 0.1,
+            "seed": [0, 0, 1, 1],
+            "test_accuracy": [0.4, 0.3, 0.6, 0.3],
+        }
+    )
+    axis = accuracy_against_share(table, ["UB", "LB"]).axes[0]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["UB", "LB"]
+    bars = axis.containers[0][2][0].get_segments()
+    expected = 0.5 + np.array([-1, 1]) * 12.7062 * 0.1  # t with one degree of freedom, standard error 0.1
+    np.testing.assert_allclose(bars[0][:, 1], expected, rtol=1e-5)
+    np.testing.assert_allclose(bars[1][:, 1], 0.3)
+
+
 def test_evenness_of_classes_by_hand():
     table = pd.DataFrame(
         {
