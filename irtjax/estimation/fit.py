@@ -30,8 +30,8 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
-            the items (an array, a table, or for MML a dict of these) both estimate difficulties from these too; MML
-            with the models "rasch" and "1pl" (`irtjax.estimation.amortised.fit_amortised`). Anchors
+            the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
+            the 2PL, from these too (`irtjax.estimation.amortised.fit_amortised`); not those of the 3PL and 4PL. Anchors
             are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of several
             processes all of them call this function, and all get the fit; each reads a part of the responses.
 

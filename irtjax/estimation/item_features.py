@@ -47,6 +47,18 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
     return ItemFeatures(np.concatenate(found, axis=1), np.repeat(np.arange(len(found)), [x.shape[1] for x in found]))
 
 
+def new_items(features: Any) -> tuple[np.ndarray, Float[np.ndarray, "I F"]]:
+    """Ids of items and their features, which `item_features` takes; of an array the ids are numbers from 0 on.
+
+    Raises:
+        InputError: see `item_features`.
+    """
+    first = next(iter(features.values()), ()) if isinstance(features, Mapping) else features
+    labelled = isinstance(first, pd.DataFrame | pd.Series)
+    item_ids = np.asarray(first.index if labelled else np.arange(np.atleast_1d(first).shape[0])).astype(str)
+    return item_ids, item_features(features, item_ids).values
+
+
 def _block(features: Any, item_ids: np.ndarray, name: str) -> Float[np.ndarray, "I F"]:
     if isinstance(features, pd.Series):
         features = features.to_frame()

@@ -14,9 +14,10 @@ from scipy.stats import spearmanr
 
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
-from irtjax.estimation.amortised import fit_amortised, without_prior
+from irtjax.estimation.amortised import difficulties_alone, fit_amortised
 from irtjax.estimation.folds import folds_of
 from irtjax.estimation.item_features import ItemFeatures
+from irtjax.estimation.item_likelihoods import item_likelihoods
 from irtjax.estimation.prediction_scores import LEAST
 from irtjax.estimation.regression import Regression
 from irtjax.estimation.result import Z_95, Fit
@@ -200,8 +201,7 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
         is in the 95% interval of its prediction and its own error; `log_loss`.
     """
     b = reference.difficulty
-    prior = regression(reference)
-    alone, variance = without_prior(reference, prior.predict(np.zeros((b.size, 1)))[0], float(prior.residual_sd))
+    alone, variance = difficulties_alone(item_likelihoods(reference))
     rows = []
     for name in predictions.mean:
         mean, sd = predictions.mean[name].to_numpy(), predictions.sd[name].to_numpy()

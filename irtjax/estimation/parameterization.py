@@ -198,7 +198,7 @@ def specify(
     dims: int = 1,
     anchored: Bool[np.ndarray, " I"] | None = None,
     guessing: Float[np.ndarray, " I"] | None = None,
-    slope_prior: NormalPrior | None = None,
+    slope_prior: NormalPrior | ItemPriors | None = None,
     intercept_prior: ItemPriors | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
@@ -214,7 +214,7 @@ def specify(
         dims: D; with D > 1 slopes above the diagonal of the first D items are held at 0, which fixes the rotation.
         anchored: (I,) bool; items held at given parameters. The mean and variance of the population are then free.
         guessing: (I,) at which lower asymptotes are held; NaN where the type decides.
-        slope_prior: on slopes, None for none.
+        slope_prior: on slopes, or on asinh slope of each item, None for none.
         intercept_prior: on the intercept of each item, None for none.
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
@@ -238,21 +238,29 @@ def specify(
     if guessing is not None:
         free[~np.isnan(guessing), dims + 1] = False
     prior_mean, prior_precision = np.zeros(free.shape), np.zeros(free.shape)
-    for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior)):
+    own_slopes = slope_prior if isinstance(slope_prior, ItemPriors) else None
+    same_slopes = None if isinstance(slope_prior, ItemPriors) else slope_prior
+    if own_slopes is not None and (dims > 1 or not flags[:, 0].all() or "1pl" in types):
+        raise InputError("`slope_prior` of each item: expected `dims` 1, and items with slopes of their own")
+    for name, prior, columns in (
+        ("slope", same_slopes, slice(0, dims)),
+        ("guessing", guessing_prior, dims + 1),
+        ("upper", upper_prior, dims + 2),
+    ):
         check_prior(prior, f"{name}_prior")
-    check_item_priors(intercept_prior, num_items, "intercept_prior")
-    if intercept_prior is not None:
-        prior_mean[:, dims], prior_precision[:, dims] = intercept_prior.mean, np.asarray(intercept_prior.sd) ** -2.0
-    for columns, prior in ((slice(0, dims), slope_prior), (dims + 1, guessing_prior), (dims + 2, upper_prior)):
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2
+    for name, priors, column in (("slope", own_slopes, 0), ("intercept", intercept_prior, dims)):
+        check_item_priors(priors, num_items, f"{name}_prior")
+        if priors is not None:
+            prior_mean[:, column], prior_precision[:, column] = priors.mean, np.asarray(priors.sd) ** -2.0
     shared = np.array([kind == "1pl" for kind in types])
     if dims > 1 and extreme is not None and extreme[:dims].any():
         raise InputError(
             f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
             "no one answered it right: put another item there"
         )
-    if dims > 1 and slope_prior is not None and slope_prior.mean != 0 and "slope" not in estimate:
+    if dims > 1 and same_slopes is not None and same_slopes.mean != 0 and "slope" not in estimate:
         raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
     if extreme is not None and extreme.any() and extreme_prior is not None:
         free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
@@ -284,7 +292,7 @@ def specify(
         fold_sd=not has_anchors and "rasch" not in types,
         free_slopes=bool(free[:, :dims].any()),
         estimated=estimated,
-        log_slopes=log_slopes,
+        log_slopes=log_slopes or own_slopes is not None,
     )
 
 

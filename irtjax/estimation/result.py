@@ -14,6 +14,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import fit_files, fit_text
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
+from irtjax.estimation.item_features import new_items
 from irtjax.estimation.population import Population
 from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
@@ -54,7 +55,7 @@ class Fit:
         details: further entries of `fit.json`, which depend on the estimator.
         item_posterior: of the 2PL by SVI.
         regression: of difficulties on features of the items, where these were given.
-        slope_regression: likewise of log discriminations, of the 2PL by SVI.
+        slope_regression: likewise of discriminations, of the 2PL: of asinh a by MML, of log a by SVI.
     """
 
     responses: Responses
@@ -213,6 +214,39 @@ class Fit:
                 "more often wrong there; look for wrong keys"
             )
         return notes
+
+    def predict_items(self, features: Any) -> pd.DataFrame:
+        """Parameters of items that nobody has answered, for a fit that was given features.
+
+        Args:
+            features: of the new items, like those that the fit was given; the index of a table has their ids.
+
+        Returns:
+            One row per item: `item_id`, `difficulty`, `discrimination`, and the standard deviations of what they may
+            be, `difficulty_sd` and `discrimination_sd`. A discrimination is at the mean of the scale on which it was
+            regressed, its deviation by the delta method; where all items share one, that is it.
+
+        Raises:
+            InputError: the fit has no regression, or features that it cannot use.
+        """
+        if self.regression is None:
+            raise InputError("this fit was given no `features` to predict items from")
+        item_ids, x = new_items(features)
+        difficulty, difficulty_sd = self.regression.predict(x)
+        discrimination, discrimination_sd = np.full(len(x), self.parameters.slope[0, 0]), np.zeros(len(x))
+        if self.slope_regression is not None:
+            mean, sd = self.slope_regression.predict(x)
+            value, derivative = (np.sinh, np.cosh) if self.estimator == "mml" else (np.exp, np.exp)
+            discrimination, discrimination_sd = value(mean), derivative(mean) * sd
+        return pd.DataFrame(
+            {
+                "item_id": item_ids,
+                "difficulty": difficulty,
+                "difficulty_sd": difficulty_sd,
+                "discrimination": discrimination,
+                "discrimination_sd": discrimination_sd,
+            }
+        )
 
     def subjects(self) -> pd.DataFrame:
         """One row per subject, with the columns of `subjects.csv`."""

@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 import irtjax
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation.item_features import item_features
+from irtjax.estimation.item_likelihoods import item_likelihoods
 from irtjax.estimation.mml.fit import fit_mml
 from irtjax.estimation.priors import ItemPriors
 from irtjax.estimation.regression import _design, _minus_evidence, regress
@@ -38,6 +39,22 @@ def simulated():
 @pytest.fixture(scope="module")
 def fit(simulated):
     return irtjax.fit(simulated[0], "rasch", features=simulated[1])
+
+
+@pytest.fixture(scope="module")
+def two_parameters(simulated):
+    """Slopes that follow a feature: responses, slopes, difficulties; few items with few responses."""
+    matrix, features, difficulty, few = simulated
+    rng = np.random.default_rng(1)
+    slope = np.exp(0.4 * features[:, 3] + 0.15 * rng.normal(size=160))
+    right = rng.random((300, 160)) < expit(slope * (rng.normal(size=(300, 1)) - difficulty))
+    values = np.where(few & (rng.random((300, 160)) < 0.9), -1, right).astype(np.int8)
+    return ResponseMatrix(values, [f"s{at}" for at in range(300)], matrix.item_ids), slope, difficulty
+
+
+@pytest.fixture(scope="module")
+def fit_2pl(simulated, two_parameters):
+    return irtjax.fit(two_parameters[0], features=simulated[1])
 
 
 def test_evidence_by_brute_force():
@@ -154,21 +171,95 @@ def test_svi_agrees_with_mml(simulated, fit):
     np.testing.assert_allclose(sd, expected_sd, rtol=0.2)
 
 
-def test_svi_regresses_discriminations_too(simulated, tmp_path):
-    _, features, difficulty, _ = simulated
-    rng = np.random.default_rng(1)
-    slope = np.exp(0.4 * features[:, 3] + 0.15 * rng.normal(size=160))
-    right = rng.random((300, 160)) < expit(slope * (rng.normal(size=(300, 1)) - difficulty))
-    fit = irtjax.fit(right.astype(np.int8), "2pl", "svi", features=features)
-    assert fit.converged
-    np.testing.assert_allclose(
-        fit.slope_regression.weights / fit.slope_regression.scale, [0, 0, 0, 0.4, 0, 0], atol=0.1
-    )
-    np.testing.assert_allclose(fit.regression.weights / fit.regression.scale, [0.8, -0.5, 0.3, 0, 0, 0], atol=0.2)
-    assert fit.slope_regression.residual_sd == pytest.approx(0.15, abs=0.1)
-    assert fit.regression.residual_sd == pytest.approx(0.5, abs=0.1)
-    fit.save(tmp_path)
-    assert irtjax.load_fit(tmp_path) == fit
+def test_both_estimators_regress_discriminations_too(simulated, two_parameters, fit_2pl):
+    _, features, _, few = simulated
+    matrix, slope, difficulty = two_parameters
+    by_svi, plain = irtjax.fit(matrix, "2pl", "svi", features=features), irtjax.fit(matrix, "2pl")
+    # the derivative of asinh a at the median slope of 1 is 0.7 of that of log a
+    for found, of_slopes in ((fit_2pl, 0.7), (by_svi, 1.0)):
+        assert found.converged
+        weights = found.slope_regression.weights / found.slope_regression.scale / of_slopes
+        np.testing.assert_allclose(weights, [0, 0, 0, 0.4, 0, 0], atol=0.1)
+        np.testing.assert_allclose(
+            found.regression.weights / found.regression.scale, [0.8, -0.5, 0.3, 0, 0, 0], atol=0.2
+        )
+        assert found.slope_regression.residual_sd / of_slopes == pytest.approx(0.15, abs=0.1)
+        assert found.regression.residual_sd == pytest.approx(0.5, abs=0.1)
+
+    def error(found, truth, name, chosen):
+        return np.sqrt(np.square(found.item_columns[name] - truth)[chosen].mean())
+
+    for name, truth in (("difficulty", difficulty), ("discrimination", slope)):
+        assert error(fit_2pl, truth, name, few) < 0.7 * error(plain, truth, name, few)
+        assert error(fit_2pl, truth, name, ~few) < 1.02 * error(plain, truth, name, ~few)
+        assert error(fit_2pl, truth, name, slice(None)) < 1.25 * error(by_svi, truth, name, slice(None))
+    np.testing.assert_allclose([fit_2pl.ability.mean(), by_svi.ability.mean()], 0, atol=0.03)  # in the middle
+    predicted, by_other = (found.predict_items(features) for found in (fit_2pl, by_svi))
+    for name in ("difficulty", "discrimination", "difficulty_sd"):
+        np.testing.assert_allclose(predicted[name], by_other[name], rtol=0.2, atol=0.15)
+    inside = np.abs(slope - predicted["discrimination"]) < 1.96 * predicted["discrimination_sd"]
+    assert inside.mean() > 0.85
+
+
+def test_what_responses_say_by_brute_force(fit_2pl):
+    """The gradient and curvature of an item's likelihood given the posteriors of abilities without it."""
+    found, item = item_likelihoods(fit_2pl), 3
+    answers = fit_2pl.responses.values[:, item]
+    seen = answers >= 0
+    mean = ((fit_2pl.ability - found.origin) / found.unit)[seen, None]
+    sd = (fit_2pl.ability_se / found.unit)[seen, None]
+    z = np.linspace(-6, 6, 401)
+    theta, weight = mean + sd * z, np.exp(-0.5 * z**2)
+    sign = np.where(answers[seen] == 1, 1, -1)[:, None]
+    at = np.array([found.slope[item], found.intercept[item]])
+    others = weight / expit(sign * (at[0] * theta + at[1]))
+
+    def value(parameters):
+        return np.log((others * expit(sign * (parameters[0] * theta + parameters[1]))).sum(1)).sum()
+
+    np.testing.assert_allclose(found.gradient[item], approx_fprime(at, value, 1e-6), atol=1e-4)
+    step = 1e-3 * np.eye(2)
+    curvature = [
+        [
+            (value(at + one + two) - value(at + one - two) - value(at - one + two) + value(at - one - two)) / 4e-6
+            for two in step
+        ]
+        for one in step
+    ]
+    np.testing.assert_allclose(found.information[item], -np.array(curvature), rtol=1e-3)
+
+
+def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
+    """30 subjects know the origin to 0.2, and 1,000 items what their features tell far better."""
+    features = RNG.normal(size=(1_000, 3))
+    difficulty = features @ np.array([0.8, 0.5, 0]) + 0.15 * RNG.normal(size=1_000)
+    right = RNG.random((30, 1_000)) < expit(RNG.normal(size=(30, 1)) - difficulty)
+    fit = irtjax.fit(right.astype(np.int8), "rasch", features=features)
+    np.testing.assert_allclose(fit.regression.weights / fit.regression.scale, [0.8, 0.5, 0], atol=0.06)
+    assert fit.regression.residual_sd < 0.3
+    assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
+
+
+def test_items_that_nobody_has_answered(simulated, fit, fit_2pl):
+    _, features, _, _ = simulated
+    table = pd.DataFrame(features[:4], list("abcd"))
+    mean, sd = fit.regression.predict(features[:4])
+    found = fit.predict_items(table)
+    assert found.columns.tolist() == [
+        "item_id", "difficulty", "difficulty_sd", "discrimination", "discrimination_sd",
+    ]  # fmt: skip
+    assert found.item_id.tolist() == list("abcd")
+    np.testing.assert_allclose(found[["difficulty", "difficulty_sd"]], np.stack([mean, sd], 1))
+    assert (found.discrimination == 1).all()
+    blocks = fit.predict_items({"one": table[[0, 1]], "two": table[[2, 3, 4, 5]]})
+    pd.testing.assert_frame_equal(blocks, found)
+    assert fit_2pl.predict_items(features[:4]).item_id.tolist() == list("0123")
+    scores = irtjax.score(found, pd.DataFrame([[1, 0, 1, 0]], ["new"], list("abcd")))
+    assert np.isfinite(scores.ability).all()
+    with pytest.raises(InputError, match=r"features of shape \(4, 5\), expected 6 columns"):
+        fit.predict_items(features[:4, :5])
+    with pytest.raises(InputError, match="expected one row for each of 1 items"):
+        fit.predict_items(3.0)
 
 
 def test_directions_are_the_features_turned():
@@ -195,17 +286,30 @@ def test_directions_are_the_features_turned():
     assert hidden @ covariance @ hidden == pytest.approx(float(found.weight_sd) ** 2)
 
 
-def test_a_fit_is_kept_with_its_regression(fit, tmp_path):
-    fit.save(tmp_path)
+def test_a_fit_is_kept_with_its_regressions(fit_2pl, tmp_path):
+    fit_2pl.save(tmp_path)
     again = irtjax.load_fit(tmp_path)
-    assert again == fit
+    assert again == fit_2pl
     new = RNG.normal(size=(5, 6))
-    np.testing.assert_array_equal(again.regression.predict(new), fit.regression.predict(new))
+    pd.testing.assert_frame_equal(again.predict_items(new), fit_2pl.predict_items(new))
 
 
 def test_a_prior_for_each_item(simulated):
-    """Narrow ones hold the intercepts, extreme items among them."""
+    """Narrow ones hold intercepts and slopes, extreme items among them."""
     matrix, _, truth, _ = simulated
+    slopes = np.linspace(-0.5, 2, 160)
+    narrow = {
+        "slope_prior": ItemPriors(np.arcsinh(slopes), np.full(160, 1e-3)),
+        "intercept_prior": ItemPriors(-slopes * truth, np.full(160, 1e-3)),
+    }
+    both = fit_mml(matrix, "2pl", **narrow)
+    np.testing.assert_allclose(both.parameters.slope[:, 0], slopes, atol=5e-3)
+    np.testing.assert_allclose(both.parameters.intercept, -slopes * truth, atol=1e-3)
+    for model, more in (("1pl", {}), ("rasch", {}), ("2pl", {"dims": 2})):
+        with pytest.raises(InputError, match="`slope_prior` of each item: expected `dims` 1, and items with slopes"):
+            fit_mml(matrix, model, slope_prior=narrow["slope_prior"], **more)
+    with pytest.raises(InputError, match=r"`slope_prior`: means \(3,\) and standard deviations \(3,\) of 160 items"):
+        fit_mml(matrix, "2pl", slope_prior=ItemPriors(np.zeros(3), np.ones(3)))
     held = fit_mml(matrix, "rasch", intercept_prior=ItemPriors(-truth, np.full(160, 1e-3)))
     np.testing.assert_allclose(held.difficulty, truth, atol=1e-3)
     with pytest.raises(
@@ -238,9 +342,12 @@ def test_bad_features(simulated, fit):
     for given, line in cases:
         with pytest.raises(InputError, match=line):
             irtjax.fit(matrix, "rasch", features=given)
-    with pytest.raises(InputError, match="estimator mml takes features with the models rasch and 1pl, not with '2pl'"):
-        irtjax.fit(matrix, features=features)
+    for model in ("3pl", ["2pl"] * 160):
+        with pytest.raises(InputError, match="`features` go with the models rasch, 1pl, 2pl, not with"):
+            irtjax.fit(matrix, model, features=features)
     for name, value in (
+        ("slope_prior", None),
+        ("guessing", 0.25),
         ("dims", 2),
         ("anchors", pd.DataFrame({"item_id": ["i0"], "difficulty": [0.0]})),
         ("intercept_prior", ItemPriors(np.zeros(160), np.ones(160))),

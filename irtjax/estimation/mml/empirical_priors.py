@@ -146,7 +146,7 @@ def summary(specification: Specification) -> dict[str, Any]:
     priors: dict[str, dict[str, Any]] = {}
     for name, column in columns.items():
         chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
-        if chosen.size:
+        if chosen.size and np.ptp(mean[chosen, column]) == 0:
             first = chosen[0], column
             priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
             if specification.log_slopes and column == 0:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -53,7 +53,7 @@ def fit_mml(
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
-    slope_prior: NormalPrior | Literal["auto"] | None = "auto",
+    slope_prior: NormalPrior | ItemPriors | Literal["auto"] | None = "auto",
     intercept_prior: ItemPriors | None = None,
     guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
     upper_prior: NormalPrior | Literal["auto"] | None = "auto",
@@ -87,7 +87,8 @@ def fit_mml(
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`mml.empirical_priors`). The 2PL of a short test goes without where responses determine its slopes well
             enough (by more than 90%, on average). With fewer slopes it is none on short tests, but N(1, 1) on asinh
-            slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
+            slope where there are 4PL items, and N(1, 2²) on the slopes of long ones. `ItemPriors` are on asinh slope of
+            each item (D = 1, all with slopes of their own).
         intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
@@ -131,7 +132,7 @@ def fit_mml(
     )
     given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
     automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
-    priors = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
+    priors: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
     held = held_guessing(guessing, responses.item_ids, extreme)
     specification = specify(
