@@ -105,7 +105,7 @@ def fit_amortised(
         fit,
         regression=found,
         slope_regression=of_slopes,
-        status=fit.status if change < SETTLED else Status.OUT_OF_ITERATIONS,
+        status=fit.status if change < SETTLED else Status.NOT_SETTLED,
         details=fit.details | details,
     )
 

@@ -100,6 +100,10 @@ def _of_status(fit: Fit) -> str | None:
             "the responses do not determine the estimates: others have the same likelihood; give a `slope_prior`, "
             "or take more items, fewer dimensions or the 1pl"
         ),
+        Status.NOT_SETTLED: (
+            f"not converged: regressions on the features still moved after {fit.details.get('rounds')} rounds; give "
+            "fewer features, or more responses"
+        ),
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)
 

@@ -76,6 +76,7 @@ class Status(enum.StrEnum):
     SHORT = "short of the maximum"  # by the observed information, which is only known at the end
     NO_MAXIMUM = "no finite maximum"  # the objective rises for ever as the slopes of some items grow
     NOT_IDENTIFIED = "not identified"  # it is the same along a ridge
+    NOT_SETTLED = "not settled"  # regressions on features of the items still moved in the last round
 
 
 class Outcome(NamedTuple):

@@ -59,7 +59,7 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         _check_options(fit_svi, options, estimator)
         result = fit_svi(responses, model, **options)
     elif options.get("features") is not None:
-        _check_options(fit_mml, set(options) - {"features"}, estimator)
+        _check_options(fit_mml, set(options) - {"features", "on_round"}, estimator)
         result = fit_amortised(responses, model, **options)
     else:
         options.pop("features", None)

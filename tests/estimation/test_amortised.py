@@ -240,6 +240,22 @@ def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
 
 
+def test_a_fit_that_does_not_settle_says_so():
+    """Ten subjects, ten items, six features."""
+    rng = np.random.default_rng(0)
+    features, rounds = rng.normal(size=(10, 6)), []
+    difficulty = 0.3 + features[:, :2] @ [0.8, -0.5] + 0.5 * rng.normal(size=10)
+    slope = np.exp(0.3 * rng.normal(size=10))
+    right = rng.random((10, 10)) < expit(slope * (rng.normal(size=(10, 1)) - difficulty))
+    with pytest.warns(
+        irtjax.FitWarning, match="not converged: regressions on the features still moved after 15 rounds"
+    ):
+        fit = irtjax.fit(
+            right.astype(np.int8), features=features, on_round=lambda number, change: rounds.append(number)
+        )
+    assert (fit.status, fit.converged, rounds) == ("not settled", False, list(range(1, 16)))
+
+
 def test_items_that_nobody_has_answered(simulated, fit, fit_2pl):
     _, features, _, _ = simulated
     table = pd.DataFrame(features[:4], list("abcd"))
