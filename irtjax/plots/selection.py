@@ -70,20 +70,28 @@ def class_balance(table: pd.DataFrame) -> Figure:
     """Evenness of the classes among the examples kept against the share kept, with one line per strategy.
 
     Evenness is the entropy of the classes over log C: 1 if all classes are equally frequent, 0 if there is only one.
+    Where there is one share, the strategies stand side by side.
 
     Args:
         table: columns strategy, share, class, share_of_kept.
     """
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
+    wide = table.pivot(index=["strategy", "share"], columns="class", values="share_of_kept")
+    evenness = pd.Series(entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1]), wide.index)
     strategies = table.strategy.unique()
+    axis.set(ylabel="evenness of classes", ylim=(-0.03, 1.03))
+    if table.share.nunique() == 1:
+        axis.plot(range(len(strategies)), evenness.droplevel("share")[strategies], "o")
+        axis.set_xticks(range(len(strategies)), strategies)
+        share = f"{100 * table.share.iloc[0]:g}%"
+        axis.set_title(f"Which classes are kept? Entropy of the classes over its largest, with {share} of the data")
+        return plain(figure)
     for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
-        wide = table[table.strategy == strategy].pivot(index="share", columns="class", values="share_of_kept")
-        evenness = entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1])
         if strategy in FILTER_STYLES:
             style |= {"linestyle": FILTER_STYLES[strategy]}
-        axis.plot(wide.index, evenness, **style, label=strategy, marker="o", markersize=4)
-    axis.set(xscale="log", xlabel="training data kept", ylabel="evenness of classes", ylim=(-0.03, 1.03))
+        axis.plot(evenness[strategy], **style, label=strategy, marker="o", markersize=4)
+    axis.set(xscale="log", xlabel="training data kept")
     axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
     _share_ticks(axis, table.share)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -66,6 +66,9 @@ def test_evenness_of_classes_by_hand():
     )
     line = class_balance(table).axes[0].get_lines()[0]
     np.testing.assert_allclose(line.get_ydata(), [0, 1])
+    axis = class_balance(table[table.share == 0.1]).axes[0]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["UB"]
+    np.testing.assert_allclose(axis.get_lines()[0].get_ydata(), [0])
 
 
 def test_every_class_and_every_strategy_has_a_line():
