@@ -57,8 +57,8 @@ def main(_: list[str]) -> None:
     print(
         f"{responses.num_subjects:,} subjects, {responses.num_items:,} items, {x.values.shape[1]} features", flush=True
     )
-    tables = [table(responses, x, number) for number in numbers]
-    print(pd.concat(tables).to_string(index=False))
+    for number in numbers:
+        print(table(responses, x, number).to_string(index=False), flush=True)
 
 
 def table(responses: irtjax.ResponseMatrix, x: ItemFeatures, number: int) -> pd.DataFrame:
