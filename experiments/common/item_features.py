@@ -32,7 +32,9 @@ class Features(NamedTuple):
     def blocks(self) -> ItemFeatures:
         """All of them; lengths, columns and vectors are a block each, of a pair also u, v, |u - v| and u ∘ v."""
         vectors = np.split(self.vectors, 1 if self.lengths.shape[1] == 1 else 4, axis=1)
-        parts = {str(at): part for at, part in enumerate((self.lengths, self.columns, *vectors)) if part.shape[1]}
+        named = {"lengths": self.lengths, "columns": self.columns}
+        named |= {f"vectors {at + 1}": part for at, part in enumerate(vectors)}
+        parts = {name: part for name, part in named.items() if part.shape[1]}
         return item_features(parts, np.arange(len(self.lengths)))
 
 

@@ -4,7 +4,7 @@
     asinh a_i = g(x_i) + q_i,      q_i ~ N(0, τ_a²)
 
 An item with many responses keeps its own estimate, one with few borrows from items like it, and one with none has f
-and g. The slopes, which asinh makes logarithms of but for those near 0 and below, are those of the 2PL.
+and g. Slopes are those of the 2PL: asinh a is about log 2a where a is large, and has room for a near 0 and below it.
 """
 
 import dataclasses
@@ -26,8 +26,9 @@ from irtjax.types import Float
 
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them
 LEAST_SD = 0.05  # of what features do not tell, in a prior: less would stop every step
-FLATTEST = 0.2  # times the median slope that features foretell: flatter ones are taken for it
-SETTLED = 0.02  # change of f in standard deviations of the residual, or of log τ, that is none
+FLATTEST = 0.2  # of the median foretold slope: flatter ones are replaced by it in the prior of the intercept
+LEAST_SLOPE = 0.05  # likewise in any case
+SETTLED = 0.02  # change of f or g in standard deviations of the residual, or of log τ, that is none
 MOST_ROUNDS = 15
 MODELS = ("rasch", "1pl", "2pl")
 
@@ -43,13 +44,16 @@ def fit_amortised(
     """Fits by marginal maximum likelihood, with priors of each item whose means are regressions on features.
 
     The regressions and the fit take turns until neither moves the other. Each round takes what the responses alone say
-    of each item (`item_likelihoods`), regresses it (`regression.regress`), and fits again under the priors N(f, τ²).
-    Where it ends, items and coefficients are at their joint mode, and the standard deviations of residuals and
-    coefficients where the responses are likeliest (empirical Bayes, in the normal approximation).
+    of each item (`item_likelihoods`), regresses it (`regression.regress`), and fits again under the priors N(f, τ²), of
+    which none is narrower than `LEAST_SD`. The standard deviations of residuals and coefficients are those under which
+    the responses are likeliest (empirical Bayes, in the normal approximation). With the Rasch model items and
+    coefficients end at their joint mode. In the 2PL each regression takes the other parameter of an item as known to
+    its prior, and that of the slopes does not learn from the intercepts.
 
     The prior is one of the intercept c, as a difficulty b = -c/a has no place for a slope near 0. In the Rasch model c
     is -b. All is done with that: the 1PL is the same model in other units. In the 2PL c_i ~ N(-ā_i f(x_i), ā_i² τ²),
-    where ā_i = sinh g(x_i) is the slope that features foretell: f is the difficulty at that slope.
+    where ā_i is the slope that features foretell, sinh g(x_i): f is the difficulty at that slope. The means of both
+    priors are moved by a constant, such that they do not pull at the origin and the unit of ability.
 
     Args:
         responses: as in `fit_mml`.
@@ -68,19 +72,23 @@ def fit_amortised(
         InputError: features that are missing or not finite, or what `fit_mml` refuses.
     """
     if model not in MODELS:
-        raise InputError(f"`features` go with the models {', '.join(MODELS)}, not with {model!r}")
+        raise InputError(f"`features` go with the models {', '.join(MODELS)}, not with {model!r:.100}")
     usual = {
         "dims": 1,
         "intercept_prior": None,
         "slope_prior": "auto",
         "anchors": None,
         "guessing": None,
+        "extremes": "keep",
         "standard_errors": True,
     }
     for name, value in usual.items():
         given = options.get(name, value)
-        if given is not value and not (name in ("dims", "slope_prior") and given == value):
+        if given is not value and not (name in ("dims", "slope_prior", "extremes") and given == value):
             raise InputError(f"`{name}` does not go with `features`")
+    right, observed = responses.counts(axis=0)
+    if ((right == 0) | (right == observed)).all():
+        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     x = item_features(features, responses.item_ids)
     num_items, of_rounds = responses.num_items, "rasch" if model == "1pl" else str(model)
     levels = [_Level(np.zeros(num_items), START_SD)]
@@ -94,56 +102,79 @@ def fit_amortised(
         if on_round is not None:
             on_round(number, change)
     fit = fit_mml(responses, model, **_priors(levels), **options)
-    found, of_slopes = (*(level.regression for level in levels), None)[:2]
+    found, of_slopes = levels[0].regression, levels[-1].regression if model == "2pl" else None
     assert found is not None
     if model == "1pl":
         found = found.rescaled(1 / float(fit.parameters.slope[0, 0]))
-    details = {"features": x.values.shape[1], "rounds": number, "residual_sd": float(found.residual_sd)}
+    details: dict[str, Any] = {"features": x.values.shape[1], "rounds": number, "residual_sd": float(found.residual_sd)}
     if of_slopes is not None:
-        details["slope_residual_sd"] = float(of_slopes.residual_sd)
+        details |= {"slope_residual_sd": float(of_slopes.residual_sd), "least_slope": _least_slope(levels[1])}
+    if x.names:
+        details["feature_names"] = list(x.names)
     return dataclasses.replace(
         fit,
         regression=found,
         slope_regression=of_slopes,
-        status=fit.status if change < SETTLED else Status.NOT_SETTLED,
+        status=Status.NOT_SETTLED if fit.converged and change >= SETTLED else fit.status,
         details=fit.details | details,
     )
 
 
 class _Level(NamedTuple):
-    """The prior N(mean, sd²) of difficulties, or of asinh slopes: (I,), and one for all.
+    """The priors N(mean, sd²) of the difficulties, or of the asinh slopes, of all items.
 
     Attributes:
-        mean: (I,) that features foretell.
-        sd: of the rest.
-        regression: that they are from.
+        foretold: (I,) by the features.
+        sd: of what they do not tell.
+        regression: on the features; None before the first.
+        shift: of the means, for all items.
     """
 
-    mean: Float[np.ndarray, " I"]
+    foretold: Float[np.ndarray, " I"]
     sd: float
     regression: Regression | None = None
+    shift: float = 0.0
+
+    @property
+    def mean(self) -> Float[np.ndarray, " I"]:
+        """(I,)."""
+        return self.foretold + self.shift
 
 
 def _slopes(levels: Sequence[_Level]) -> Float[np.ndarray, " I"]:
-    """The slope of each item that features foretell; 1 in the Rasch model."""
+    """The slope of each item that features foretell, but none near 0; 1 in the Rasch model."""
     if len(levels) == 1:
         return np.ones(levels[0].mean.size)
-    slopes = np.sinh(levels[1].mean)
-    return np.maximum(slopes, max(FLATTEST * float(np.median(slopes)), LEAST_SD))
+    return _away_from_0(np.sinh(levels[1].foretold), _least_slope(levels[1]))
+
+
+def _away_from_0(slopes: Float[np.ndarray, " I"], least: float) -> Float[np.ndarray, " I"]:
+    """The same slopes with the same signs, but none flatter than the least."""
+    return np.where(slopes < 0, -1.0, 1.0) * np.maximum(np.abs(slopes), least)
+
+
+def _least_slope(level: _Level) -> float:
+    """The least slope in the priors of intercepts."""
+    return max(FLATTEST * float(np.median(np.abs(np.sinh(level.foretold)))), LEAST_SLOPE)
 
 
 def _priors(levels: Sequence[_Level]) -> dict[str, Any]:
     """The arguments of `fit_mml`."""
     slopes = _slopes(levels)
-    priors = {"intercept_prior": ItemPriors(-slopes * levels[0].mean, slopes * levels[0].sd)}
+    priors = {"intercept_prior": ItemPriors(-slopes * levels[0].mean, np.abs(slopes) * levels[0].sd)}
     if len(levels) > 1:
         priors["slope_prior"] = ItemPriors(levels[1].mean, np.full(slopes.size, levels[1].sd))
     return priors
 
 
 def _regressed(found: ItemLikelihoods, levels: Sequence[_Level], x: ItemFeatures) -> tuple[list[_Level], float]:
-    """The levels as the responses have them, and the largest change of one, see `SETTLED`."""
-    slopes = _slopes(levels) * found.unit
+    """The levels as the responses have them, and the largest change of one, see `SETTLED`.
+
+    The shift of a level is such that its priors do not pull at the scale: with y known to a variance v, an item is at a
+    share r = τ²/(τ² + v) of the way from its prior's mean to y, and Σ w r (y - mean) is 0 for the weights w with which
+    a change of origin or unit moves the parameters.
+    """
+    slopes, weights = _slopes(levels) * found.unit, [np.ones(levels[0].mean.size)]
     mean, sd = (levels[0].mean - found.origin) / found.unit, levels[0].sd / found.unit
     if len(levels) == 1:
         y, variance = difficulties_alone(found)
@@ -159,12 +190,15 @@ def _regressed(found: ItemLikelihoods, levels: Sequence[_Level], x: ItemFeatures
         pull = np.stack([(before - value[:, 0]) / levels[1].sd ** 2, (mean - value[:, 1]) / sd**2], axis=1)
         precision = np.array([levels[1].sd ** -2.0, sd**-2.0])
         known = [_alone(value, gradient, information, pull, precision, column) for column in (1, 0)]
+        weights = [found.slope / slopes, np.tanh(asinh)]
     changes, new = [], []
-    for level, (y, variance) in zip(levels, known, strict=True):
+    for level, (y, variance), weight in zip(levels, known, weights, strict=True):
         regression = regress(y, variance, x.values, level.regression, x.blocks)
         foretold, rest = regression.predict(x.values)[0], max(float(regression.residual_sd), LEAST_SD)
-        changes += [float(np.abs(foretold - level.mean).max()) / rest, abs(np.log(rest / level.sd))]
-        new.append(_Level(foretold, rest, regression))
+        pulling = weight * rest**2 / (rest**2 + variance)
+        shift = float((pulling * (y - foretold)).sum() / pulling.sum()) if pulling.sum() > 0 else 0.0
+        new.append(_Level(foretold, rest, regression, shift))
+        changes += [float(np.abs(new[-1].mean - level.mean).max()) / rest, abs(np.log(rest / level.sd))]
     return new, max(changes)
 
 
@@ -181,13 +215,13 @@ def _alone(
     Args:
         value: of both.
         gradient: of the log-likelihood.
-        information: likewise.
+        information: minus its second derivatives.
         pull: gradient of the log-densities of both priors.
         precision: of both priors.
         column: of the one.
     """
     other = 1 - column
-    beside = information[:, other, other] + precision[other]
+    beside = np.maximum(information[:, other, other], 0.0) + precision[other]
     share = information[:, column, other] / beside
     return _step(
         value[:, column],

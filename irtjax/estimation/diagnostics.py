@@ -102,7 +102,7 @@ def _of_status(fit: Fit) -> str | None:
         ),
         Status.NOT_SETTLED: (
             f"not converged: regressions on the features still moved after {fit.details.get('rounds')} rounds; give "
-            "fewer features, or more responses"
+            "fewer features, or more items and responses"
         ),
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)

@@ -1,6 +1,7 @@
 """Numbers that describe items, from arrays and tables in any order."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,12 @@ class ItemFeatures(NamedTuple):
     Attributes:
         values: (I, F).
         blocks: (F,) number of the block that each belongs to, from 0 on.
+        names: of the columns of tables, after those of their blocks; of the block for an array. Empty without either.
     """
 
     values: Float[np.ndarray, "I F"]
     blocks: Int[np.ndarray, " F"]
+    names: tuple[str, ...] = ()
 
     def choose(self, items: AnyArray) -> "ItemFeatures":
         """Those of some items, by their positions or a mask."""
@@ -44,19 +47,47 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
     if not features:
         raise InputError("`features` has no blocks")
     found = [_block(part, item_ids, f"features {name!r}" if name else "features") for name, part in features.items()]
-    return ItemFeatures(np.concatenate(found, axis=1), np.repeat(np.arange(len(found)), [x.shape[1] for x in found]))
+    blocks = np.repeat(np.arange(len(found)), [x.shape[1] for x in found])
+    names = [name for block, part in features.items() for name in _names(str(block), part)]
+    return ItemFeatures(np.concatenate(found, axis=1), blocks, tuple(names))
 
 
-def new_items(features: Any) -> tuple[np.ndarray, Float[np.ndarray, "I F"]]:
-    """Ids of items and their features, which `item_features` takes; of an array the ids are numbers from 0 on.
+def _names(block: str, part: Any) -> list[str]:
+    """The names of a block's columns, of which an array has one for all, if the block has one."""
+    if isinstance(part, pd.DataFrame) and all(isinstance(name, str) for name in part):
+        return [f"{block}: {name}" if block else name for name in part]
+    return [block] if block else []
+
+
+def new_items(features: Any) -> tuple[np.ndarray, ItemFeatures]:
+    """Ids of items and their features, which `item_features` takes; item_1, item_2 and so on without a table.
 
     Raises:
         InputError: see `item_features`.
     """
-    first = next(iter(features.values()), ()) if isinstance(features, Mapping) else features
-    labelled = isinstance(first, pd.DataFrame | pd.Series)
-    item_ids = np.asarray(first.index if labelled else np.arange(np.atleast_1d(first).shape[0])).astype(str)
-    return item_ids, item_features(features, item_ids).values
+    if isinstance(features, ItemFeatures):
+        parts = [features.values]
+    else:
+        parts = list(features.values()) if isinstance(features, Mapping) else [features]
+    tables = [part for part in parts if isinstance(part, pd.DataFrame | pd.Series)]
+    if tables:
+        item_ids = np.asarray(tables[0].index.astype(str))
+    else:
+        item_ids = np.array([f"item_{at + 1}" for at in range(len(np.atleast_1d(parts[0])) if parts else 0)])
+    return item_ids, item_features(features, item_ids)
+
+
+def require_same_names(given: Sequence[str], expected: Sequence[str]) -> None:
+    """Refuses features in another order than those of a fit, where both have names.
+
+    Raises:
+        InputError: names the first that differs.
+    """
+    if not given or not expected or list(given) == list(expected):
+        return
+    pairs = itertools.zip_longest(given, expected, fillvalue="none")
+    one, other = next(pair for pair in pairs if pair[0] != pair[1])
+    raise InputError(f"features {one!r} where the fit had {other!r}: give the same ones in the same order")
 
 
 def _block(features: Any, item_ids: np.ndarray, name: str) -> Float[np.ndarray, "I F"]:

@@ -19,7 +19,7 @@ from irtjax.types import Float
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)  # of a normal posterior
 CELLS = 2**21  # responses at a time
-BLOCK = 64  # items, of which there are whole blocks at a time
+BLOCK = 8  # items, of which there are whole blocks at a time
 
 
 class ItemLikelihoods(NamedTuple):
@@ -59,7 +59,7 @@ def item_likelihoods(fit: Fit) -> ItemLikelihoods:
     subjects, items = np.arange(ability.size)[rows], np.arange(slope.size)[columns]
     sums = np.zeros((slope.size, 5))
     step = max(1, CELLS // (BLOCK * max(subjects.size, 1))) * BLOCK
-    step = min(step, -(-items.size // BLOCK) * BLOCK)
+    step = min(step, max(1, -(-items.size // BLOCK)) * BLOCK)
     with jax.enable_x64(True):
         for at in range(0, items.size, step):
             some = items[at : at + step]

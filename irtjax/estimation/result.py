@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import fit_files, fit_text
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
-from irtjax.estimation.item_features import new_items
+from irtjax.estimation.item_features import new_items, require_same_names
 from irtjax.estimation.population import Population
 from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
@@ -219,25 +219,31 @@ class Fit:
         """Parameters of items that nobody has answered, for a fit that was given features.
 
         Args:
-            features: of the new items, like those that the fit was given; the index of a table has their ids.
+            features: of the new items, with the columns and blocks of those that the fit was given, in the same order;
+                the index of a table has the ids.
 
         Returns:
-            One row per item: `item_id`, `difficulty`, `discrimination`, and the standard deviations of what they may
-            be, `difficulty_sd` and `discrimination_sd`. A discrimination is at the mean of the scale on which it was
-            regressed, its deviation by the delta method; where all items share one, that is it.
+            One row per item: `item_id`, `difficulty`, `difficulty_sd`, `discrimination` and `discrimination_sd`, which
+            are standard deviations of the prediction. A discrimination is that at the mean of the scale on which it was
+            regressed, its deviation by the delta method. Where all items share one its deviation is 0.
 
         Raises:
             InputError: the fit has no regression, or features that it cannot use.
         """
         if self.regression is None:
             raise InputError("this fit was given no `features` to predict items from")
-        item_ids, x = new_items(features)
+        item_ids, given = new_items(features)
+        require_same_names(given.names, self.details.get("feature_names", ()))
+        x = given.values
         difficulty, difficulty_sd = self.regression.predict(x)
         discrimination, discrimination_sd = np.full(len(x), self.parameters.slope[0, 0]), np.zeros(len(x))
         if self.slope_regression is not None:
             mean, sd = self.slope_regression.predict(x)
             value, derivative = (np.sinh, np.cosh) if self.estimator == "mml" else (np.exp, np.exp)
             discrimination, discrimination_sd = value(mean), derivative(mean) * sd
+            # of flatter items the regression is that of the difficulty at this slope
+            steeper = np.maximum(1, self.details.get("least_slope", 0.0) / np.abs(discrimination))
+            difficulty, difficulty_sd = steeper * difficulty, steeper * difficulty_sd
         return pd.DataFrame(
             {
                 "item_id": item_ids,

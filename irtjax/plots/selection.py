@@ -77,7 +77,7 @@ def class_balance(table: pd.DataFrame) -> Figure:
     """
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
-    wide = table.pivot(index=["strategy", "share"], columns="class", values="share_of_kept")
+    wide = table.pivot(index=["strategy", "share"], columns="class", values="share_of_kept").fillna(0)
     evenness = pd.Series(entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1]), wide.index)
     strategies = table.strategy.unique()
     axis.set(ylabel="evenness of classes", ylim=(-0.03, 1.03))

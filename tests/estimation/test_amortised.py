@@ -201,6 +201,46 @@ def test_both_estimators_regress_discriminations_too(simulated, two_parameters, 
     assert inside.mean() > 0.85
 
 
+def test_features_of_another_order_are_refused(simulated):
+    matrix, features, _, _ = simulated
+    table = pd.DataFrame(features[:, :3], matrix.item_ids, ["short", "long", "old"])
+    named = irtjax.fit(matrix, "rasch", features=table)
+    np.testing.assert_allclose(named.predict_items(table).difficulty, named.predict_items(features[:, :3]).difficulty)
+    with pytest.raises(InputError, match="features 'old' where the fit had 'short': give the same ones in the same"):
+        named.predict_items(table[["old", "long", "short"]])
+    blocks = {"words": table, "vectors": features[:, 3:]}
+    named = irtjax.fit(matrix, "rasch", features=blocks)
+    assert named.details["feature_names"] == ["words: short", "words: long", "words: old", "vectors"]
+    with pytest.raises(InputError, match="features 'vectors' where the fit had 'words: short'"):
+        named.predict_items(dict(reversed(blocks.items())))
+
+
+@pytest.mark.filterwarnings("ignore:of 160 items")
+def test_items_that_are_foretold_to_fall(simulated):
+    """A feature marks those where the able are more often wrong."""
+    _, features, difficulty, _ = simulated
+    rng, marked = np.random.default_rng(4), np.arange(160) % 5 == 0
+    slope = np.where(marked, -1.0, 1.0) * np.exp(0.2 * rng.normal(size=160))
+    right = rng.random((300, 160)) < expit(slope * (rng.normal(size=(300, 1)) - difficulty))
+    fit = irtjax.fit(right.astype(np.int8), features=np.column_stack([features, marked]))
+    predicted = fit.predict_items(np.column_stack([features, marked]))
+    np.testing.assert_allclose(predicted.discrimination[marked], -1, atol=0.3)
+    assert fit.regression.residual_sd == pytest.approx(0.5, abs=0.12)
+    intercept = -predicted.discrimination * predicted.difficulty
+    for chosen in (marked, ~marked):
+        assert np.corrcoef(intercept[chosen], fit.parameters.intercept[chosen])[0, 1] > 0.8
+
+
+def test_the_prior_does_not_pull_at_the_scale(fit_2pl, two_parameters):
+    """Origin and unit are those of the abilities, for more subjects than items and for fewer."""
+    few = ResponseMatrix(two_parameters[0].values[:60], [f"s{at}" for at in range(60)], two_parameters[0].item_ids)
+    features = RNG.normal(size=(160, 2))
+    for fit in (fit_2pl, irtjax.fit(few.with_responses(), features=features)):
+        found = item_likelihoods(fit)
+        assert found.origin == pytest.approx(0, abs=0.01)
+        assert found.unit == pytest.approx(1, abs=0.01)
+
+
 def test_what_responses_say_by_brute_force(fit_2pl):
     """The gradient and curvature of an item's likelihood given the posteriors of abilities without it."""
     found, item = item_likelihoods(fit_2pl), 3
@@ -240,6 +280,7 @@ def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
 
 
+@pytest.mark.filterwarnings("ignore:abilities have no variance")
 def test_a_fit_that_does_not_settle_says_so():
     """Ten subjects, ten items, six features."""
     rng = np.random.default_rng(0)
@@ -269,7 +310,7 @@ def test_items_that_nobody_has_answered(simulated, fit, fit_2pl):
     assert (found.discrimination == 1).all()
     blocks = fit.predict_items({"one": table[[0, 1]], "two": table[[2, 3, 4, 5]]})
     pd.testing.assert_frame_equal(blocks, found)
-    assert fit_2pl.predict_items(features[:4]).item_id.tolist() == list("0123")
+    assert fit_2pl.predict_items(features[:2]).item_id.tolist() == ["item_1", "item_2"]
     scores = irtjax.score(found, pd.DataFrame([[1, 0, 1, 0]], ["new"], list("abcd")))
     assert np.isfinite(scores.ability).all()
     with pytest.raises(InputError, match=r"features of shape \(4, 5\), expected 6 columns"):
@@ -364,6 +405,7 @@ def test_bad_features(simulated, fit):
     for name, value in (
         ("slope_prior", None),
         ("guessing", 0.25),
+        ("extremes", "refuse"),
         ("dims", 2),
         ("anchors", pd.DataFrame({"item_id": ["i0"], "difficulty": [0.0]})),
         ("intercept_prior", ItemPriors(np.zeros(160), np.ones(160))),
@@ -371,6 +413,8 @@ def test_bad_features(simulated, fit):
     ):
         with pytest.raises(InputError, match=f"`{name}` does not go with `features`"):
             irtjax.fit(matrix, "1pl", features=features, **{name: value})
+    with pytest.raises(InputError, match="every item was answered right by everyone or by no one"):
+        irtjax.fit(np.ones((5, 160), np.int8), features=features)
     with pytest.raises(InputError, match="estimator svi has one variance for the weights of all `features`"):
         irtjax.fit(matrix, "1pl", "svi", features={"some": features, "others": features})
     with pytest.raises(InputError, match="`features` are the same for all items"):

@@ -63,6 +63,7 @@ def reestimate(
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
+    without_pull: bool = False,
 ) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
@@ -75,6 +76,9 @@ def reestimate(
         gradient: (I, K) of the log-likelihood.
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
+        without_pull: the mean of x = asinh slope has weights tanh x = d x / d log slope. Then Σ (x - m) tanh x = 0, and
+            the prior does not pull at all slopes together, and so at the unit of ability. With the plain mean it does,
+            as asinh slopes differ less the flatter they are: the more, the more items there are for each subject.
     """
     xp = gradient.__array_namespace__()
     known = _known(items, gradient, information, specification)
@@ -85,18 +89,28 @@ def reestimate(
     for group in specification.estimated:
         squares = shares = xp.full((), TINY, dtype=gradient.dtype)
         for k in group:
-            usable, determined = known.usable[:, k], known.determined[:, k].sum()
-            distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
-            mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
+            usable, value, determined = known.usable[:, k], known.value[:, k], known.determined[:, k]
+            weight = xp.tanh(value) if without_pull and k == 0 else xp.ones_like(value)
+            distance = xp.where(usable, weight * (value - means[k]), 0.0).sum()
+            shift = distance / (xp.maximum((weight * determined).sum(), 0.0) + TINY)
+            mean = means[k] + xp.clip(shift, -MOST_CHANGE, MOST_CHANGE)
             means[k] = xp.where(_own(specification, k), mean, means[k])
-            squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
-            shares = shares + determined
+            squares = squares + xp.where(usable, (value - mean) ** 2, 0.0).sum()
+            shares = shares + determined.sum()
         precision = 1 / xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
         for k in group:
             precisions[k] = xp.where(_own(specification, k), precision, precisions[k])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
+
+
+def stretched(specification: Specification, unit: float) -> Specification:
+    """The estimated prior of asinh slopes (D = 1) on a scale of ability whose unit is so many of the present ones."""
+    means = np.array(specification.prior_mean)
+    own = np.asarray(_own(specification, 0))
+    means[own, 0] = np.arcsinh(unit * np.sinh(means[own, 0]))
+    return dataclasses.replace(specification, prior_mean=means)
 
 
 def _own(specification: Specification, column: int) -> AnyArray:
@@ -146,7 +160,7 @@ def summary(specification: Specification) -> dict[str, Any]:
     priors: dict[str, dict[str, Any]] = {}
     for name, column in columns.items():
         chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
-        if chosen.size and np.ptp(mean[chosen, column]) == 0:
+        if chosen.size and np.ptp(mean[chosen, column]) == 0 and np.ptp(precision[chosen, column]) == 0:
             first = chosen[0], column
             priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
             if specification.log_slopes and column == 0:

@@ -11,12 +11,14 @@ import functools
 import jax
 import numpy as np
 
+from irtjax import processes
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.mml import empirical_priors, node_checks, node_score, quasi_newton, slope_bounds
 from irtjax.estimation.mml.climb import Point, climb, evaluate
 from irtjax.estimation.mml.estimate import Estimate
 from irtjax.estimation.mml.item_search import better_modes
 from irtjax.estimation.mml.node_estimate import estimate_at
+from irtjax.estimation.mml.node_posteriors import moments, node_posteriors
 from irtjax.estimation.mml.node_rules import NodeRule
 from irtjax.estimation.mml.node_state import State
 from irtjax.estimation.mml.nodes import to_answers
@@ -155,7 +157,14 @@ class FixedNodes:
         """Priors estimated anew; settled where they hardly move."""
         point, specification = state.point, state.specification
         gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
-        estimated = empirical_priors.reestimate(point.items, gradient, information, specification)
+        unit_by_slopes = specification.log_slopes and specification.fold_sd and (0,) in specification.estimated
+        estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
+        if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
+            unit = _spread(state)
+            estimated = empirical_priors.stretched(estimated, unit)
+            slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
+            point = point._replace(items=point.items._replace(slope=slope))
+            state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if (
@@ -203,6 +212,15 @@ class FixedNodes:
                 prior_rounds=0 if state.specification.estimated else -1,
             )
         )
+
+
+def _spread(state: State) -> float:
+    """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
+    items, population = state.point.items, state.point.population
+    found = node_posteriors(items, population, state.answers, state.windows)
+    mean, sd = moments(found, population, state.windows)
+    total, number = processes.total((((mean - population.mean) ** 2 + sd**2).sum(), len(mean)))
+    return float(np.sqrt(total / number))
 
 
 def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:

@@ -100,3 +100,15 @@ def test_guessing_does_not_bend_the_scale():
     assert priors["discrimination"] == pytest.approx({"mean": scaled.mean(), "sd": scaled.std()}, rel=0.15)
     logit = np.log(c / (1 - c))
     assert priors["logit_guessing"] == pytest.approx({"mean": logit.mean(), "sd": logit.std()}, abs=0.15)
+
+
+def test_few_subjects_keep_the_unit_of_ability():
+    """The prior of 200 slopes says more of all slopes together than 50 subjects do, and must not."""
+    rng = np.random.default_rng(0)
+    ability, slope = rng.normal(size=50), np.exp(0.3 * rng.normal(size=200))
+    right = rng.random((50, 200)) < expit(slope * (ability[:, None] - rng.normal(size=200)))
+    fit = irtjax.fit(right.astype(np.int8))
+    assert "discrimination" in fit.details["priors"]
+    assert fit.ability.var() + np.mean(fit.ability_se**2) == pytest.approx(1, abs=0.01)
+    expected = np.median(slope) * ability.std()  # on the scale of these subjects
+    assert np.median(fit.item_columns["discrimination"]) == pytest.approx(expected, rel=0.15)
