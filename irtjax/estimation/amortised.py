@@ -18,7 +18,7 @@ from irtjax.estimation.driver import Status
 from irtjax.estimation.item_features import ItemFeatures, item_features
 from irtjax.estimation.item_likelihoods import ItemLikelihoods, item_likelihoods
 from irtjax.estimation.mml.fit import fit_mml
-from irtjax.estimation.priors import LOG_SLOPE_PRIOR, ItemPriors
+from irtjax.estimation.priors import LOG_SLOPE_PRIOR, ItemPriors, without_pull
 from irtjax.estimation.regression import Regression, regress
 from irtjax.estimation.result import Fit
 from irtjax.responses.stored import Responses
@@ -52,8 +52,8 @@ def fit_amortised(
 
     The prior is one of the intercept c, as a difficulty b = -c/a has no place for a slope near 0. In the Rasch model c
     is -b. All is done with that: the 1PL is the same model in other units. In the 2PL c_i ~ N(-ā_i f(x_i), ā_i² τ²),
-    where ā_i is the slope that features foretell, sinh g(x_i): f is the difficulty at that slope. The means of both
-    priors are moved by a constant, such that they do not pull at the origin and the unit of ability.
+    where ā_i is the slope that features foretell, sinh g(x_i): f is the difficulty at that slope. The mean of the prior
+    of asinh a_i is g + δ, with a constant that keeps it from pulling at the unit of ability (`priors.without_pull`).
 
     Args:
         responses: as in `fit_mml`.
@@ -168,13 +168,8 @@ def _priors(levels: Sequence[_Level]) -> dict[str, Any]:
 
 
 def _regressed(found: ItemLikelihoods, levels: Sequence[_Level], x: ItemFeatures) -> tuple[list[_Level], float]:
-    """The levels as the responses have them, and the largest change of one, see `SETTLED`.
-
-    The shift of a level is such that its priors do not pull at the scale: with y known to a variance v, an item is at a
-    share r = τ²/(τ² + v) of the way from its prior's mean to y, and Σ w r (y - mean) is 0 for the weights w with which
-    a change of origin or unit moves the parameters.
-    """
-    slopes, weights = _slopes(levels) * found.unit, [np.ones(levels[0].mean.size)]
+    """The levels as the responses have them, and the largest change of one, see `SETTLED`."""
+    slopes = _slopes(levels) * found.unit
     mean, sd = (levels[0].mean - found.origin) / found.unit, levels[0].sd / found.unit
     if len(levels) == 1:
         y, variance = difficulties_alone(found)
@@ -190,14 +185,13 @@ def _regressed(found: ItemLikelihoods, levels: Sequence[_Level], x: ItemFeatures
         pull = np.stack([(before - value[:, 0]) / levels[1].sd ** 2, (mean - value[:, 1]) / sd**2], axis=1)
         precision = np.array([levels[1].sd ** -2.0, sd**-2.0])
         known = [_alone(value, gradient, information, pull, precision, column) for column in (1, 0)]
-        weights = [found.slope / slopes, np.tanh(asinh)]
     changes, new = [], []
-    for level, (y, variance), weight in zip(levels, known, weights, strict=True):
+    for level, (y, variance) in zip(levels, known, strict=True):
         regression = regress(y, variance, x.values, level.regression, x.blocks)
         foretold, rest = regression.predict(x.values)[0], max(float(regression.residual_sd), LEAST_SD)
-        pulling = weight * rest**2 / (rest**2 + variance)
-        shift = float((pulling * (y - foretold)).sum() / pulling.sum()) if pulling.sum() > 0 else 0.0
-        new.append(_Level(foretold, rest, regression, shift))
+        of_slopes = level is not levels[0]
+        shift = without_pull(foretold, rest**2 / (rest**2 + variance), rest**2) if of_slopes else 0.0
+        new.append(_Level(foretold, rest, regression, float(shift)))
         changes += [float(np.abs(new[-1].mean - level.mean).max()) / rest, abs(np.log(rest / level.sd))]
     return new, max(changes)
 

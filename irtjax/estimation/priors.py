@@ -98,6 +98,28 @@ def to_prior_scale(
     return xp.concatenate([xp.arcsinh(slope), others], axis=1), xp.concatenate([by_slope, xp.ones_like(others)], axis=1)
 
 
+def without_pull(scaled: Float[AnyArray, " I"], weight: Float[AnyArray, " I"], variance: AnyArray | float) -> AnyArray:
+    """How much higher than the mean of asinh slopes x that m of their prior is to be, so as not to pull at the unit.
+
+    A change of the unit of ability moves x by tanh x, and the log-density of N(m, s²) by Σ (m - x) tanh x / s². At the
+    mean of x that is -Σ (1 - tanh² x) on average (Stein's lemma): slopes differ less on this scale the flatter they
+    are, and the prior would have all of them flatter, the more so the more items there are for each subject.
+
+    Args:
+        scaled: x.
+        weight: of each item, the share of x that responses determine.
+        variance: s².
+
+    Returns:
+        m - mean x = s² Σ w (1 - tanh² x) / Σ w tanh x; 0 where slopes of both signs leave no unit to speak of.
+    """
+    xp = scaled.__array_namespace__()
+    steep = xp.tanh(scaled)
+    total, size = (weight * steep).sum(), (weight * xp.abs(steep)).sum()
+    clear = total > size / 2
+    return xp.where(clear, variance * (weight * (1 - steep * steep)).sum() / xp.where(clear, total, 1.0), 0.0)
+
+
 def prior_terms(
     array: Float[AnyArray, "I K"],
     mean: Float[AnyArray, "I L"],

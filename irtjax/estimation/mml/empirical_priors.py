@@ -12,7 +12,7 @@ import numpy as np
 
 from irtjax.estimation.mml.item_step import scoring_step, solve
 from irtjax.estimation.parameterization import Specification, as_array
-from irtjax.estimation.priors import to_prior_scale
+from irtjax.estimation.priors import to_prior_scale, without_pull
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
 
@@ -63,7 +63,7 @@ def reestimate(
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
-    without_pull: bool = False,
+    unit_by_slopes: bool = False,
 ) -> Specification:
     """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
 
@@ -76,9 +76,8 @@ def reestimate(
         gradient: (I, K) of the log-likelihood.
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
-        without_pull: the mean of x = asinh slope has weights tanh x = d x / d log slope. Then Σ (x - m) tanh x = 0, and
-            the prior does not pull at all slopes together, and so at the unit of ability. With the plain mean it does,
-            as asinh slopes differ less the flatter they are: the more, the more items there are for each subject.
+        unit_by_slopes: the mean of the prior of asinh slopes is moved so that it does not pull at the unit of ability
+            (`priors.without_pull`).
     """
     xp = gradient.__array_namespace__()
     known = _known(items, gradient, information, specification)
@@ -89,17 +88,18 @@ def reestimate(
     for group in specification.estimated:
         squares = shares = xp.full((), TINY, dtype=gradient.dtype)
         for k in group:
-            usable, value, determined = known.usable[:, k], known.value[:, k], known.determined[:, k]
-            weight = xp.tanh(value) if without_pull and k == 0 else xp.ones_like(value)
-            distance = xp.where(usable, weight * (value - means[k]), 0.0).sum()
-            shift = distance / (xp.maximum((weight * determined).sum(), 0.0) + TINY)
-            mean = means[k] + xp.clip(shift, -MOST_CHANGE, MOST_CHANGE)
+            usable, determined = known.usable[:, k], known.determined[:, k].sum()
+            distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
+            mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
             means[k] = xp.where(_own(specification, k), mean, means[k])
-            squares = squares + xp.where(usable, (value - mean) ** 2, 0.0).sum()
-            shares = shares + determined.sum()
-        precision = 1 / xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
+            squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
+            shares = shares + determined
+        variance = xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
         for k in group:
-            precisions[k] = xp.where(_own(specification, k), precision, precisions[k])
+            precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
+        if unit_by_slopes and group == (0,):
+            shift = without_pull(known.value[:, 0], known.determined[:, 0], variance)
+            means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
