@@ -97,13 +97,16 @@ def fit_amortised(
     number, change = 0, np.inf
     while number < MOST_ROUNDS and change >= SETTLED:
         fit = fit_mml(responses, of_rounds, **_priors(levels), **options)
-        levels, change = _regressed(item_likelihoods(fit), levels, x)
+        likelihoods = item_likelihoods(fit)
+        levels, change = _regressed(likelihoods, levels, x)
         number += 1
         if on_round is not None:
             on_round(number, change)
     fit = fit_mml(responses, model, **_priors(levels), **options)
     found, of_slopes = levels[0].regression, levels[-1].regression if model == "2pl" else None
     assert found is not None
+    found = found.rescaled(likelihoods.unit)  # abilities of the fit have a mean of about 0 and a variance of about 1
+    found = found._replace(mean=np.asarray(found.mean + likelihoods.origin))
     if model == "1pl":
         found = found.rescaled(1 / float(fit.parameters.slope[0, 0]))
     details: dict[str, Any] = {"features": x.values.shape[1], "rounds": number, "residual_sd": float(found.residual_sd)}
