@@ -75,11 +75,19 @@ def whole_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Pa
         InputError: the folder cannot be made or written to, or the disk is full.
     """
     path = Path(path)
-    made = _missing(path)
-    writable_directory(path)
+    with contextlib.ExitStack() as beginning:
+        beginning.enter_context(_uninterrupted())
+        made = _missing(path)
+        writable_directory(path)
+        yield from _filled(path, made, former, beginning.close)
+
+
+def _filled(path: Path, made: list[Path], former: Collection[str], begun: Callable[[], None]) -> Iterator[Path]:
+    """The block of `whole_results`; `begun` is called as soon as an interruption would be cleaned up."""
     try:
         with _partial_directory(path, "results") as partial, _naming_full_disks(partial, path):
             _OPEN[partial] = made
+            begun()
             yield partial
             with _uninterrupted():
                 _require_places(partial, path)
