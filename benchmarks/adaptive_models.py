@@ -20,13 +20,13 @@ from absl import app, flags
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.estimation.folds import folds_of
 from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.score_posterior import score_posterior
-from irtjax.kernels.ability import Population
 from irtjax.kernels.models import information
+from irtjax.populations.normal import Population
+from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING
 from irtjax.storage.tables import read_table
 

@@ -26,7 +26,7 @@ from irtjax.kernels.likelihood import log_likelihood_2pl
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=2)
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 550_000, "I", lower_bound=2)
 _MODEL = flags.DEFINE_enum("model", "2pl", ["1pl", "2pl"], "item response model")
-_ESTIMATOR = flags.DEFINE_enum("estimator", "mml", irtjax.estimation.fit.ESTIMATORS, "estimator")
+_ESTIMATOR = flags.DEFINE_enum("estimator", "mml", irtjax.fitting.ESTIMATORS, "estimator")
 _FITS = flags.DEFINE_integer("fits", 2, "fits; the first compiles", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the data")
 _BLOCK = 2**20  # responses drawn at once: the peak of memory is to be that of the fit

@@ -21,12 +21,12 @@ from tqdm import tqdm
 import irtjax
 from experiments.common.item_features import features_of
 from irtjax.arguments import whole_number
+from irtjax.comparison.prediction_scores import LEAST
 from irtjax.errors import InputError
-from irtjax.estimation.folds import folds_of
 from irtjax.estimation.item_features import ItemFeatures
-from irtjax.estimation.prediction import predict
-from irtjax.estimation.prediction_scores import LEAST
+from irtjax.integration.prediction import predict
 from irtjax.pretrained.folder import read_pretrained
+from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING
 from irtjax.selection.summary import interval
 from irtjax.tasks.item_texts import read_item_texts

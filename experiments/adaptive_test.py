@@ -40,7 +40,7 @@ from irtjax.evaluation.adaptive_study import compare_tests
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.storage.files import whole_results, write_csv
 

@@ -26,9 +26,9 @@ from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from experiments.common.sources import difficulties_of, names_of
 from experiments.reports import compare_difficulty as report
+from irtjax.comparison.rank_agreement import join, spearman_brown
+from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
-from irtjax.estimation.rank_agreement import join, spearman_brown
-from irtjax.estimation.reliability import split_half
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table

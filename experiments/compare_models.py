@@ -18,10 +18,10 @@ from experiments.common import app, harness
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
+from irtjax.comparison.cross_validation import candidates, require_folds
+from irtjax.comparison.held_out import WAYS
 from irtjax.errors import InputError
-from irtjax.estimation.cross_validation import candidates, require_folds
-from irtjax.estimation.fit import ESTIMATORS, MODELS
-from irtjax.estimation.held_out import WAYS
+from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.matrix import require_estimable
 from irtjax.storage.files import whole_results
 

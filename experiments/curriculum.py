@@ -28,7 +28,7 @@ from experiments.common.task_items import crowd_cost, crowd_population, items_of
 from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax import read_items
-from irtjax.kernels.ability import STANDARD
+from irtjax.populations.normal import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
 from irtjax.tasks.task import TextFormat
 

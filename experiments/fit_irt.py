@@ -27,16 +27,16 @@ from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
 from irtjax import processes
 from irtjax.errors import InputError, printable
-from irtjax.estimation.fit import ESTIMATORS, MODELS
 from irtjax.estimation.fit_files import FILES
-from irtjax.estimation.misfit import write_misfit
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import PRIORS, STARTS
+from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses
+from irtjax.scale.misfit import write_misfit
 
 _RESPONSES = define_paths(
     "responses",

@@ -17,7 +17,7 @@ from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import InputError, tasks
 from irtjax.crowd.plans import in_every_subset
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")
 task_flags.define_flags()

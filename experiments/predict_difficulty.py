@@ -23,11 +23,11 @@ from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import predict_difficulty as report
+from irtjax.comparison.rank_agreement import spearman_brown
+from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
-from irtjax.estimation import new_items
-from irtjax.estimation.rank_agreement import spearman_brown
-from irtjax.estimation.reliability import split_half
 from irtjax.estimation.result import Z_95
+from irtjax.explanatory import new_items
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
 from irtjax.storage.files import whole_results, write_csv

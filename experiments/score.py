@@ -26,7 +26,7 @@ from experiments.common.percentiles import percentile_among
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 

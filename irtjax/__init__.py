@@ -3,14 +3,14 @@
 import importlib
 from types import ModuleType
 
+from irtjax.comparison.cross_validation import Comparison, compare
+from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
 from irtjax.errors import InputError
-from irtjax.estimation.compare import likelihood_ratio_test
-from irtjax.estimation.cross_validation import Comparison, compare
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.fit import fit
 from irtjax.estimation.fit_files import read_items
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import score
+from irtjax.fitting import fit
 from irtjax.responses.formats import open_responses, read_responses, write_responses
 from irtjax.responses.formats.shards import write_shards
 from irtjax.responses.matrix import ResponseMatrix, grade

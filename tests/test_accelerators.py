@@ -26,29 +26,32 @@ import pytest
 from flax import nnx
 
 from irtjax.crowd.plans import Row, gold_of, plan_member
-from irtjax.estimation import posteriors, scoring
+from irtjax.estimation import scoring
 from irtjax.estimation.driver import Problem
-from irtjax.estimation.mml import at_maximum, node_posteriors, own_nodes, score_moments
-from irtjax.estimation.mml.nodes import Answers
-from irtjax.estimation.mml.normal_iteration import iterate
-from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
-from irtjax.estimation.parameterization import specify, start_items
+from irtjax.estimation.normal import at_maximum
+from irtjax.estimation.normal.engine import NormalPosteriors
+from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.quadrature import score_moments
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
 from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
+from irtjax.integration import importance_nodes as own_nodes
+from irtjax.integration import node_posteriors, posteriors
+from irtjax.integration.nodes import Answers
 from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
-from irtjax.kernels.ability import Population
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.networks.bert import Encoder
 from irtjax.networks.formulation import formulated_for
+from irtjax.populations.normal import Population
 from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.responses.matrix import counts
 from irtjax.selection import curriculum

@@ -10,11 +10,14 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
     ("errors", "versions", "types"),
-    ("arguments", "storage", "kernels", "processes"),
-    ("pretrained",),
+    ("arguments", "storage", "processes", "populations"),
+    ("pretrained", "kernels"),
     ("responses", "tasks"),
-    ("networks", "estimation"),
-    ("training", "scale", "evaluation"),
+    ("networks", "integration"),
+    ("training", "estimation"),
+    ("explanatory",),
+    ("fitting",),
+    ("comparison", "scale", "evaluation"),
     ("crowd", "joint", "selection", "soft_labels"),
     ("plots",),
 )

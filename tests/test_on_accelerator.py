@@ -10,7 +10,7 @@ import irtjax
 from irtjax import networks, tasks
 from irtjax.crowd.members import CrowdDesign, sample_members
 from irtjax.crowd.train import crowd_job
-from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.mml import fit_mml
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.networks.formulation import ACCELERATORS, formulated_for
 from irtjax.training import pool

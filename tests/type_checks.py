@@ -11,7 +11,10 @@ import itertools
 
 import jaxtyping
 
-ROOMS = ("responses", "kernels", "estimation", "crowd", "selection", "scale", "evaluation")
+ROOMS = (
+    *("responses", "kernels", "populations", "integration", "estimation", "explanatory", "fitting", "comparison"),
+    *("crowd", "selection", "scale", "evaluation"),
+)
 CHECKED_CALLS = 500
 
 

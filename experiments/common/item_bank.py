@@ -9,8 +9,8 @@ from experiments.common import app
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
-from irtjax.kernels.ability import STANDARD, Population
 from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.populations.normal import STANDARD, Population
 from irtjax.storage.tables import read_table
 from irtjax.types import Shaped
 

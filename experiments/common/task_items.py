@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.common.run_directory import RECORD
 from irtjax import InputError, read_items, read_responses
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import percent_correct
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from irtjax.estimation.new_items import Known, Predictor
+from irtjax.explanatory.new_items import Known, Predictor
 from irtjax.tasks.glove import read_glove
 from irtjax.tasks.text import tokenise
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
-from irtjax.estimation.rank_agreement import LEAST_ITEMS, disattenuated, rank_agreement
+from irtjax.comparison.rank_agreement import LEAST_ITEMS, disattenuated, rank_agreement
 from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv

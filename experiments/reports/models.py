@@ -7,7 +7,7 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import Comparison, ResponseMatrix, versions
-from irtjax.estimation.cross_validation import Candidate
+from irtjax.comparison.cross_validation import Candidate
 from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv

@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 
 from experiments.reports import document, markdown
 from irtjax import Fit, versions
-from irtjax.estimation.new_items import Predictions, accuracy, worth
-from irtjax.estimation.rank_agreement import disattenuated
+from irtjax.comparison.rank_agreement import disattenuated
+from irtjax.explanatory.new_items import Predictions, accuracy, worth
 from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
@@ -30,7 +30,7 @@ class Predicted(NamedTuple):
         reliability: of its difficulties, by split halves.
         joint: the model with features, of all responses.
         held_out: predictions of held-out items; the first predictor is the model with features.
-        curve: of `irtjax.estimation.new_items.by_number`.
+        curve: of `irtjax.explanatory.new_items.by_number`.
         places: (I, D) vectors of the items, D of at least 2; (I, 0) where there are none to draw a map of.
     """
 

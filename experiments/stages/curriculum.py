@@ -11,8 +11,8 @@ from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
-from irtjax.kernels.ability import Population
 from irtjax.kernels.models import from_table
+from irtjax.populations.normal import Population
 from irtjax.selection.compare import compare_curricula
 from irtjax.selection.strategies import BASELINE, Options
 from irtjax.selection.summary import summarise

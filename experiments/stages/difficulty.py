@@ -14,7 +14,7 @@ from experiments.common import peers
 from experiments.common.progress import fit_bar
 from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
-from irtjax.estimation.reliability import split_half
+from irtjax.comparison.reliability import split_half
 from irtjax.estimation.svi.fit import PRIORS
 from irtjax.storage.tables import read_table
 

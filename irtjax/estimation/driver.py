@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from irtjax.estimation.parameterization import Specification
+from irtjax.estimation.problem import Specification
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.stored import Values
 

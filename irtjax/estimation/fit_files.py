@@ -13,9 +13,9 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Status
-from irtjax.estimation.population import Population
 from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.stored import Gone, Responses, StoredResponses, Totals
 from irtjax.storage.archives import Arrays, read_arrays

@@ -15,9 +15,9 @@ from irtjax.estimation import fit_files, fit_text
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.item_features import new_items, require_same_names
-from irtjax.estimation.population import Population
 from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.stored import Responses
 from irtjax.types import Float

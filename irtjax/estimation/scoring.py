@@ -13,14 +13,13 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit, read_items
-from irtjax.estimation.population import Population
 from irtjax.estimation.result import Fit, load_fit
-from irtjax.kernels.ability import STANDARD, Ability, percentile
-from irtjax.kernels.ability import Population as NormalPopulation
+from irtjax.kernels.ability import Ability, percentile
 from irtjax.kernels.ability_means import ability_eap, nodes_for
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, from_table
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
+from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.convert import as_responses, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.stored import Responses, keep
@@ -95,7 +94,7 @@ def score(
     for k, (ability, error) in enumerate(pairs):
         ending = f"_{k + 1}" if several else ""
         columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
-        columns[f"percentile{ending}"] = np.asarray(percentile(ability, NormalPopulation(mean[k], sd[k])))
+        columns[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
     totals = {
         "num_responses": matrix.counts(axis=1)[1],
         "percent_correct": share_right(*matrix.counts(axis=1)),
@@ -120,7 +119,7 @@ def abilities(
     values: Int[np.ndarray, "J I"],
     items: ItemParameters,
     method: str = "eap",
-    population: Population | NormalPopulation = STANDARD,
+    population: Population = STANDARD,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Ability:
     """Abilities (J,) or (J, D) of all rows of a response matrix, and their standard errors, in float64.
@@ -128,7 +127,7 @@ def abilities(
     The rows are spread over this process's devices of a mesh.
     """
     with jax.enable_x64(True):
-        normal = NormalPopulation(*(jnp.asarray(np.squeeze(x), float) for x in population))
+        normal = Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
         number = nodes_for(float((np.abs(items.slope) * np.asarray(population.sd)).max()))
         own = None if mesh is None else _own_devices(mesh)
@@ -151,9 +150,9 @@ def _all_rows(
     mesh: jax.sharding.Mesh | None,
     rows: jax.Array,
     items: ItemParameters,
-    population: NormalPopulation,
+    population: Population,
 ) -> Ability:
-    def local(rows: jax.Array, items: ItemParameters, population: NormalPopulation) -> Ability:
+    def local(rows: jax.Array, items: ItemParameters, population: Population) -> Ability:
         one = {
             "ml": lambda row: ability_mode(row, items),
             "map": lambda row: ability_mode(row, items, population),

@@ -10,8 +10,8 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.fit import fit
 from irtjax.estimation.result import Fit
+from irtjax.fitting import fit
 from irtjax.kernels.models import probabilities
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable

@@ -10,10 +10,10 @@ from scipy.stats import t as student
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.folds import folds_of
 from irtjax.evaluation.bank import POINTS, Bank, calibrate
 from irtjax.evaluation.forms import Form, choose
 from irtjax.evaluation.predictors import PREDICTORS, Predictor
+from irtjax.responses.folds import folds_of
 from irtjax.types import Float, Int
 
 FOLDS = 5

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import SplineTransformer
 
-from irtjax.estimation.prediction import predict
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import POINTS, Bank
 from irtjax.evaluation.forms import Form
 from irtjax.evaluation.score_posterior import ScorePosterior, curves, score_posterior
+from irtjax.integration.prediction import predict
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.posteriors import posteriors
 from irtjax.estimation.result import Fit
+from irtjax.integration.posteriors import posteriors
 from irtjax.kernels.models import ItemParameters, curve
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Bool, Float, Int

@@ -1,4 +1,4 @@
-"""Abilities, the populations they come from, and their posterior given answers to items of known parameters."""
+"""Abilities, and their posterior given answers to items of known parameters."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,17 +8,8 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 
 from irtjax.kernels.models import ItemParameters, log_probabilities
+from irtjax.populations.normal import STANDARD, Population
 from irtjax.types import AnyArray, Float
-
-
-class Population(NamedTuple):
-    """Normal distribution of ability that MAP and EAP estimates are drawn towards: mean and sd in logits."""
-
-    mean: float | jax.Array = 0.0
-    sd: float | jax.Array = 1.0
-
-
-STANDARD = Population()
 
 
 class Ability(NamedTuple):

@@ -9,6 +9,7 @@ from irtjax.types import Float
 
 BOUND = 6.0  # standard deviations of the population; beyond it is a mass of 2e-9
 STANDARD_NODES = 61
+VISIBLE = 0.05  # relative error up to which nodes tell a curve from a step
 LONG_TEST = 60  # items from which on twice as many nodes are needed, posteriors being narrow
 
 
@@ -51,6 +52,15 @@ def sobol(number: int, dims: int) -> Float[np.ndarray, "Q D"]:
 def spacing(num_nodes: int) -> float:
     """Distance of neighbouring nodes of `rectangular(num_nodes)`, in standard deviations of the population."""
     return 2 * BOUND / (num_nodes - 1)
+
+
+def steepest(spacing: float) -> float:
+    """The slope of a logistic curve that nodes so far apart can tell from a step.
+
+    By the trapezoidal rule with nodes h apart, a curve of slope a is integrated with a relative error of about
+    exp(-2π²/(a h)) (Trefethen and Weideman 2014).
+    """
+    return 2 * np.pi**2 / (spacing * -np.log(VISIBLE))
 
 
 def nodes_per_dimension(dims: int) -> int:

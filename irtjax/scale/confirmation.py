@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from irtjax.estimation.mml.node_posteriors import node_posteriors
-from irtjax.estimation.mml.nodes import place_nodes, to_answers
-from irtjax.estimation.mml.windows import everywhere
 from irtjax.estimation.result import Fit
+from irtjax.integration.node_posteriors import node_posteriors
+from irtjax.integration.nodes import place_nodes, to_answers
+from irtjax.integration.sparse_grid import everywhere
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.matrix import MISSING, ResponseMatrix

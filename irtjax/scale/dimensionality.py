@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from irtjax.estimation.compare import likelihood_ratio_test
-from irtjax.estimation.mml.fit import fit_mml
+from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
+from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from irtjax.errors import InputError
-from irtjax.estimation.mml.fit import fit_mml
+from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct

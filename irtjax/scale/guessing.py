@@ -9,9 +9,9 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from irtjax.estimation.driver import Info, Problem, run
-from irtjax.estimation.mml.fixed_nodes import PATIENCE, FixedNodes
-from irtjax.estimation.mml.node_rules import SharedNodes
-from irtjax.estimation.parameterization import specify, start_items
+from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.quadrature.engine import PATIENCE, FixedNodes
+from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.responses.matrix import ResponseMatrix, counts
 from irtjax.scale.multiple_tests import holm

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
-from irtjax.estimation.parameterization import item_types, layout, specify
+from irtjax.estimation.problem import item_types, layout, specify
 from irtjax.estimation.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature, of_moments

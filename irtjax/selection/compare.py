@@ -13,7 +13,7 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
 from irtjax.selection.filtering import subset_job
 from irtjax.selection.finished import read_finished, write_finished

@@ -14,7 +14,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
     Estimate,

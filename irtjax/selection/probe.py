@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.ability import Ability, Population
+from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Parameters
+from irtjax.populations.normal import Population
 from irtjax.selection.sampling import Sample, draw, score, size_for
 from irtjax.training.data import ANSWER_BLOCK, Data, classify, take
 from irtjax.training.sparse_embeddings import split as split_embeddings

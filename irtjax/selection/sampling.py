@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.kernels.ability import Ability, Population
+from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.kernels.models import information_1pl, probability_1pl
+from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Float, Int
 
 GROUP_SIZE = 64  # neighbours in difficulty that are drawn with one weight

@@ -10,15 +10,15 @@ import pytest
 from conftest import simulate
 
 from irtjax.estimation.driver import Engine, Info, Problem, Status, run
-from irtjax.estimation.mml.fixed_nodes import PATIENCE, FixedNodes
-from irtjax.estimation.mml.node_rules import SharedNodes
-from irtjax.estimation.mml.normal_posteriors import NormalPosteriors
-from irtjax.estimation.parameterization import specify, start_items
+from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.quadrature.engine import PATIENCE, FixedNodes
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import Settings
 from irtjax.estimation.svi.start import starting_point
+from irtjax.integration.rules import SharedNodes
 from irtjax.responses.matrix import counts
 
 SHAPE = 150, 80  # of the tests of variational inference: fits of one shape share compiled programs

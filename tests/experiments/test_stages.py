@@ -14,7 +14,7 @@ from experiments.common.factory import recipe_of
 from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
 from irtjax import tasks
-from irtjax.estimation.reliability import alternate_subjects
+from irtjax.comparison.reliability import alternate_subjects
 from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
 from irtjax.selection.summary import summarise
 from irtjax.training import trainer as training

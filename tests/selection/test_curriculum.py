@@ -11,8 +11,8 @@ import pytest
 from conftest import data_of, mesh_of
 
 from irtjax import networks, tasks
-from irtjax.kernels.ability import Population
 from irtjax.networks import Network
+from irtjax.populations.normal import Population
 from irtjax.selection.curriculum import train_curriculum
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
 from irtjax.selection.schedules import full_share, linear_share, root_share

@@ -9,9 +9,9 @@ import optax
 import pytest
 from conftest import BUCKETS, data_of, sentences
 
-from irtjax.kernels.ability import Population
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Network
+from irtjax.populations.normal import Population
 from irtjax.selection.curriculum import _train, train_curriculum
 from irtjax.selection.probe import PILOT_SIZE, estimate_ability, rank_items
 from irtjax.selection.rules import Window, beyond_ability, required_se, up_to_ability

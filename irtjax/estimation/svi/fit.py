@@ -18,7 +18,6 @@ from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Outcome, run
 from irtjax.estimation.item_features import item_features
-from irtjax.estimation.population import Population
 from irtjax.estimation.regression import Regression
 from irtjax.estimation.result import Fit
 from irtjax.estimation.svi.directions import Rotation, regression, rotated
@@ -31,6 +30,7 @@ from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.reading import Parts, log_likelihood_of_parts
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, local_part, place
+from irtjax.populations.normal import Population
 from irtjax.processes import fetch
 from irtjax.responses.matrix import MISSING, require_estimable
 from irtjax.responses.stored import Responses, StoredValues, Values, keep

@@ -9,16 +9,16 @@ import numpy as np
 import numpyro.distributions as dist
 
 from irtjax import processes
-from irtjax.estimation.mml.blocks import Chunks
-from irtjax.estimation.mml.expectations import item_sums, subject_sums
-from irtjax.estimation.mml.fit import SLOPE_PRIOR, fit_mml
-from irtjax.estimation.mml.posterior import Posterior
+from irtjax.estimation.mml import SLOPE_PRIOR, fit_mml
 from irtjax.estimation.regression import regress
 from irtjax.estimation.svi.directions import Rotation, coefficients
 from irtjax.estimation.svi.guide import Normal, Start
+from irtjax.integration.normal_expectations import item_sums, subject_sums
+from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
 from irtjax.processes import fetch
+from irtjax.responses.blocks import Chunks
 from irtjax.responses.stored import Responses, Values, counts_of
 from irtjax.types import Scalar
 

@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 
 import irtjax
 from irtjax import InputError
+from irtjax.estimation import mml
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.mml import fit as mml
 from irtjax.estimation.svi import fit as svi
 from irtjax.estimation.svi import guide, programs
 from irtjax.estimation.svi import model as svi_model

@@ -1,0 +1,1 @@
+"""What fits are compared by: held-out prediction, likelihood ratios, agreement and reliability."""

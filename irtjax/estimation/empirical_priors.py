@@ -1,0 +1,168 @@
+"""Normal priors of item parameters, their means and standard deviations estimated from the items (empirical Bayes).
+
+With few subjects, the errors of the items bend the scale of ability, however many items there are: a slope that came
+out too steep by chance is taken at its word. The distribution of thousands of items is known well, and a prior equal to
+it undoes the bias.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irtjax.estimation.item_step import scoring_step, solve
+from irtjax.estimation.priors import to_prior_scale, without_pull
+from irtjax.estimation.problem import Specification, as_array
+from irtjax.kernels.models import ItemParameters
+from irtjax.types import AnyArray, Float
+
+LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
+MOST_CHANGE = 1.0  # of a mean in one step
+TINY = 1e-6  # where responses determine nothing, a prior stays where it is
+
+
+class _Known(NamedTuple):
+    """The parameters whose priors are estimated: where they are, and how far the responses determine them.
+
+    Attributes:
+        value: (I, K) on the scale of the priors.
+        determined: (I, K) 1 - V/s², the share of each that is not the prior's.
+        usable: (I, K) whether it counts: free, of the item's own, and finite.
+    """
+
+    value: AnyArray
+    determined: AnyArray
+    usable: AnyArray
+
+
+def _known(
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+) -> _Known:
+    xp, size = gradient.__array_namespace__(), information.shape[1]
+    # where the items would go under the present priors: otherwise items and priors would chase each other
+    array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
+    own = xp.asarray(specification.free)[:, :size]
+    own = own & ~(xp.asarray(specification.shared)[:, None] & (xp.arange(size) == 0)[None, :])
+    precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :size]
+    unit = xp.eye(size, dtype=array.dtype)
+    value, derivative = to_prior_scale(array, specification.log_slopes)
+    penalised = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
+    diagonal = xp.where(own, precision * derivative * derivative + TINY, 1.0)
+    penalised = penalised + diagonal[:, :, None] * unit[None]
+    columns = [solve(penalised, xp.broadcast_to(unit[k], array.shape))[:, k] for k in range(size)]
+    variance = xp.stack(columns, axis=1) * derivative * derivative
+    usable = own & xp.isfinite(value) & xp.isfinite(variance)  # one may run off to infinity
+    return _Known(xp.where(usable, value, 0.0), xp.where(usable, 1 - variance * precision, 0.0), usable)
+
+
+def reestimate(
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+    unit_by_slopes: bool = False,
+) -> Specification:
+    """One step towards the means and standard deviations under which the responses are likeliest (MacKay 1992).
+
+    With V the posterior variance of a parameter x under the prior N(m, s²), 1 - V/s² is the share of x that the
+    responses determine: m = mean x and s² = Σ (x - m)² / Σ (1 - V/s²), sums over items. Slopes of D dimensions have a
+    mean each and share s, so that a rotation changes nothing. All are taken on the scale of the prior.
+
+    Args:
+        items: I items.
+        gradient: (I, K) of the log-likelihood.
+        information: (I, K, K) of each item; like the gradient without priors.
+        specification: which priors are estimated (`estimated`), and their present values.
+        unit_by_slopes: the mean of the prior of asinh slopes is moved so that it does not pull at the unit of ability
+            (`priors.without_pull`).
+    """
+    xp = gradient.__array_namespace__()
+    known = _known(items, gradient, information, specification)
+    means, precisions = (
+        [xp.asarray(leaf, dtype=gradient.dtype)[:, k] for k in range(leaf.shape[1])]
+        for leaf in (specification.prior_mean, specification.prior_precision)
+    )
+    for group in specification.estimated:
+        squares = shares = xp.full((), TINY, dtype=gradient.dtype)
+        for k in group:
+            usable, determined = known.usable[:, k], known.determined[:, k].sum()
+            distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
+            mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
+            means[k] = xp.where(_own(specification, k), mean, means[k])
+            squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
+            shares = shares + determined
+        variance = xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
+        for k in group:
+            precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
+        if unit_by_slopes and group == (0,):
+            shift = without_pull(known.value[:, 0], known.determined[:, 0], variance)
+            means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
+    return dataclasses.replace(
+        specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
+    )
+
+
+def stretched(specification: Specification, unit: float) -> Specification:
+    """The estimated prior of asinh slopes (D = 1) on a scale of ability whose unit is so many of the present ones."""
+    means = np.array(specification.prior_mean)
+    own = np.asarray(_own(specification, 0))
+    means[own, 0] = np.arcsinh(unit * np.sinh(means[own, 0]))
+    return dataclasses.replace(specification, prior_mean=means)
+
+
+def _own(specification: Specification, column: int) -> AnyArray:
+    """Which items (I,) have such a parameter of their own."""
+    free = specification.free[:, column]
+    return free & ~specification.shared if column == 0 else free
+
+
+def share_determined(
+    items: ItemParameters,
+    gradient: Float[AnyArray, "I K"],
+    information: Float[AnyArray, "I K K"],
+    specification: Specification,
+    column: int,
+) -> float:
+    """Mean over items of the share of a parameter, 0 to 1, that the responses determine and not its prior."""
+    known = _known(items, gradient, information, specification)
+    return float(known.determined[:, column].sum() / max(known.usable[:, column].sum(), 1))
+
+
+def largest_change(before: Specification, after: Specification) -> float:
+    """How far the estimated priors have moved: means in standard deviations, or log standard deviations."""
+    changes = [0.0]
+    for column in (column for group in before.estimated for column in group):
+        chosen = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
+        at = np.flatnonzero(chosen)[:1]
+        mean, precision = (
+            [np.asarray(getattr(one, name))[at, column] for one in (before, after)]
+            for name in ("prior_mean", "prior_precision")
+        )
+        changes += [
+            *(np.abs(mean[1] - mean[0]) * np.sqrt(precision[0])),
+            *(0.5 * np.abs(np.log(precision[1] / precision[0]))),
+        ]
+    return float(max(changes))
+
+
+def summary(specification: Specification) -> dict[str, Any]:
+    """Mean and standard deviation of every prior but those of single items, for `fit.json`."""
+    dims = specification.dims
+    free, mean, precision = (
+        np.array(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
+    )
+    precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
+    names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
+    columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
+    priors: dict[str, dict[str, Any]] = {}
+    for name, column in columns.items():
+        chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
+        if chosen.size and np.ptp(mean[chosen, column]) == 0 and np.ptp(precision[chosen, column]) == 0:
+            first = chosen[0], column
+            priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
+            if specification.log_slopes and column == 0:
+                priors[name]["scale"] = "asinh a"
+    return priors

@@ -1,0 +1,259 @@
+"""Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import pandas as pd
+
+from irtjax import processes
+from irtjax.arguments import not_negative, whole_number
+from irtjax.errors import InputError
+from irtjax.estimation import driver, empirical_priors
+from irtjax.estimation.driver import Info, Problem, Status, run
+from irtjax.estimation.estimate import Estimate, oriented
+from irtjax.estimation.normal.engine import NormalPosteriors
+from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
+from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
+from irtjax.estimation.quadrature import engine as fixed_nodes
+from irtjax.estimation.quadrature.engine import TOLERANCE, FixedNodes
+from irtjax.estimation.result import Fit, item_columns
+from irtjax.estimation.special_items import (
+    EXTREME_PRIOR,
+    anchored_items,
+    check_extremes,
+    held_guessing,
+    place_anchors,
+    place_extremes,
+    without_end,
+)
+from irtjax.integration.rules import SharedNodes, own_nodes_to_start_with
+from irtjax.kernels.quadrature import nodes_per_dimension, spacing
+from irtjax.kernels.sharding import SUBJECTS
+from irtjax.responses.matrix import require_estimable
+from irtjax.responses.stored import Responses, Values, keep
+from irtjax.types import Bool
+
+SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
+MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
+MOST_SHARED = 3  # dimensions in which subjects share nodes
+NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
+FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
+FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
+
+
+@processes.collective
+def fit_mml(
+    responses: Responses,
+    model: str | Sequence[str] = "2pl",
+    *,
+    dims: int = 1,
+    anchors: pd.DataFrame | None = None,
+    guessing: float | Sequence[float] | np.ndarray | None = None,
+    slope_prior: NormalPrior | ItemPriors | Literal["auto"] | None = "auto",
+    intercept_prior: ItemPriors | None = None,
+    guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
+    upper_prior: NormalPrior | Literal["auto"] | None = "auto",
+    extremes: str = "keep",
+    num_nodes: int | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = 3000,
+    standard_errors: bool = True,
+    mesh: jax.sharding.Mesh | None = None,
+    on_iteration: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Fits item parameters by marginal maximum likelihood (Bock and Aitkin 1981), abilities integrated out.
+
+    How they are integrated out depends on the width of their posteriors. Where it is expected to be above 0.1, as on
+    tests of up to some 500 items per dimension: nodes that all subjects share, in float64, their spacing halved until
+    that changes the log-likelihood by less than 1e-5 nats per subject (`estimation.quadrature`). On longer tests: a normal
+    posterior for each subject, in float32 (`estimation.normal`).
+
+    The log-likelihood of the result is computed by a rule finer than that of the fit, and its error by the difference
+    of the two: on nodes for all subjects, with normal posteriors for a sample of them (D = 1).
+
+    Args:
+        responses: at least one observed response of each subject and item.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
+        dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
+        anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
+        guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
+            item, NaN where the model decides. A 2PL then is P = c + (1 - c) σ(a (θ - b)) with c known; a 3PL estimates
+            those that are not held. Extreme items have none, anchors keep their own.
+        slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
+            `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
+            (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without where
+            responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is none on
+            short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
+            `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
+        intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
+        guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
+            such items.
+        upper_prior: likewise on logit d of 4PL items, and N(3, 1).
+        extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
+            "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept, in standard
+            deviations of the population, or "refuse". On short tests they have no part in the fit of the others.
+        num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
+        tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
+            if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
+            item (but one in a thousand), 0.01 (with asymptotes 0.02) if None.
+        max_iterations: steps after which it ends in any case.
+        standard_errors: False leaves them out (NaN) on short tests. There they come from the observed information of
+            all parameters or, beyond 3,000 of them, of each item by itself (`quadrature.observed_information`).
+        mesh: devices to spread a long test over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`).
+            If they are of several processes, these work on the fit together, on short tests each on subjects of its
+            own; all must call this function.
+        on_iteration: called with the number of steps and the change that `tolerance` is compared with.
+
+    Raises:
+        InputError: responses, model or anchors that cannot be fitted.
+    """
+    require_estimable(responses)
+    types = item_types(model, responses.num_items)
+    check_dims(dims, responses.num_items)
+    right, observed = responses.counts(axis=0)
+    anchored = anchored_items(responses, anchors)
+    extreme = ((right == 0) | (right == observed)) & ~anchored & (intercept_prior is None)
+    check_extremes(responses, extreme, extremes)
+    most_nodes = round(MOST_GIVEN ** (1 / dims))
+    if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
+        raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most_nodes:,} with `dims` {dims}")
+    whole_number("max_iterations", max_iterations, 1)
+    if tolerance is not None:
+        not_negative("tolerance", tolerance)
+    own = None
+    if dims > MOST_SHARED and num_nodes is None:
+        own = own_nodes_to_start_with(responses.num_subjects, responses.num_items)
+    long = num_nodes is None and (
+        _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
+    )
+    given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
+    automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
+    priors: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
+    estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
+    held = held_guessing(guessing, responses.item_ids, extreme)
+    specification = specify(
+        types,
+        dims=dims,
+        anchored=anchored,
+        guessing=held,
+        slope_prior=priors["slope"],
+        intercept_prior=intercept_prior,
+        guessing_prior=priors["guessing"],
+        upper_prior=priors["upper"],
+        extreme=extreme,
+        extreme_prior=EXTREME_PRIOR,
+        estimate=estimated,
+    )
+    items = start_items(specification, right, observed, held)
+    if anchors is not None:
+        items = place_anchors(items, anchors, responses.item_ids, anchored)
+    engine: FixedNodes | NormalPosteriors
+    values: Values = responses.values
+    if long:
+        engine = NormalPosteriors(tolerance, mesh)
+        if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
+            raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
+    else:
+        engine = FixedNodes(
+            own or SharedNodes(num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims), dims),
+            adapt=num_nodes is None,
+            tolerance=TOLERANCE if tolerance is None else tolerance,
+            standard_errors=standard_errors,
+        )
+        # each process has subjects of its own; where nodes are, too, few subjects are all on every process
+        if responses.num_subjects < processes.number():
+            raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
+        subjects = processes.share(responses.num_subjects) if own is None else slice(None)
+        keep(values, subjects)
+        values = np.asarray(values[subjects, :])
+    problem = Problem(values, items, specification)
+    apart = extreme.any() and not long  # among thousands of items they do no harm
+    if apart:
+        problem = _of_items(problem, ~extreme)
+    scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
+    with scope():
+        estimate, outcome = run(
+            engine,
+            problem,
+            max_iterations=max_iterations,
+            patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
+            on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
+        )
+    if held is not None:
+        estimate = without_end(estimate, held if not apart else held[~extreme])
+    estimate = oriented(estimate)
+    if apart:
+        with scope():
+            estimate = place_extremes(estimate, items, np.asarray(values), extreme)
+    squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
+    return Fit(
+        responses=responses,
+        model=model if isinstance(model, str) else "mixed",
+        estimator="mml",
+        parameters=estimate.items,
+        population=estimate.population,
+        item_columns=item_columns(estimate.items, estimate.covariances),
+        ability=squeeze(estimate.ability),
+        ability_se=squeeze(estimate.ability_se),
+        log_likelihood=estimate.log_likelihood,
+        log_likelihood_error=estimate.log_likelihood_error,
+        num_parameters=num_parameters(specification),
+        iterations=outcome.iterations,
+        status=_status(outcome.status, estimate),
+        seconds=outcome.seconds,
+        details={
+            **estimate.details,
+            "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
+            "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
+            "priors": empirical_priors.summary(estimate.specification),
+        },
+    )
+
+
+def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
+    """The problem of some of the items.
+
+    Raises:
+        InputError: there are none.
+    """
+    if not chosen.any():
+        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
+    items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
+    return Problem(np.asarray(problem.values)[:, chosen], items, specification)
+
+
+def _status(status: Status, estimate: Estimate) -> Status:
+    """How the fit ended, by what is known at the end."""
+    if status not in (Status.CONVERGED, Status.STALLED):
+        return status
+    if estimate.unbounded.any():
+        return Status.NO_MAXIMUM
+    if not estimate.identified:
+        return Status.NOT_IDENTIFIED
+    far = FAR_ON_OWN if estimate.details["posteriors"] == "own nodes" else FAR
+    return Status.SHORT if estimate.distance > far else status
+
+
+def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:
+    on_iteration(iterations, info.change)
+
+
+def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int, dims: int) -> float:
+    """Posterior standard deviation of ability to expect of a subject with the mean number of responses, slopes of 1.
+
+    The items' information is shared by the dimensions.
+    """
+    p = right / observed
+    return float((1 + (observed * p * (1 - p)).sum() / (num_subjects * dims)) ** -0.5)
+
+
+def _nodes_to_start_with(right: np.ndarray, observed: np.ndarray, num_subjects: int, dims: int) -> int:
+    """Nodes per dimension as close as the posteriors are expected to be wide."""
+    number = nodes_per_dimension(dims)
+    width = _expected_width(right, observed, num_subjects, dims)
+    # in between, more nodes; three dimensions have many already
+    return 2 * number - 1 if width < spacing(number) and dims < 3 else number

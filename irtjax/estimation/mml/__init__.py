@@ -1,1 +1,0 @@
-"""Marginal maximum likelihood: abilities are integrated out."""

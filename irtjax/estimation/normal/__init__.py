@@ -1,0 +1,1 @@
+"""Marginal maximum likelihood with a normal posterior for each subject."""

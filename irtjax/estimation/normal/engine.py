@@ -1,0 +1,276 @@
+"""EM for long tests: a normal posterior of ability for each subject, in place of fixed nodes.
+
+A subject who answered thousands of items has a posterior far narrower than the spacing of any nodes that all subjects
+could share. It is also nearly normal there: mean and covariance are those of the best normal approximation, which solve
+E ∂ log p(θ, y) = 0 and covariance⁻¹ = -∂² log p(θ, y) at the mean (Opper and Archambeau 2009, to first order), with
+expectations from `irtjax.integration.normal_expectations`. The error is of order 1/n² on a test of n items.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from irtjax.estimation import item_errors
+from irtjax.estimation.driver import Info, Problem
+from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.normal.ability_step import settled
+from irtjax.estimation.normal.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
+from irtjax.estimation.normal.check import sampled_error
+from irtjax.estimation.normal.damping import Damping, undamped
+from irtjax.estimation.normal.iteration import iterate
+from irtjax.estimation.normal.scale import State as Scaled
+from irtjax.estimation.normal.scale import rotate
+from irtjax.estimation.normal.start import starting_posterior
+from irtjax.estimation.problem import (
+    Specification,
+    as_array,
+    has_asymptotes,
+    without_asymptotes,
+)
+from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
+from irtjax.populations.normal import Population
+from irtjax.processes import fetch
+from irtjax.responses.blocks import Chunks
+from irtjax.types import AnyArray
+
+TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
+# standard errors, where stages end that only prepare the next
+TOLERANCE_FEW, TOLERANCE_HELD, TOLERANCE_WITHOUT_ASYMPTOTES = 0.1, 1.0, 0.3
+MANY_CHUNKS, ENOUGH_ITEMS = 4, 1000  # of the matrix, and in each, from which it is worth beginning with one
+ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
+
+
+class Stage(NamedTuple):
+    """A phase of the iteration.
+
+    Attributes:
+        few: on no more items than a chunk of the matrix holds, spread evenly over it: these give abilities near to the
+            final ones at a small part of the cost.
+        held: abilities stay where they are, until the items are near to where these put them.
+        asymptotes: free asymptotes are estimated, and not held at 0 and 1.
+        tolerance: where it ends.
+    """
+
+    few: bool
+    held: bool
+    asymptotes: bool
+    tolerance: float
+
+
+class State(NamedTuple):
+    """Where the iteration is; arrays of items and subjects are padded, in float32, and spread over the devices.
+
+    Attributes:
+        problem: what is estimated, all of it.
+        whole: its responses.
+        stages: the present one and those to come.
+        scaled: items, posteriors and population.
+        damping: of the steps of items and of subjects.
+        specification: what is free in this stage; priors.
+        asymptotes: whether any item has one in this stage.
+        chunks: the responses of this stage.
+        weight: (J',) 1 for a subject, 0 for padding.
+        steps: made with these items and asymptotes.
+    """
+
+    problem: Problem
+    whole: Chunks
+    stages: tuple[Stage, ...]
+    scaled: Scaled
+    damping: tuple[Damping, Damping]
+    specification: Specification
+    asymptotes: bool
+    chunks: Chunks
+    weight: jax.Array
+    steps: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NormalPosteriors:
+    """Marginal maximum likelihood with a normal posterior for each subject, in float32.
+
+    With D > 1 the rotation is left free, as the likelihood does not know it, and is fixed at the end: an EM that holds
+    the rotation by the slopes of D - 1 items turns to its place at a rate of one over the number of items.
+
+    Attributes:
+        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged; None
+            for 0.01, and 0.02 with asymptotes. An item whose estimate runs to infinity has an ever larger one, so that
+            it does not hold up the rest.
+        mesh: of devices with axes "subjects" and "items"; None for one.
+    """
+
+    tolerance: float | None = None
+    mesh: jax.sharding.Mesh | None = None
+
+    def init(self, problem: Problem) -> State:
+        """Begins on few of very many items, and without asymptotes."""
+        specification = problem.specification
+        dims = specification.dims
+        if dims > 1:
+            problem = dataclasses.replace(problem, specification=specification.without_rotation())
+        whole = Chunks(problem.values, self.mesh)
+        stages = self._stages(specification, whole)
+        start = jax.tree.map(
+            lambda leaf: self._place(_pad(leaf, whole.num_subjects), BY_SUBJECT),
+            starting_posterior(problem.values, dims, whole.mine),
+        )
+        ones = np.ones(problem.values.shape[0], np.float32)
+        state = State(
+            problem=problem,
+            whole=whole,
+            stages=stages,
+            scaled=Scaled(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
+            damping=(undamped(as_array(problem.items)), undamped(start.mean)),
+            specification=problem.specification,
+            asymptotes=False,
+            chunks=whole,
+            weight=self._place(_pad(ones, whole.num_subjects), BY_SUBJECT),
+            steps=0,
+        )
+        if not stages[0].few:
+            return self._with_items(state, problem, whole)
+        chosen, values = whole.thinned()
+        few = Problem(
+            values,
+            *jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification)),
+        )
+        return self._with_items(state, few, Chunks(few.values, self.mesh))
+
+    def step(self, state: State) -> tuple[State, Info]:
+        """A step of all items, then one of all abilities."""
+        stage = state.stages[0]
+        priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
+        scaled, damping, specification, change = iterate(
+            state.scaled,
+            state.damping,
+            state.chunks,
+            state.weight,
+            state.specification,
+            state.steps >= priors_fixed,
+            held=stage.held,
+            asymptotes=state.asymptotes,
+            mesh=self.mesh,
+        )
+        state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
+        return state, Info(np.nan, float(change), stage.tolerance if state.steps > priors_fixed else 0.0)
+
+    def revise(self, state: State) -> State | None:
+        """The next stage, if there is one."""
+        last, *stages = state.stages
+        if not stages:
+            return None
+        state = state._replace(stages=tuple(stages))
+        if last.few and not stages[0].few:
+            return self._with_items(state, state.problem, state.whole)
+        if stages[0].asymptotes and not last.asymptotes:
+            lower, upper, specification = jax.tree.map(
+                lambda leaf: self._by_item(leaf, state.whole),
+                (state.problem.items.lower, state.problem.items.upper, state.problem.specification),
+            )
+            items = state.scaled.items._replace(lower=lower, upper=upper)
+            return state._replace(
+                scaled=state.scaled._replace(items=items),
+                damping=(undamped(as_array(items)), undamped(state.scaled.posterior.mean)),
+                specification=specification,
+                asymptotes=True,
+                steps=0,
+            )
+        return state
+
+    def finish(self, state: State) -> Estimate:
+        """Covariances of the items, and the log-likelihood from an expansion of each subject's."""
+        while state.stages[0].few:  # it was stopped there
+            revised = self.revise(state)
+            assert revised is not None
+            state = revised
+        asymptotes, chunks, specification = state.asymptotes, state.chunks, state.specification
+        sums = chunks.by_subject(
+            functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=self.mesh),
+            state.scaled.items,
+            state.scaled.posterior,
+        )
+        scaled = settled(state.scaled, sums, state.weight, specification, asymptotes=asymptotes)
+        found = at_maximum(scaled, chunks, specification, asymptotes=asymptotes, mesh=self.mesh)
+        num_subjects, num_items = state.problem.values.shape
+        items, subjects = slice(num_items), slice(num_subjects)
+        scaled = Scaled(
+            jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[items], scaled.items),
+            jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[subjects], scaled.posterior),
+            fetch(scaled.mean).astype(np.float64),
+            fetch(scaled.sd).astype(np.float64),
+        )
+        log_likelihoods = marginal_log_likelihoods(scaled, found.values[subjects], found.third[subjects])
+        information = found.information[items]
+        specification = jax.tree.map(lambda leaf: fetch(leaf)[items], specification)
+        if specification.dims > 1:
+            scaled, information, specification = rotate(scaled, information, specification)
+        population = Population(np.asarray(scaled.mean), np.asarray(scaled.sd))
+        covariances = item_errors.item_covariances(
+            np.asarray(scaled.items.slope), information, specification, population.sd, num_subjects, found.link
+        )
+        estimate = Estimate(
+            items=scaled.items,
+            population=population,
+            covariances=covariances,
+            ability=np.asarray(scaled.posterior.mean),
+            ability_se=np.sqrt(np.einsum("jkk->jk", scaled.posterior.covariance)),
+            log_likelihoods=log_likelihoods,
+            log_likelihood=float(log_likelihoods.sum()),
+            log_likelihood_error=np.nan,
+            distance=np.nan,
+            unbounded=np.zeros(len(covariances), bool),
+            identified=True,
+            specification=specification,
+            details={"posteriors": "normal"},
+        )
+        if specification.dims > 1:
+            return estimate
+        error = sampled_error(estimate, state.problem.values, state.whole.mine)
+        return estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+
+    def _stages(self, specification: Specification, chunks: Chunks) -> tuple[Stage, ...]:
+        """What the estimation goes through."""
+        stages = []
+        many = chunks.number >= MANY_CHUNKS and chunks.width >= ENOUGH_ITEMS
+        if many and specification.fold_mean:  # else few items may be without anchors
+            stages += [Stage(True, False, False, TOLERANCE_FEW), Stage(False, True, False, TOLERANCE_HELD)]
+        asymptotes = bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
+        if asymptotes:
+            stages.append(Stage(False, False, False, TOLERANCE_WITHOUT_ASYMPTOTES))
+        least = TOLERANCE_ASYMPTOTES if asymptotes else TOLERANCE
+        return *stages, Stage(False, False, asymptotes, least if self.tolerance is None else self.tolerance)
+
+    def _with_items(self, state: State, problem: Problem, chunks: Chunks) -> State:
+        """The state with the items of a problem as they start, free asymptotes held at 0 and 1."""
+        items, specification = without_asymptotes(problem.items, problem.specification)
+        placed, spread = jax.tree.map(lambda leaf: self._by_item(leaf, chunks), (items, specification))
+        return state._replace(
+            scaled=state.scaled._replace(items=placed),
+            damping=(undamped(as_array(placed)), undamped(state.scaled.posterior.mean)),
+            specification=spread,
+            asymptotes=has_asymptotes(items),
+            chunks=chunks,
+            steps=0,
+        )
+
+    def _by_item(self, leaf: AnyArray, chunks: Chunks) -> jax.Array:
+        leaf = np.asarray(leaf)
+        return self._place(_pad(leaf, chunks.num_items), BY_ITEM)
+
+    def _place(self, tree: Any, axis: P) -> Any:
+        """Numbers in float32, on the devices."""
+
+        def one(leaf: np.ndarray) -> jax.Array:
+            leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
+            return jnp.asarray(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
+
+        return jax.tree.map(one, tree)
+
+
+def _pad(array: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((size - array.shape[0], *array.shape[1:]), array.dtype)])

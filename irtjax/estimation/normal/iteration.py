@@ -1,0 +1,180 @@
+"""One iteration of the engine with normal posteriors: the items, the abilities, and the scale fixed anew."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.estimation import empirical_priors
+from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_of, scoring_step
+from irtjax.estimation.normal.ability_step import ability_step
+from irtjax.estimation.normal.at_maximum import jitted_subject_sums
+from irtjax.estimation.normal.damping import Damping, damp
+from irtjax.estimation.normal.scale import State as Scaled
+from irtjax.estimation.normal.scale import align_to_anchors, anchors_only, standardize
+from irtjax.estimation.problem import Specification, as_array, as_items
+from irtjax.integration.normal_expectations import item_gains, item_sums
+from irtjax.integration.normal_posterior import Posterior
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.sharding import BY_ITEM, on_mesh
+from irtjax.responses.blocks import Chunks
+from irtjax.types import AnyArray
+
+SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
+
+
+def iterate(
+    state: Scaled,
+    damping: tuple[Damping, Damping],
+    chunks: Chunks,
+    weight: AnyArray,
+    specification: Specification,
+    estimate_priors: bool,
+    *,
+    held: bool,
+    asymptotes: bool,
+    mesh: jax.sharding.Mesh | None,
+) -> tuple[Scaled, tuple[Damping, Damping], Specification, jax.Array]:
+    """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
+
+    The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
+
+    Args:
+        state: items, posteriors and population.
+        damping: of the steps of items and of subjects.
+        chunks: the responses.
+        weight: (J',) 1 for a subject, 0 for padding.
+        specification: what is free; priors.
+        estimate_priors: whether those that can be are estimated anew.
+        held: whether the posteriors stay as they are.
+        asymptotes: whether any item has one.
+        mesh: of devices; None for one.
+
+    Returns:
+        The new state, damping and specification, and the largest change in standard errors.
+    """
+    items, posterior, mean, sd = state
+    of_items, of_subjects = damping
+    over = {"asymptotes": asymptotes, "mesh": mesh}
+    sums = chunks.by_item(functools.partial(_item_sums, **over), items, posterior)
+    specification, of_items, steps = _item_steps(
+        items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
+    )
+    if asymptotes:
+        gains = chunks.by_item(functools.partial(_item_gains, mesh=mesh), (steps, items), posterior)
+        stepped = _best(steps, gains, specification)
+    else:
+        stepped = as_items(steps)
+    if held:
+        moved = Scaled(stepped, posterior, mean, sd)
+        new, change = _close(moved, state, sums[1], None, weight, specification, mesh=mesh)
+        return new, (of_items, of_subjects), specification, change
+    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
+    moved, of_subjects, precisions = ability_step(
+        state, sums_of_subjects(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
+    )
+    if not specification.fold_mean:
+        anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
+        stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
+    new, change = _close(Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh)
+    return new, (of_items, of_subjects), specification, change
+
+
+@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
+def _item_sums(
+    items: ItemParameters,
+    posterior: Posterior,
+    blocks: jax.Array,
+    *,
+    asymptotes: bool,
+    mesh: jax.sharding.Mesh | None,
+) -> tuple[jax.Array, ...]:
+    sums = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
+    return sums if asymptotes else sums[:2]  # expected and observed information are the same then
+
+
+@functools.partial(jax.jit, static_argnames="mesh")
+def _item_gains(
+    steps_and_items: tuple[AnyArray, ItemParameters],
+    posterior: Posterior,
+    blocks: jax.Array,
+    *,
+    mesh: jax.sharding.Mesh | None,
+) -> jax.Array:
+    steps, items = steps_and_items
+    tried = jax.vmap(as_items, in_axes=1, out_axes=1)(steps)
+    return item_gains(tried, items, posterior, blocks, mesh=mesh)
+
+
+@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
+def _item_steps(
+    items: ItemParameters,
+    sums: tuple[jax.Array, ...],
+    damping: Damping,
+    specification: Specification,
+    estimate_priors: bool | jax.Array,
+    *,
+    asymptotes: bool,
+) -> tuple[Specification, Damping, AnyArray]:
+    """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
+    gradient, information = sums[:2]
+    if specification.estimated:
+        estimated = empirical_priors.reestimate(items, gradient, information, specification)
+        specification = jax.tree.map(lambda new, old: jnp.where(estimate_priors, new, old), estimated, specification)
+    step = scoring_step(items, gradient, information, specification)
+    if asymptotes:
+        # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
+        newton = scoring_step(items, gradient, sums[2], specification)
+        newton = jnp.where(jnp.isfinite(newton), newton, 0)
+        tried = candidates(items, jnp.stack([newton, 0.3 * newton, step, 0.3 * step, 0.05 * step]))
+        return specification, damping, jnp.moveaxis(tried, 0, 1)
+    if not specification.has_shared:
+        damping, step = damp(damping, step)
+    return specification, damping, as_array(items) + step
+
+
+@jax.jit
+def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> ItemParameters:
+    priors = jax.lax.map(lambda step: log_prior(as_items(step), specification), jnp.moveaxis(steps, 1, 0))
+    return best_of(jnp.moveaxis(steps, 1, 0), gains.T + (priors - priors[-1:]), specification)
+
+
+@functools.partial(jax.jit, static_argnames="mesh")
+@in_full_precision
+def _close(
+    moved: Scaled,
+    before: Scaled,
+    information: jax.Array,
+    precisions: jax.Array | None,
+    weight: jax.Array,
+    specification: Specification,
+    *,
+    mesh: jax.sharding.Mesh | None,
+) -> tuple[Scaled, jax.Array]:
+    """The scale fixed anew, and the largest change in standard errors: changes times their information.
+
+    Of the items, one in a thousand with the largest changes do not count.
+    """
+    new = standardize(moved, before.posterior.mean, weight, specification)
+    width = information.shape[1]
+    # what is held may be infinite
+    made = jnp.where(specification.free, as_array(new.items) - as_array(before.items), 0)[:, :width]
+    precision = priors_of(as_array(new.items)[:, :width], specification).information
+    squares = (information * made[:, :, None] * made[:, None, :]).sum(axis=(1, 2)) + (precision * made**2).sum(axis=1)
+    largest = _largest(squares, 1 + int(SHARE_STILL_MOVING * len(squares)), mesh)[-1]
+    if precisions is None:  # abilities are held
+        return new, jnp.sqrt(largest)
+    move = new.posterior.mean - before.posterior.mean
+    squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
+    return new, jnp.sqrt(jnp.maximum(largest, squares.max()))
+
+
+def _largest(values: jax.Array, count: int, mesh: jax.sharding.Mesh | None) -> jax.Array:
+    """The largest of values by item, in order; each device sends no more than could be among them."""
+
+    def of_device(values: jax.Array) -> jax.Array:
+        return jax.lax.top_k(values, min(count, len(values)))[0]
+
+    candidates = on_mesh(of_device, mesh, BY_ITEM, BY_ITEM)(values)
+    return candidates if mesh is None else of_device(candidates)

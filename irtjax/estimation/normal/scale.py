@@ -1,0 +1,137 @@
+"""The scale of ability on long tests, which the likelihood does not know: origin, units, rotation.
+
+It is fixed anew at each iteration, items and abilities together, so that every probability stays as it is.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.estimation.problem import Specification
+from irtjax.integration.normal_posterior import Posterior
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.precision import in_full_precision
+from irtjax.types import AnyArray, Float
+
+
+class State(NamedTuple):
+    """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
+
+    items: ItemParameters
+    posterior: Posterior
+    mean: AnyArray
+    sd: AnyArray
+
+
+@in_full_precision
+def standardize(
+    state: State, last: Float[AnyArray, "J D"], weight: Float[jax.Array, " J"], specification: Specification
+) -> State:
+    """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
+
+    Abilities and items change together, so that every probability stays as it is.
+
+    Args:
+        state: after a step.
+        last: mean abilities before the step; with D > 1 the new frame is the nearest to theirs.
+        weight: 1 for a subject, 0 for padding.
+        specification: which moments are fixed.
+    """
+    items, (m, covariance), mean, sd = state
+    number = weight.sum()
+    mean = (weight @ m) / number
+    centred = m - mean[None, :]
+    spread = jnp.einsum("j,jk,jl->kl", weight, centred, centred) + jnp.einsum("j,jkl->kl", weight, covariance)
+    unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
+    sd = jnp.sqrt(jnp.diagonal(spread) / number)
+    if specification.fold_mean:
+        m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
+        mean = jnp.zeros_like(mean)
+    if specification.fold_sd:
+        inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
+        if m.shape[1] > 1:
+            # of all frames of this covariance the one nearest to the last: the likelihood does not determine the
+            # rotation, which would else never come to rest
+            left, _, right = jnp.linalg.svd(inverse @ (m.T @ (weight[:, None] * last)))
+            turn = left @ right
+            inverse, unit = turn.T @ inverse, unit @ turn
+        m = m @ inverse.T
+        covariance = inverse[None] @ covariance @ inverse.T[None]
+        free = specification.free[:, : m.shape[1]]
+        items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
+        sd = jnp.ones_like(sd)
+    return State(items, Posterior(m, covariance), mean, sd)
+
+
+def without_scale(
+    move: Float[AnyArray, "J D"], mean: Float[AnyArray, "J D"], weight: jax.Array, specification: Specification
+) -> Float[AnyArray, "J D"]:
+    """A move of all abilities (J, D) without what `standardize` would take back: a new origin, unit or rotation.
+
+    Estimated priors of slopes pull at the unit in every step: at rest, too, all abilities move, and are taken back.
+    """
+    parts = [weight[:, None]] * specification.fold_mean + [weight[:, None] * mean] * specification.fold_sd
+    if not parts:
+        return move
+    basis = jnp.concatenate(parts, axis=1)
+    return move - basis @ jnp.linalg.solve(basis.T @ basis, basis.T @ move)
+
+
+@jax.jit
+@in_full_precision
+def align_to_anchors(
+    items: ItemParameters, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
+) -> tuple[ItemParameters, Posterior]:
+    """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
+
+    Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
+    slowly.
+    """
+    gradient, information = by_scale(posterior, sums)
+    if not specification.free_slopes:  # the items would not follow a new unit
+        information = jnp.diag(information[0, :1].repeat(2))
+        gradient = gradient.at[1].set(0.0)
+    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
+    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
+    free = specification.free[:, 1]
+    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
+    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
+    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
+    return items._replace(slope=slope, intercept=intercept), posterior
+
+
+@jax.jit
+def anchors_only(items: ItemParameters, specification: Specification) -> ItemParameters:
+    """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
+    return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
+
+
+@in_full_precision
+def by_scale(
+    posterior: Posterior, sums: tuple[jax.Array, jax.Array]
+) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
+    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
+    gradient, curvature = sums
+    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
+    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
+
+
+def rotate(
+    state: State, information: Float[np.ndarray, "I K K"], specification: Specification
+) -> tuple[State, Float[np.ndarray, "I K K"], Specification]:
+    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
+    items, (m, covariance), mean, sd = state
+    dims = m.shape[1]
+    turn, triangle = np.linalg.qr(items.slope[:dims].T)
+    turn = turn * np.where(np.diagonal(triangle) < 0, -1, 1)
+    slope = items.slope @ turn
+    slope[:dims] = np.tril(slope[:dims])
+    wide = np.eye(information.shape[1])
+    wide[:dims, :dims] = turn
+    state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
+    prior_mean = np.array(specification.prior_mean)
+    prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
+    return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)

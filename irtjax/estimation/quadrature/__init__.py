@@ -1,0 +1,1 @@
+"""Marginal maximum likelihood on nodes."""

@@ -1,0 +1,90 @@
+"""Whether nodes are fine enough for a fit, and what finer ones would change."""
+
+import jax
+import numpy as np
+
+from irtjax import processes
+from irtjax.estimation.quadrature import slope_bounds
+from irtjax.estimation.quadrature.state import State
+from irtjax.integration.node_posteriors import node_posteriors
+from irtjax.integration.rules import Finer
+from irtjax.kernels.models import ItemParameters
+from irtjax.types import Bool, Float
+
+SAMPLE_WEIGHTS = 2**25  # beyond it the error is known from a sample of the subjects
+JUDGES = 2000  # subjects by which it is decided whether nodes are fine enough
+STEP = 1e3  # times a slope makes of any curve a step
+STEEP = 20.0  # a slope, in standard deviations of the population, that few real items have
+NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
+
+
+def compare(state: State, items: ItemParameters, at_most: int) -> Finer:
+    """What finer nodes would change, on an even sample of the subjects if they are too many."""
+    at_most = -(-at_most // processes.number())
+    num_subjects = len(state.answers.right)
+    of_finer = state.rule.weights_of_finer * state.windows.num_weights(num_subjects) / num_subjects
+    most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
+    rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
+    answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
+    found = state.rule.compare(items, state.point.population, answers, num_subjects)
+    change, log_likelihoods = processes.gather(found.change), processes.gather(found.log_likelihoods)
+    return Finer(change, all(processes.everyone(found.affordable)), log_likelihoods)
+
+
+def too_coarse(state: State, slack: float) -> bool:
+    """Whether finer nodes change the log-likelihoods too much, and can be afforded.
+
+    With several dimensions, items that finer nodes would only make steeper have no say: they ask for ever more.
+    """
+    items, rule = state.point.items, state.rule
+    found = compare(state, items, JUDGES)
+    off = slope_bounds.at_bounds(items, state.specification, state.point.population.sd, rule.steepest)
+    if items.slope.shape[1] > 1 and off.any() and found.affordable:
+        steepest = rule.finer().steepest == rule.steepest
+        if steepest or _rise(compare(state, _scaled(items, off, STEP), JUDGES), found):
+            found = compare(state, _scaled(items, off, 0.0), JUDGES)
+    mean, of_each = rule.tolerance
+    too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
+    return bool(too_much and found.affordable)
+
+
+def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+    """Steep items of one dimension whose likelihood hardly falls, if at all, on the way to a step.
+
+    Slopes that are shared go there together, and so do those of 1 where the unit of the scale is free.
+
+    Args:
+        state: at rest.
+        error: (I,) standard errors of the slopes, NaN where they are not known.
+    """
+    items, population, specification = state.point.items, state.point.population, state.specification
+    slope = np.abs(np.asarray(items.slope)[:, 0])
+    steep = slope * population.sd[0] > STEEP
+    unit_is_free = specification.fold_mean and not specification.fold_sd
+    own = np.asarray(specification.free)[:, 0] & (np.asarray(specification.prior_precision)[:, 0] == 0)
+    together = np.asarray(specification.shared) & own | unit_is_free
+    suspects = steep & (own & ~(error < slope / 2) | unit_is_free)
+    groups = [np.arange(len(slope)) == item for item in np.flatnonzero(suspects & ~together)]
+    if (suspects & together).any():
+        groups.append(together)
+    if not groups:
+        return suspects
+    windows = state.rule.finer().windows(items, population, state.answers)
+
+    def log_likelihood(items: ItemParameters) -> float:
+        found = node_posteriors(items, population, state.answers, windows)
+        return float(processes.total(np.asarray(found.log_likelihoods).sum()))
+
+    here = log_likelihood(items)
+    found = [group for group in groups if log_likelihood(_scaled(items, group, STEP)) > here - NEGLIGIBLE]
+    return np.any([np.zeros_like(steep), *found], axis=0)
+
+
+def _rise(steps: Finer, found: Finer) -> bool:
+    return bool(steps.log_likelihoods.sum() >= found.log_likelihoods.sum())
+
+
+def _scaled(items: ItemParameters, chosen: np.ndarray, factor: float) -> ItemParameters:
+    """Some items with curves so much steeper, where they are."""
+    share = np.where(chosen, factor, 1.0)
+    return items._replace(slope=np.asarray(items.slope) * share[:, None], intercept=np.asarray(items.intercept) * share)

@@ -1,0 +1,204 @@
+"""Steps up the marginal likelihood, priors included, on nodes that all subjects share.
+
+A step begins with the information of complete data, which the posteriors give for each item, and adds what the last
+steps say of the trade between items (`quasi_newton`). It is made only if the objective rises.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from irtjax import processes
+from irtjax.estimation.item_step import log_prior, natural_step, priors_of
+from irtjax.estimation.problem import Layout, Specification, as_array, as_items, has_asymptotes, layout
+from irtjax.estimation.quadrature import item_score as node_score
+from irtjax.estimation.quadrature import quasi_newton, slope_bounds
+from irtjax.estimation.quadrature.item_score import Counts
+from irtjax.integration.node_posteriors import NodePosteriors, node_posteriors
+from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.sparse_grid import Windows
+from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
+from irtjax.types import Bool, Float
+
+MOST_CHANGE = 4.0  # of any parameter in one step
+FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
+ROUNDING = 1e-13  # relative error of an objective
+ARMIJO = 1e-4
+SHORTER = 0.3  # of a step that leads down
+SHORTENINGS = 12  # of a step, before it is given up
+
+
+class Point(NamedTuple):
+    """The objective at some parameters, with what a step from there needs.
+
+    Attributes:
+        items: of I items.
+        population: mean and standard deviation (D,).
+        objective: marginal log-likelihood plus log-prior, in nats.
+        gradient: (P,) of the objective, in the order of `Layout`.
+        information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
+        of_population: (2 D,) likewise of means and log standard deviations.
+        counts: expected answers at the nodes.
+        spilled: shares of all posteriors at the rim of their windows.
+    """
+
+    items: ItemParameters
+    population: Population
+    objective: float
+    gradient: np.ndarray
+    information: np.ndarray
+    of_population: np.ndarray
+    counts: Counts
+    spilled: float
+
+
+def evaluate(
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    windows: Windows,
+    specification: Specification,
+) -> Point:
+    """The objective and what a step needs, from one pass over the responses."""
+    found = node_posteriors(items, population, answers, windows)
+    return _point(found, items, population, windows, specification)
+
+
+@np.errstate(all="ignore")  # an item may run off to infinity
+def _point(
+    found: NodePosteriors,
+    items: ItemParameters,
+    population: Population,
+    windows: Windows,
+    specification: Specification,
+) -> Point:
+    counts = Counts(place_nodes(population, windows.nodes), found.right, found.observed - found.right)
+    gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
+    size = gradient.shape[1]
+    prior = priors_of(as_array(items)[:, :size], specification)
+    information[:, range(size), range(size)] += prior.information
+    places = layout(specification)
+    vector = places.add_up(gradient + prior.gradient)
+    of_population = np.ones(2 * specification.dims)
+    at = np.concatenate([places.mean, places.log_sd])
+    if (at >= 0).any():
+        by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
+        vector[at[at >= 0]] = by[at >= 0]
+    objective = float(processes.total(np.asarray(found.log_likelihoods).sum())) + float(prior.log_density.sum())
+    return Point(items, population, objective, vector, information, of_population, counts, found.spilled)
+
+
+def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
+    """The inverse information of complete data times a vector (P,); 0 for what the specification holds."""
+    size = point.information.shape[1]
+    by_item = places.gather(vector)[:, :size]
+    if specification.has_shared:
+        first = int(np.argmax(specification.shared))
+        by_item[:, 0] = np.where(specification.shared & (np.arange(len(by_item)) != first), 0.0, by_item[:, 0])
+    step = natural_step(by_item, point.information, specification)
+    result = np.zeros(places.size)
+    free = places.items[:, :size] >= 0
+    result[places.items[:, :size][free]] = step[free]
+    at = np.concatenate([places.mean, places.log_sd])
+    result[at[at >= 0]] = vector[at[at >= 0]] / np.maximum(point.of_population[at >= 0], 1e-300)
+    return result
+
+
+def _proposed(
+    point: Point, memory: quasi_newton.Memory, specification: Specification, held: Bool[np.ndarray, " P"]
+) -> tuple[Float[np.ndarray, " P"], float]:
+    """The quasi-Newton step of the parameters that are not held, and its length √(gradient' H gradient)."""
+    places = layout(specification)
+    free = slope_bounds.without(specification, places, held)
+    precondition = functools.partial(_precondition, point=point, specification=free, places=places)
+    gradient = np.where(held, 0.0, point.gradient)
+    step = quasi_newton.direction(gradient, memory.within(~held) if held.any() else memory, precondition)
+    return step, float(np.sqrt(max(float(gradient @ step), 0.0)))
+
+
+def _shortened(step: np.ndarray, most: np.ndarray, places: Layout) -> np.ndarray:
+    """A step in which no parameter changes by more than `most` (P,).
+
+    That of each item is shortened as a whole. One that runs off to infinity must not hold up the others.
+    """
+    share = most / np.maximum(np.abs(step), most)
+    own = (places.items >= 0) & (places.items < places.num_own)
+    of_item = np.where(own, share[places.items], 1.0).min(axis=1)
+    share[places.items[own]] = np.broadcast_to(of_item[:, None], own.shape)[own]
+    return share * step
+
+
+def _shortened_where_it_loses(
+    step: np.ndarray, point: Point, moved: Point, specification: Specification, places: Layout
+) -> np.ndarray:
+    """A step that led down, shortened for the items that lose by it; for all if none of them does.
+
+    An item loses whose expected log-likelihood falls, given the posteriors at the beginning of the step. Were there
+    none, the objective would have risen (Dempster, Laird and Rubin 1977).
+    """
+    with np.errstate(all="ignore"):
+        before, after = (
+            node_score.log_likelihood(items, point.counts) + log_prior(items, specification)
+            for items in (point.items, moved.items)
+        )
+    loses = ~(after >= before)
+    if not loses.any() or loses.all():
+        return SHORTER * step
+    result = SHORTER * step
+    own = (places.items >= 0) & (places.items < places.num_own) & ~loses[:, None]
+    result[places.items[own]] = step[places.items[own]]
+    return result
+
+
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameters, Population]:
+    items = as_items(as_array(point.items) + places.gather(step))
+    mean, sd = (np.asarray(leaf) for leaf in point.population)
+    mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
+    return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
+
+
+def climb(
+    point: Point,
+    memory: quasi_newton.Memory,
+    specification: Specification,
+    evaluate_at: Callable[[ItemParameters, Population], Point],
+    most_slope: float = np.inf,
+) -> tuple[Point, quasi_newton.Memory, float]:
+    """One quasi-Newton step, shortened until the objective rises; none where that does not help.
+
+    Slopes at their bound are held while the objective would rise beyond it.
+
+    Args:
+        point: where it begins.
+        memory: of the steps before.
+        specification: what is free; priors.
+        evaluate_at: the point at other parameters.
+        most_slope: in standard deviations of the population; a bound of slopes without a prior (`slope_bounds`).
+
+    Returns:
+        The next point, the memory after the step, and the length √(gradient' H gradient) of the step proposed, in
+        standard errors.
+    """
+    places = layout(specification)
+    values = slope_bounds.as_vector(point.items, places)
+    most = slope_bounds.bounds(specification, places, point.population.sd, most_slope)
+    held = slope_bounds.held(values, point.gradient, most)
+    step, change = _proposed(point, memory, specification, held)
+    beyond = (np.abs(values) >= most) & (step * values > 0)
+    if beyond.any():
+        step, change = _proposed(point, memory, specification, held | beyond)
+    if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
+        memory = quasi_newton.Memory()
+        step, change = _proposed(point, memory, specification, held | beyond)
+    room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
+    step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
+    for _ in range(SHORTENINGS):
+        moved = evaluate_at(*_move(point, step, places))
+        rise = moved.objective - point.objective
+        if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
+            return moved, memory.with_pair(step, point.gradient - moved.gradient), change
+        step = _shortened_where_it_loses(step, point, moved, specification, places)
+    return point, quasi_newton.Memory(), change

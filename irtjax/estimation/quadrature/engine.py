@@ -1,0 +1,244 @@
+"""The engine for short tests: nodes as fine as the subjects' posteriors ask for (`node_rules`).
+
+The marginal likelihood is climbed by quasi-Newton steps (`quasi_newton`), which begin with the information of complete
+data that the posteriors give for each item, and learn from the last steps what items share. No step is made that lowers
+the objective.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+
+from irtjax import processes
+from irtjax.estimation import empirical_priors
+from irtjax.estimation.driver import Info, Problem
+from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.problem import (
+    Specification,
+    has_asymptotes,
+    without_asymptotes,
+)
+from irtjax.estimation.quadrature import checks as node_checks
+from irtjax.estimation.quadrature import item_score as node_score
+from irtjax.estimation.quadrature import quasi_newton, slope_bounds
+from irtjax.estimation.quadrature.climb import Point, climb, evaluate
+from irtjax.estimation.quadrature.finish import estimate_at
+from irtjax.estimation.quadrature.item_search import better_modes
+from irtjax.estimation.quadrature.state import State
+from irtjax.integration.node_posteriors import moments, node_posteriors
+from irtjax.integration.nodes import to_answers
+from irtjax.integration.rules import NodeRule
+from irtjax.integration.sparse_grid import SPILLED
+from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
+
+LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
+TOLERANCE = 1e-4
+PATIENCE = 300  # steps without a smaller change; the way over a ridge of the likelihood has many
+SLACK = 100.0  # times these errors are good enough to prepare a phase
+LEFT_OUT = 1e-4  # nats that windows may have left out
+SETTLED = 0.01  # change of a prior, in standard deviations, that is none
+PRIOR_ROUNDS = 15
+SEARCH_ROUNDS = 5
+ROUGH = 0.05  # likewise to TOLERANCE where nodes are each subject's own: their errors leave no more to be found
+LEG = 25  # steps after which nodes of each subject's own are laid anew: far from there, errors of theirs would lead on
+APART = 1e-3  # nats per subject that nodes of their own may be off by, since posteriors have moved
+MOST_RELAID = 20  # times
+MOST_WITH_STEPS = 4  # where slopes have run off: no nodes tell steps well, and it need not come to rest
+DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedNodes:
+    """Marginal maximum likelihood on nodes that stay where they are within a phase, in float64.
+
+    Attributes:
+        rule: the nodes to begin with.
+        adapt: whether they become finer until that hardly changes the log-likelihood.
+        tolerance: where it has converged: the length of the next step in standard errors, √(gradient' H gradient).
+        search: whether items with asymptotes are tried in other modes (D = 1).
+        standard_errors: whether they are computed.
+        warm: whether it begins where it is told to, and not with a phase without asymptotes.
+    """
+
+    rule: NodeRule
+    adapt: bool = True
+    tolerance: float = TOLERANCE
+    search: bool = True
+    standard_errors: bool = True
+    warm: bool = False
+
+    def init(self, problem: Problem) -> State:
+        """Begins, without asymptotes where any are free: their likelihood has several maxima."""
+        specification, items, waiting = problem.specification, problem.items, None
+        if not self.warm and np.asarray(specification.free)[:, specification.dims + 1 :].any():
+            waiting = items, specification
+            items, specification = without_asymptotes(items, specification)
+        dims = specification.dims
+        with jax.enable_x64(True):
+            answers = to_answers(np.asarray(problem.values))
+            population = Population(np.zeros(dims), np.ones(dims))
+            placed = self.rule.windows(items, population, answers)
+            point = evaluate(items, population, answers, placed, specification)
+        return State(
+            point,
+            quasi_newton.Memory(),
+            specification,
+            self.rule,
+            answers,
+            placed,
+            waiting,
+            tolerance=LOOSE,
+            prior_rounds=0 if specification.estimated else -1,
+            searches=0 if self.search and dims == 1 and waiting is not None else -1,
+        )
+
+    def step(self, state: State) -> tuple[State, Info]:
+        """A quasi-Newton step, shortened until the objective rises; without memory where that does not help.
+
+        Where posteriors come near the rim of their windows, all get new ones.
+        """
+        with jax.enable_x64(True):
+            point, memory, change = climb(
+                state.point,
+                state.memory,
+                state.specification,
+                functools.partial(_evaluate, state=state),
+                state.rule.steepest,
+            )
+            state = state._replace(point=point, memory=memory)
+            state = state._replace(steps=state.steps + 1)
+            if point.spilled > SPILLED * len(state.answers.right) or (state.rule.follow and state.steps >= LEG):
+                state = _restart(state)
+        return state, Info(state.point.objective, change, state.tolerance)
+
+    def revise(self, state: State) -> State | None:
+        """The next phase: priors, finer nodes, asymptotes, better modes, and the last steps, in this order.
+
+        Nodes come before asymptotes: between nodes that are too far apart, steep curves cost nothing.
+        """
+        with jax.enable_x64(True):
+            if state.prior_rounds >= 0:
+                return self._with_priors(state)
+            preparing = state.waiting is not None or state.searches >= 0
+            if self.adapt and node_checks.too_coarse(state, SLACK if preparing else 1.0):
+                return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))
+            if state.waiting is not None:
+                return self._with_asymptotes(state)
+            if state.searches >= 0:
+                return self._with_better_modes(state)
+            if state.rule.follow:
+                return self._with_nodes_that_follow(state)
+            if state.tolerance > self.tolerance:
+                return state._replace(tolerance=self.tolerance)
+            if state.windows.rows is None:
+                return None
+            # a posterior may have moved to where no window is
+            fresh = _restart(state)
+            return fresh if fresh.point.objective > state.point.objective + LEFT_OUT else None
+
+    def finish(self, state: State) -> Estimate:
+        """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
+        with jax.enable_x64(True):
+            return estimate_at(state, self.standard_errors)
+
+    def _with_nodes_that_follow(self, state: State) -> State | None:
+        """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
+        fresh = _restart(state)
+        apart = abs(fresh.point.objective - state.point.objective) / len(state.answers.right)
+        run_off = slope_bounds.at_bounds(
+            state.point.items, state.specification, state.point.population.sd, state.rule.steepest
+        )
+        if apart > APART and state.relaid < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
+            return fresh._replace(relaid=state.relaid + 1)
+        tolerance = max(self.tolerance, ROUGH)
+        return fresh._replace(tolerance=tolerance) if state.tolerance > tolerance else None
+
+    def _with_priors(self, state: State) -> State:
+        """Priors estimated anew; settled where they hardly move."""
+        point, specification = state.point, state.specification
+        gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
+        unit_by_slopes = specification.log_slopes and specification.fold_sd and (0,) in specification.estimated
+        estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
+        if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
+            unit = _spread(state)
+            estimated = empirical_priors.stretched(estimated, unit)
+            slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
+            point = point._replace(items=point.items._replace(slope=slope))
+            state = state._replace(point=point)
+        change = empirical_priors.largest_change(specification, estimated)
+        rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
+        if (
+            rounds < 0
+            and specification.log_slopes
+            and state.waiting is None
+            and not has_asymptotes(point.items)
+            and empirical_priors.share_determined(point.items, gradient, information, estimated, 0) > DETERMINED
+        ):
+            estimated = _without_slope_prior(estimated)
+        return _restart(state._replace(specification=estimated, prior_rounds=rounds))
+
+    def _with_asymptotes(self, state: State) -> State:
+        assert state.waiting is not None
+        items, specification = state.waiting
+        released = state.point.items._replace(lower=items.lower, upper=items.upper)
+        mean, precision = (np.array(getattr(specification, name)) for name in ("prior_mean", "prior_precision"))
+        dims = specification.dims
+        mean[:, :dims], precision[:, :dims] = (
+            np.asarray(getattr(state.specification, name))[:, :dims] for name in ("prior_mean", "prior_precision")
+        )
+        specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
+        if self.search and dims == 1:
+            released, _ = better_modes(released, specification, state.point.counts)
+        return _restart(
+            state._replace(
+                point=state.point._replace(items=released),
+                specification=specification,
+                memory=quasi_newton.Memory(),
+                waiting=None,
+                prior_rounds=0 if specification.estimated else -1,
+            )
+        )
+
+    def _with_better_modes(self, state: State) -> State:
+        items, moved = better_modes(state.point.items, state.specification, state.point.counts)
+        searches = state.searches + 1 if moved.any() and state.searches < SEARCH_ROUNDS else -1
+        if not moved.any():
+            return state._replace(searches=searches)
+        return _restart(
+            state._replace(
+                point=state.point._replace(items=items),
+                memory=quasi_newton.Memory(),
+                searches=searches,
+                prior_rounds=0 if state.specification.estimated else -1,
+            )
+        )
+
+
+def _spread(state: State) -> float:
+    """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
+    items, population = state.point.items, state.point.population
+    found = node_posteriors(items, population, state.answers, state.windows)
+    mean, sd = moments(found, population, state.windows)
+    total, number = processes.total((((mean - population.mean) ** 2 + sd**2).sum(), len(mean)))
+    return float(np.sqrt(total / number))
+
+
+def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:
+    return evaluate(items, population, state.answers, state.windows, state.specification)
+
+
+def _restart(state: State) -> State:
+    """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
+    items, population = state.point.items, state.point.population
+    state = state._replace(windows=state.rule.windows(items, population, state.answers), steps=0)
+    return state._replace(point=_evaluate(items, population, state))
+
+
+def _without_slope_prior(specification: Specification) -> Specification:
+    precision = np.array(specification.prior_precision)
+    precision[np.asarray(specification.free)[:, 0], 0] = 0.0
+    estimated = tuple(group for group in specification.estimated if group != (0,))
+    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, log_slopes=False)

@@ -1,0 +1,1 @@
+"""Items explained by their features, and what these say of new items."""

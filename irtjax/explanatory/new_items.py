@@ -1,0 +1,296 @@
+"""Items that nobody has answered: how well are their difficulties predicted, and the answers they will get?
+
+Difficulties are those of the Rasch model, in logits. Items are held out fold by fold: what predicts an item has seen
+neither its responses nor a fit in which they took part.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from scipy.stats import spearmanr
+
+from irtjax.errors import InputError
+from irtjax.estimation import diagnostics
+from irtjax.estimation.item_features import ItemFeatures
+from irtjax.estimation.regression import Regression
+from irtjax.estimation.result import Z_95, Fit
+from irtjax.explanatory.amortised import difficulties_alone, fit_amortised
+from irtjax.explanatory.item_likelihoods import item_likelihoods
+from irtjax.integration.prediction import LEAST_PREDICTED
+from irtjax.responses.folds import folds_of
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.types import Float, Int
+
+NODES = 15  # of the integral over ability and difficulty
+CELLS = 2_000_000  # responses predicted at once
+
+
+class Known(NamedTuple):
+    """What is known when difficulties of new items are predicted.
+
+    Attributes:
+        responses: to the other items.
+        rows: (K,) positions of these items among all.
+        fit: of these responses, without features.
+        new: positions of the items to predict.
+    """
+
+    responses: ResponseMatrix
+    rows: Int[np.ndarray, " K"]
+    fit: Fit
+    new: Int[np.ndarray, " N"]
+
+
+Predictor = Callable[[Known], tuple[np.ndarray, np.ndarray]]  # means and standard deviations of the new items
+
+
+class Predictions(NamedTuple):
+    """Difficulties that were predicted while their items were held out.
+
+    Attributes:
+        mean, sd: (I, P) in logits, one column per predictor.
+        fold: (I,) in which each item was held out.
+        log_loss: (P,) of the responses to held-out items, in nats per response.
+    """
+
+    mean: pd.DataFrame
+    sd: pd.DataFrame
+    fold: Int[np.ndarray, " I"]
+    log_loss: pd.Series
+
+
+def with_features(responses: ResponseMatrix, features: ItemFeatures) -> Fit:
+    """The Rasch model of `fit_amortised`, of the subjects who have responses; warns where it has not converged."""
+    fit = fit_amortised(responses.with_responses(), "rasch", features=features)
+    if not fit.converged:
+        diagnostics.warn(fit)
+    return fit
+
+
+def without_features(responses: ResponseMatrix) -> Fit:
+    """The Rasch model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
+    return with_features(responses, _nothing(responses.num_items))
+
+
+def _nothing(num_items: int) -> ItemFeatures:
+    """A feature that is the same for all items."""
+    return ItemFeatures(np.zeros((num_items, 1)), np.zeros(1, int))
+
+
+def regression(fit: Fit) -> Regression:
+    """The regression of a fit that has one."""
+    assert fit.regression is not None
+    return fit.regression
+
+
+def by_mean(known: Known) -> tuple[np.ndarray, np.ndarray]:
+    """A predictor: the mean of the other items, and how much they differ."""
+    return regression(known.fit).predict(np.zeros((len(known.new), 1)))
+
+
+def by_features(features: ItemFeatures) -> Predictor:
+    """The model of `fit_amortised`, fitted to the other items."""
+
+    def predict(known: Known) -> tuple[np.ndarray, np.ndarray]:
+        fit = with_features(known.responses, features.choose(known.rows))
+        return regression(fit).predict(features.values[known.new])
+
+    return predict
+
+
+def hold_out(
+    responses: ResponseMatrix,
+    predictors: Mapping[str, Predictor],
+    folds: int = 5,
+    seed: int = 0,
+    on_progress: Callable[[int, int, str], None] = lambda *_: None,
+) -> Predictions:
+    """Predicts each item from the items of the other folds.
+
+    Args:
+        responses: of at least two items for each fold.
+        predictors: by name.
+        folds: random ones, which differ in size by one item at most.
+        seed: of the folds.
+        on_progress: called with the number of predictions done, that of all, and what is done now.
+
+    Raises:
+        InputError: there are fewer than two items in a fold.
+    """
+    require_folds(responses.num_items, folds)
+    fold_of = folds_of(responses.num_items, folds, seed)
+    mean, sd = (pd.DataFrame(np.nan, responses.item_ids, list(predictors)) for _ in range(2))
+    loss, number, done = dict.fromkeys(predictors, 0.0), int((responses.values != MISSING).sum()), 0
+    for fold in range(folds):
+        on_progress(done, folds * len(predictors), f"fold {fold + 1}")
+        new, rows = (np.flatnonzero(chosen) for chosen in (fold_of == fold, fold_of != fold))
+        others = responses.choose_items(rows)
+        known = Known(others, rows, without_features(others), new)
+        ability, ability_sd = abilities(known.fit, responses)
+        for name, predict in predictors.items():
+            on_progress(done, folds * len(predictors), f"fold {fold + 1}, {name}")
+            found, deviation = predict(known)
+            mean.loc[mean.index[new], name], sd.loc[sd.index[new], name] = found, deviation
+            loss[name] += total_log_loss(responses.values[:, new], ability, ability_sd, found, deviation)
+            done += 1
+    on_progress(done, done, "done")
+    return Predictions(mean, sd, fold_of, pd.Series(loss) / number)
+
+
+def require_folds(num_items: int, folds: int) -> None:
+    """Refuses folds that have fewer than two items each.
+
+    Raises:
+        InputError: names both numbers.
+    """
+    if num_items < 2 * folds:
+        raise InputError(f"`folds`={folds} of {num_items} items, expected two items or more in each")
+
+
+def abilities(fit: Fit, responses: ResponseMatrix) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
+    """Abilities of subjects and their standard deviations; those of the population where a fit does not have them."""
+    at = pd.Index(fit.responses.subject_ids).get_indexer(pd.Index(responses.subject_ids))
+    population_mean, population_sd = (float(values[0]) for values in fit.population)
+    return np.where(at >= 0, fit.ability[at], population_mean), np.where(at >= 0, fit.ability_se[at], population_sd)
+
+
+def total_log_loss(
+    values: Int[np.ndarray, "J I"],
+    ability: Float[np.ndarray, " J"],
+    ability_sd: Float[np.ndarray, " J"],
+    difficulty: Float[np.ndarray, " I"],
+    difficulty_sd: Float[np.ndarray, " I"],
+) -> float:
+    """-Σ log of the probabilities of responses, in nats, abilities and difficulties integrated out.
+
+        P(right) = ∫ σ(z) N(z; θ_j - b_i, s_j² + s_i²) dz
+
+    Args:
+        values: 1 right, 0 wrong, -1 missing.
+        ability: means θ of normal posteriors.
+        ability_sd: their standard deviations.
+        difficulty: means b.
+        difficulty_sd: their standard deviations.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    total, step = 0.0, max(1, CELLS // len(values))
+    for start in range(0, values.shape[1], step):
+        some = slice(start, start + step)
+        z = ability[:, None] - difficulty[some]
+        spread = np.hypot(ability_sd[:, None], difficulty_sd[some])
+        right = sum(weight * expit(z + node * spread) for node, weight in zip(nodes, weights, strict=True))
+        right = right / weights.sum()
+        happened = np.where(values[:, some] == 1, right, 1 - right)
+        total -= np.log(np.maximum(happened, LEAST_PREDICTED))[values[:, some] != MISSING].sum()
+    return float(total)
+
+
+def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
+    """One row per predictor: how its difficulties agree with those of responses.
+
+    Args:
+        predictions: of held-out items.
+        reference: `without_features` of all responses.
+
+    Returns:
+        `predictor`; `spearman`, NaN where all items of a fold have one prediction; `rmse` in logits; `r_squared`,
+        1 - Σ(b - predicted)² / Σ(b - mean)²; `coverage`, the share of items whose difficulty by their responses alone
+        is in the 95% interval of its prediction and its own error; `log_loss`.
+    """
+    b = reference.difficulty
+    alone, variance = difficulties_alone(item_likelihoods(reference))
+    rows = []
+    for name in predictions.mean:
+        mean, sd = predictions.mean[name].to_numpy(), predictions.sd[name].to_numpy()
+        constant = pd.Series(mean).groupby(predictions.fold).nunique().max() == 1
+        near = np.abs(alone - mean) <= Z_95 * np.sqrt(sd**2 + variance)
+        rows.append(
+            {
+                "predictor": name,
+                "spearman": np.nan if constant else float(spearmanr(b, mean).statistic),
+                "rmse": _rmse(b, mean),
+                "r_squared": float(1 - ((b - mean) ** 2).sum() / ((b - b.mean()) ** 2).sum()),
+                "coverage": float(near[np.isfinite(variance)].mean()),
+                "log_loss": float(predictions.log_loss[name]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def by_number(
+    responses: ResponseMatrix,
+    features: ItemFeatures,
+    numbers: Sequence[int],
+    reference: Fit,
+    seed: int = 0,
+    on_progress: Callable[[int, int, str], None] = lambda *_: None,
+) -> pd.DataFrame:
+    """How far difficulties of new items are off that have a few responses, with features and without.
+
+    A fifth of the items are new. Of each, so many responses are kept, at random; all those to the other items are.
+
+    Args:
+        responses: of all items.
+        features: of all items.
+        numbers: of responses per new item, ascending; 0 for none.
+        reference: `without_features` of all responses, from which errors are counted.
+        seed: of what is kept.
+        on_progress: called with the number of fits done, that of all, and what is done now.
+
+    Returns:
+        One row per number and `features` (True or False): `responses`, `rmse` in logits and `spearman` (NaN where all
+        have one difficulty) over the new items.
+    """
+    new = folds_of(responses.num_items, 5, seed) == 0
+    order = np.random.default_rng(seed).random(responses.values.shape)
+    order[responses.values == MISSING] = 2  # after all that are there
+    rank = order.argsort(0).argsort(0)
+    plain = _nothing(responses.num_items)
+    rows: list[dict[str, float]] = []
+    for number in numbers:
+        for given, x in ((False, plain), (True, features)):
+            words = f"{number} responses, {'with' if given else 'without'} features"
+            on_progress(len(rows), 2 * len(numbers), words)
+            difficulty = _with_few(responses, x, new, rank < number if number else None)
+            same = np.ptp(difficulty) == 0
+            rows.append(
+                {
+                    "responses": number,
+                    "features": given,
+                    "rmse": _rmse(reference.difficulty[new], difficulty),
+                    "spearman": np.nan if same else float(spearmanr(reference.difficulty[new], difficulty).statistic),
+                }
+            )
+    on_progress(len(rows), len(rows), "done")
+    return pd.DataFrame(rows)
+
+
+def _with_few(
+    responses: ResponseMatrix, features: ItemFeatures, new: np.ndarray, kept: np.ndarray | None
+) -> Float[np.ndarray, " N"]:
+    """Difficulties of new items of whose responses some are kept, or none."""
+    if kept is None:
+        fit = with_features(responses.choose_items(~new), features.choose(~new))
+        return regression(fit).predict(features.values[new])[0]
+    values = np.where(new & ~kept, np.int8(MISSING), responses.values)
+    fit = with_features(ResponseMatrix(values, responses.subject_ids, responses.item_ids), features)
+    return fit.difficulty[new]
+
+
+def worth(curve: pd.DataFrame) -> pd.Series:
+    """How many responses without features do what each number does with them, by the error of `by_number`.
+
+    Interpolated in the logarithms of error and 1 + number. Infinite beyond the largest number, and NaN where even no
+    response does as well.
+    """
+    without, given = (curve[curve.features == which].set_index("responses").rmse for which in (False, True))
+    error, number = np.log(without.to_numpy())[::-1], np.log1p(without.index.to_numpy(float))[::-1]
+    found = np.expm1(np.interp(np.log(given), error, number, left=np.inf, right=np.nan))
+    return pd.Series(found, given.index)
+
+
+def _rmse(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.sqrt(((one - other) ** 2).mean()))

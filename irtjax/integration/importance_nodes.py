@@ -1,0 +1,77 @@
+"""Nodes of each subject's own, around the mode of its posterior: for four dimensions and more.
+
+A grid that all subjects share has too many nodes there. Each subject gets Sobol' points instead (Jank 2005), moved by a
+shift of its own, so that their errors average out over the subjects. Three quarters are taken to a normal distribution
+somewhat wider than the posterior, one quarter to the population, and all weighted by the density of the population over
+that of this mixture. So no weight is large, wherever the items move the posteriors: with large ones, a fit would find
+items that only a few nodes believe in (Hesterberg 1995). The nodes stay where they are within a phase, in which the
+objective is a smooth function of the items.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtri
+
+from irtjax.integration.nodes import Answers
+from irtjax.integration.sparse_grid import Windows
+from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.models import ItemParameters, curve
+from irtjax.kernels.quadrature import Quadrature, sobol
+from irtjax.populations.normal import STANDARD
+from irtjax.types import Float
+
+STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones
+OF_POPULATION = 0.25  # share of the nodes
+LEAST = 1e-300  # a probability that can be divided by
+TINY = 1e-12  # a quantile that is finite
+
+
+def own_nodes(items: ItemParameters, answers: Answers, number: int) -> Windows:
+    """So many nodes for each subject; a window has one subject, and no end.
+
+    Args:
+        items: of I items in D dimensions, whose population is standard normal.
+        answers: of J subjects.
+        number: of nodes of each, a power of 2.
+    """
+    modes, roots = (np.asarray(leaf) for leaf in _normal_approximations(items, answers))
+    num_subjects, dims = modes.shape
+    shifts = np.random.default_rng(0).random((num_subjects, 1, dims))
+    points = ndtri(np.clip((sobol(number, dims) + shifts) % 1, TINY, 1 - TINY))
+    roots = STRETCH * roots
+    around = modes[:, None, :] + points @ roots.transpose(0, 2, 1)
+    nodes = np.where(np.arange(number)[:, None] < OF_POPULATION * number, points, around)
+    log_population = -0.5 * (nodes**2).sum(axis=2)
+    distances = (nodes - modes[:, None, :]) @ np.linalg.inv(roots).transpose(0, 2, 1)
+    log_own = -0.5 * (distances**2).sum(axis=2) - np.log(np.einsum("jkk->jk", roots)).sum(axis=1)[:, None]
+    log_mixture = np.logaddexp(np.log(OF_POPULATION) + log_population, np.log(1 - OF_POPULATION) + log_own)
+    log_weights = log_population - log_mixture - np.log(number)
+    return _windows(nodes, log_weights)
+
+
+def part(windows: Windows, rows: slice) -> Windows:
+    """The windows of some of the subjects."""
+    nodes, log_weights = windows.nodes
+    return _windows(nodes.reshape(*windows.shape, -1)[rows], log_weights.reshape(windows.shape)[rows])
+
+
+def _windows(nodes: Float[np.ndarray, "J Q D"], log_weights: Float[np.ndarray, "J Q"]) -> Windows:
+    subjects = np.arange(len(nodes))
+    quadrature = Quadrature(nodes.reshape(-1, nodes.shape[2]), log_weights.ravel())
+    return Windows(quadrature, None, log_weights.shape, subjects, subjects[:, None], np.zeros((len(nodes), 1), bool))
+
+
+@jax.jit
+def _normal_approximations(
+    items: ItemParameters, answers: Answers
+) -> tuple[Float[jax.Array, "J D"], Float[jax.Array, "J D D"]]:
+    """Modes of the posteriors, and lower roots of the inverse of the expected information there."""
+    right, observed = answers.right, jnp.ones_like(answers.right) if answers.observed is None else answers.observed
+    items = jax.tree.map(jnp.asarray, items)
+    responses = jnp.where(observed > 0, right, -1).astype(jnp.int8)
+    modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, responses, batch_size=64)
+    parts = curve(items, modes)
+    weight = observed * parts.by_logit() ** 2 / jnp.maximum(parts.right() * parts.wrong(), LEAST)
+    information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
+    return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))

@@ -1,0 +1,1 @@
+"""The populations that abilities come from."""
