@@ -15,7 +15,7 @@ def whole_number(name: str, value: object, least: int = 0, most: int | None = No
     """An argument as an int.
 
     Raises:
-        InputError: it is no whole number, or out of range.
+        InputError: it is not an integer, or out of range.
     """
     expected = f"{least:,} to {most:,}" if most is not None else f"at least {least:,}"
     try:

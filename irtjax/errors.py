@@ -21,7 +21,7 @@ class InputError(ValueError):
     """Input that the caller must mend: a file, an argument or an array.
 
     The message is one line that names the place (file, row, column or argument) and what to do. Arguments that could
-    mend it stand in backticks. The experiment binaries show those as flags, print the line and exit with status 2.
+    fix it stand in backticks. The experiment binaries show those as flags, print the line and exit with status 2.
     """
 
     def __init__(self, message: str) -> None:

@@ -40,7 +40,7 @@ from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settin
 from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
-from irtjax.integration import importance_nodes as own_nodes
+from irtjax.integration import importance_nodes as importance_nodes
 from irtjax.integration import node_posteriors, posteriors
 from irtjax.integration.nodes import Answers
 from irtjax.joint.model import class_head, joint_loss, two_heads
@@ -295,7 +295,7 @@ def test_the_short_engine_is_float64():
             ),
             (
                 "nodes of each subject's own",
-                own_nodes._normal_approximations,
+                importance_nodes._normal_approximations,
                 (item_parameters(4, jnp.float64), answers),
             ),
             ("means of scores", score_moments._means, (weights, *where, *shared)),

@@ -17,7 +17,8 @@ FLOORS = (
     ("training", "estimation"),
     ("explanatory",),
     ("fitting",),
-    ("comparison", "scale", "evaluation"),
+    ("comparison",),
+    ("scale", "evaluation"),
     ("crowd", "joint", "selection", "soft_labels"),
     ("plots",),
 )

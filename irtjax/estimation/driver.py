@@ -36,7 +36,7 @@ class Problem:
 
 
 class Info(NamedTuple):
-    """What a step has come to.
+    """Diagnostics of one step.
 
     Attributes:
         objective: that the engine climbs, in nats; NaN where it knows none.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.estimation.item_step import scoring_step, solve
-from irtjax.estimation.priors import to_prior_scale, without_pull
+from irtjax.estimation.priors import scale_neutral_shift, to_prior_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
@@ -48,7 +48,7 @@ def _known(
     own = own & ~(xp.asarray(specification.shared)[:, None] & (xp.arange(size) == 0)[None, :])
     precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :size]
     unit = xp.eye(size, dtype=array.dtype)
-    value, derivative = to_prior_scale(array, specification.log_slopes)
+    value, derivative = to_prior_scale(array, specification.asinh_slopes)
     penalised = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
     diagonal = xp.where(own, precision * derivative * derivative + TINY, 1.0)
     penalised = penalised + diagonal[:, :, None] * unit[None]
@@ -77,7 +77,7 @@ def reestimate(
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
         unit_by_slopes: the mean of the prior of asinh slopes is moved so that it does not pull at the unit of ability
-            (`priors.without_pull`).
+            (`priors.scale_neutral_shift`).
     """
     xp = gradient.__array_namespace__()
     known = _known(items, gradient, information, specification)
@@ -98,7 +98,7 @@ def reestimate(
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
-            shift = without_pull(known.value[:, 0], known.determined[:, 0], variance)
+            shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
             means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
@@ -163,6 +163,6 @@ def summary(specification: Specification) -> dict[str, Any]:
         if chosen.size and np.ptp(mean[chosen, column]) == 0 and np.ptp(precision[chosen, column]) == 0:
             first = chosen[0], column
             priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
-            if specification.log_slopes and column == 0:
+            if specification.asinh_slopes and column == 0:
                 priors[name]["scale"] = "asinh a"
     return priors

@@ -54,7 +54,7 @@ def oriented(estimate: Estimate) -> Estimate:
     dims = specification.dims
     free = np.asarray(specification.free)[:, :dims] & (np.asarray(specification.prior_precision)[:, :dims] == 0)
     sign = np.where((free | (slope == 0)).all(axis=0) & (slope.sum(axis=0) < 0), -1.0, 1.0)
-    if not specification.fold_mean or (sign > 0).all():
+    if not specification.mean_fixed or (sign > 0).all():
         return estimate
     of_parameters = np.concatenate([sign, np.ones(estimate.covariances.shape[1] - dims)])
     return estimate._replace(

@@ -17,7 +17,7 @@ from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.stored import Gone, Responses, StoredResponses, Totals
+from irtjax.responses.stored import DiscardedResponses, Responses, StoredResponses, Totals
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
@@ -164,7 +164,7 @@ def _responses(arrays: Arrays, subject_ids: list[str], item_ids: list[str]) -> R
     shape = len(subject_ids), len(item_ids)
     if "right" not in arrays:
         totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))
-        return StoredResponses(Gone(shape), np.array(subject_ids), np.array(item_ids), totals)
+        return StoredResponses(DiscardedResponses(shape), np.array(subject_ids), np.array(item_ids), totals)
     values = np.unpackbits(arrays["right"], count=shape[0] * shape[1]).astype(np.int8)
     if "observed" in arrays:
         values[np.unpackbits(arrays["observed"], count=values.size) == 0] = MISSING

@@ -22,7 +22,7 @@ def item_covariances(
     specification: Specification,
     sd: Float[np.ndarray, " D"],
     num_subjects: int,
-    link: Float[np.ndarray, "2 2"] | None = None,
+    anchor_information: Float[np.ndarray, "2 2"] | None = None,
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of the estimates of each item; 0 where a parameter is held.
 
@@ -36,7 +36,7 @@ def item_covariances(
         specification: what is free.
         sd: (D,) standard deviation of the population, 1 but for a Rasch model.
         num_subjects: J.
-        link: (2, 2) information of anchors about origin and log unit of the scale, in place of the sample's.
+        anchor_information: (2, 2) information of anchors about origin and log unit of the scale, in place of the sample's.
     """
     dims, size = slope.shape[1], information.shape[1]
     free = np.array(specification.free)[:, :size]
@@ -50,19 +50,23 @@ def item_covariances(
         covariance = np.where(free[:, :, None] & free[:, None, :], covariance, 0.0)
     if specification.has_shared:
         covariance[shared] += _shared_slope(information[shared], own[shared])
-    if link is not None:
+    if anchor_information is not None:
         # where no slope is free the unit of the scale is that of the slopes, without error
-        origin_and_unit = np.linalg.pinv(link) if specification.free_slopes else np.diag([1 / link[0, 0], 0.0])
+        origin_and_unit = (
+            np.linalg.pinv(anchor_information)
+            if specification.free_slopes
+            else np.diag([1 / anchor_information[0, 0], 0.0])
+        )
         moved = np.zeros((slope.shape[0], size, 2))
         moved[:, dims, 0], moved[:, 0, 1] = slope[:, 0], slope[:, 0]
         scale = moved @ origin_and_unit @ moved.transpose(0, 2, 1)
         covariance += np.where(free[:, :, None] & free[:, None, :], scale, 0.0)
     else:
         variance = np.zeros((slope.shape[0], size))
-        if specification.fold_sd:
+        if specification.sd_fixed:
             later = np.cumsum(slope[:, ::-1] ** 2, axis=1)[:, ::-1] - slope**2
             variance[:, :dims] = (slope**2 / 2 + later) / num_subjects
-        if specification.fold_mean:
+        if specification.mean_fixed:
             variance[:, dims] = (slope**2 * sd**2).sum(axis=1) / num_subjects
         covariance[:, range(size), range(size)] += np.where(free, variance, 0.0)
     return covariance

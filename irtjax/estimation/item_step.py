@@ -116,7 +116,7 @@ def best_of(
 
 def priors_of(array: Float[AnyArray, "I K"], specification: Specification) -> PriorTerms:
     """What the priors of the first K parameters of each item add to its log-likelihood and derivatives."""
-    return prior_terms(array, specification.prior_mean, specification.prior_precision, specification.log_slopes)
+    return prior_terms(array, specification.prior_mean, specification.prior_precision, specification.asinh_slopes)
 
 
 def log_prior(items: ItemParameters, specification: Specification) -> Float[AnyArray, " I"]:

@@ -19,18 +19,18 @@ from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
-from irtjax.estimation.quadrature.engine import TOLERANCE, FixedNodes
+from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.estimation.special_items import (
     EXTREME_PRIOR,
     anchored_items,
     check_extremes,
     held_guessing,
+    mark_unbounded,
     place_anchors,
     place_extremes,
-    without_end,
 )
-from irtjax.integration.rules import SharedNodes, own_nodes_to_start_with
+from irtjax.integration.rules import SharedNodes, importance_nodes_to_start_with
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
@@ -69,8 +69,8 @@ def fit_mml(
 
     How they are integrated out depends on the width of their posteriors. Where it is expected to be above 0.1, as on
     tests of up to some 500 items per dimension: nodes that all subjects share, in float64, their spacing halved until
-    that changes the log-likelihood by less than 1e-5 nats per subject (`estimation.quadrature`). On longer tests: a normal
-    posterior for each subject, in float32 (`estimation.normal`).
+    that changes the log-likelihood by less than 1e-5 nats per subject (`estimation.quadrature`). On longer tests: a
+    normal posterior for each subject, in float32 (`estimation.normal`).
 
     The log-likelihood of the result is computed by a rule finer than that of the fit, and its error by the difference
     of the two: on nodes for all subjects, with normal posteriors for a sample of them (D = 1).
@@ -85,9 +85,9 @@ def fit_mml(
             those that are not held. Extreme items have none, anchors keep their own.
         slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
-            (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without where
-            responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is none on
-            short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
+            (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without
+            where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is none
+            on short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
         intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
@@ -126,7 +126,7 @@ def fit_mml(
         not_negative("tolerance", tolerance)
     own = None
     if dims > MOST_SHARED and num_nodes is None:
-        own = own_nodes_to_start_with(responses.num_subjects, responses.num_items)
+        own = importance_nodes_to_start_with(responses.num_subjects, responses.num_items)
     long = num_nodes is None and (
         _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
     )
@@ -151,14 +151,14 @@ def fit_mml(
     items = start_items(specification, right, observed, held)
     if anchors is not None:
         items = place_anchors(items, anchors, responses.item_ids, anchored)
-    engine: FixedNodes | NormalPosteriors
+    engine: QuadratureEngine | NormalPosteriors
     values: Values = responses.values
     if long:
         engine = NormalPosteriors(tolerance, mesh)
         if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
             raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
     else:
-        engine = FixedNodes(
+        engine = QuadratureEngine(
             own or SharedNodes(num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims), dims),
             adapt=num_nodes is None,
             tolerance=TOLERANCE if tolerance is None else tolerance,
@@ -184,7 +184,7 @@ def fit_mml(
             on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
         )
     if held is not None:
-        estimate = without_end(estimate, held if not apart else held[~extreme])
+        estimate = mark_unbounded(estimate, held if not apart else held[~extreme])
     estimate = oriented(estimate)
     if apart:
         with scope():

@@ -64,7 +64,7 @@ def check_prior(prior: NormalPrior | None, argument: str) -> None:
 # nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
-LOG_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
+ASINH_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
 
 
 class PriorTerms(NamedTuple):
@@ -82,23 +82,25 @@ class PriorTerms(NamedTuple):
 
 
 def to_prior_scale(
-    array: Float[AnyArray, "I K"], log_slopes: bool
+    array: Float[AnyArray, "I K"], asinh_slopes: bool
 ) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K"]]:
     """Item parameters on the scale that their priors are normal on, and the derivatives there.
 
     Args:
         array: (I, K), slope first.
-        log_slopes: whether the scale of slopes is asinh slope; every other one is the parameter's own.
+        asinh_slopes: whether the scale of slopes is asinh slope; every other one is the parameter's own.
     """
     xp = array.__array_namespace__()
-    if not log_slopes:
+    if not asinh_slopes:
         return array, xp.ones_like(array)
     slope, others = array[:, :1], array[:, 1:]
     by_slope = 1 / xp.sqrt(1 + slope * slope)
     return xp.concatenate([xp.arcsinh(slope), others], axis=1), xp.concatenate([by_slope, xp.ones_like(others)], axis=1)
 
 
-def without_pull(scaled: Float[AnyArray, " I"], weight: Float[AnyArray, " I"], variance: AnyArray | float) -> AnyArray:
+def scale_neutral_shift(
+    scaled: Float[AnyArray, " I"], weight: Float[AnyArray, " I"], variance: AnyArray | float
+) -> AnyArray:
     """How much higher than the mean of asinh slopes x that m of their prior is to be, so as not to pull at the unit.
 
     A change of the unit of ability moves x by tanh x, and the log-density of N(m, s²) by Σ (m - x) tanh x / s². At the
@@ -124,7 +126,7 @@ def prior_terms(
     array: Float[AnyArray, "I K"],
     mean: Float[AnyArray, "I L"],
     precision: Float[AnyArray, "I L"],
-    log_slopes: bool,
+    asinh_slopes: bool,
 ) -> PriorTerms:
     """The terms of priors with the given means and precisions, of which the first K columns are used.
 
@@ -132,7 +134,7 @@ def prior_terms(
     """
     xp, width = array.__array_namespace__(), array.shape[1]
     mean, precision = (xp.asarray(leaf, dtype=array.dtype)[:, :width] for leaf in (mean, precision))
-    scaled, derivative = to_prior_scale(array, log_slopes)
+    scaled, derivative = to_prior_scale(array, asinh_slopes)
     distance = xp.where(precision > 0, scaled - mean, 0.0)
     weighted = precision * distance
     return PriorTerms(

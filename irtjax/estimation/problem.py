@@ -15,8 +15,8 @@ from scipy.special import logit
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.priors import (
+    ASINH_SLOPE_PRIOR,
     GUESSING_PRIOR,
-    LOG_SLOPE_PRIOR,
     UPPER_PRIOR,
     ItemPriors,
     NormalPrior,
@@ -46,7 +46,7 @@ FEWEST = 50  # items with a parameter of their own, or its prior is not estimate
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("has_shared", "fold_mean", "fold_sd", "free_slopes", "estimated", "log_slopes"),
+    meta_fields=("has_shared", "mean_fixed", "sd_fixed", "free_slopes", "estimated", "asinh_slopes"),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
@@ -60,12 +60,12 @@ class Specification:
         prior_mean: (I, K) of normal priors.
         prior_precision: (I, K), 0 where there is none.
         has_shared: whether any item's slope is shared.
-        fold_mean: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
-        fold_sd: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
+        mean_fixed: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
+        sd_fixed: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
         free_slopes: whether any slope is free.
         estimated: columns whose prior is estimated (`estimation.empirical_priors`); those that share its standard
             deviation together.
-        log_slopes: the prior of slopes is one of asinh slope (`priors.to_prior_scale`).
+        asinh_slopes: the prior of slopes is one of asinh slope (`priors.to_prior_scale`).
     """
 
     free: AnyArray
@@ -73,11 +73,11 @@ class Specification:
     prior_mean: AnyArray
     prior_precision: AnyArray
     has_shared: bool
-    fold_mean: bool
-    fold_sd: bool
+    mean_fixed: bool
+    sd_fixed: bool
     free_slopes: bool
     estimated: tuple[tuple[int, ...], ...] = ()
-    log_slopes: bool = False
+    asinh_slopes: bool = False
 
     @property
     def dims(self) -> int:
@@ -152,7 +152,7 @@ def layout(specification: Specification) -> Layout:
         index[shared, 0] = size
         size += 1
     population: list[np.ndarray] = []
-    for fixed in (specification.fold_mean, specification.fold_sd):
+    for fixed in (specification.mean_fixed, specification.sd_fixed):
         population.append(np.full(specification.dims, -1) if fixed else np.arange(size, size + specification.dims))
         size += 0 if fixed else specification.dims
     mean, log_sd = population
@@ -185,7 +185,7 @@ def check_dims(dims: int, num_items: int) -> None:
     """Refuses a number of dimensions that cannot be fitted.
 
     Raises:
-        InputError: it is no whole number, out of range, or there are fewer items.
+        InputError: it is not an integer, out of range, or there are fewer items.
     """
     whole_number("dims", dims, 1, MOST_DIMS)
     if dims > num_items:
@@ -278,9 +278,9 @@ def specify(
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
     estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST)
     # of a few 4PL items the same prior, held: nothing else keeps their slopes from running off to infinity
-    log_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
-    if log_slopes:
-        prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = LOG_SLOPE_PRIOR.mean, LOG_SLOPE_PRIOR.sd**-2
+    asinh_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
+    if asinh_slopes:
+        prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
     prior_precision = np.where(free, prior_precision, 0.0)
     return Specification(
         free=_compact(free),
@@ -288,11 +288,11 @@ def specify(
         prior_mean=_compact(prior_mean),
         prior_precision=_compact(prior_precision),
         has_shared=bool(shared.any()),
-        fold_mean=not has_anchors,
-        fold_sd=not has_anchors and "rasch" not in types,
+        mean_fixed=not has_anchors,
+        sd_fixed=not has_anchors and "rasch" not in types,
         free_slopes=bool(free[:, :dims].any()),
         estimated=estimated,
-        log_slopes=log_slopes or own_slopes is not None,
+        asinh_slopes=asinh_slopes or own_slopes is not None,
     )
 
 

@@ -70,7 +70,7 @@ def held_guessing(
     return values
 
 
-def without_end(estimate: Estimate, guessing: Float[np.ndarray, " I"]) -> Estimate:
+def mark_unbounded(estimate: Estimate, guessing: Float[np.ndarray, " I"]) -> Estimate:
     """The estimate with the items marked unbounded whose intercept has run off below a lower asymptote that is held.
 
     Where fewer answers are right than by guessing, P = c for everyone is the likeliest curve, and nothing tells one

@@ -17,7 +17,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
 from irtjax.estimation.item_features import ItemFeatures, item_features
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.priors import LOG_SLOPE_PRIOR, ItemPriors, without_pull
+from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, ItemPriors, scale_neutral_shift
 from irtjax.estimation.regression import Regression, regress
 from irtjax.estimation.result import Fit
 from irtjax.explanatory.item_likelihoods import ItemLikelihoods, item_likelihoods
@@ -53,7 +53,7 @@ def fit_amortised(
     The prior is one of the intercept c, as a difficulty b = -c/a has no place for a slope near 0. In the Rasch model c
     is -b. All is done with that: the 1PL is the same model in other units. In the 2PL c_i ~ N(-ā_i f(x_i), ā_i² τ²),
     where ā_i is the slope that features foretell, sinh g(x_i): f is the difficulty at that slope. The mean of the prior
-    of asinh a_i is g + δ, with a constant that keeps it from pulling at the unit of ability (`priors.without_pull`).
+    of asinh a_i is g + δ, with a constant that keeps it from pulling at the unit of ability (`priors.scale_neutral_shift`).
 
     Args:
         responses: as in `fit_mml`.
@@ -93,7 +93,7 @@ def fit_amortised(
     num_items, of_rounds = responses.num_items, "rasch" if model == "1pl" else str(model)
     levels = [_Level(np.zeros(num_items), START_SD)]
     if model == "2pl":
-        levels.append(_Level(np.full(num_items, LOG_SLOPE_PRIOR.mean), LOG_SLOPE_PRIOR.sd))
+        levels.append(_Level(np.full(num_items, ASINH_SLOPE_PRIOR.mean), ASINH_SLOPE_PRIOR.sd))
     number, change = 0, np.inf
     while number < MOST_ROUNDS and change >= SETTLED:
         fit = fit_mml(responses, of_rounds, **_priors(levels), **options)
@@ -193,7 +193,7 @@ def _regressed(found: ItemLikelihoods, levels: Sequence[_Level], x: ItemFeatures
         regression = regress(y, variance, x.values, level.regression, x.blocks)
         foretold, rest = regression.predict(x.values)[0], max(float(regression.residual_sd), LEAST_SD)
         of_slopes = level is not levels[0]
-        shift = without_pull(foretold, rest**2 / (rest**2 + variance), rest**2) if of_slopes else 0.0
+        shift = scale_neutral_shift(foretold, rest**2 / (rest**2 + variance), rest**2) if of_slopes else 0.0
         new.append(_Level(foretold, rest, regression, float(shift)))
         changes += [float(np.abs(new[-1].mean - level.mean).max()) / rest, abs(np.log(rest / level.sd))]
     return new, max(changes)

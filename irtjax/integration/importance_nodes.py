@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from irtjax.integration.nodes import Answers
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, curve
 from irtjax.kernels.quadrature import Quadrature, sobol
@@ -27,7 +27,7 @@ LEAST = 1e-300  # a probability that can be divided by
 TINY = 1e-12  # a quantile that is finite
 
 
-def own_nodes(items: ItemParameters, answers: Answers, number: int) -> Windows:
+def importance_nodes(items: ItemParameters, answers: Answers, number: int) -> SparseGrid:
     """So many nodes for each subject; a window has one subject, and no end.
 
     Args:
@@ -50,16 +50,16 @@ def own_nodes(items: ItemParameters, answers: Answers, number: int) -> Windows:
     return _windows(nodes, log_weights)
 
 
-def part(windows: Windows, rows: slice) -> Windows:
+def part(grid: SparseGrid, rows: slice) -> SparseGrid:
     """The windows of some of the subjects."""
-    nodes, log_weights = windows.nodes
-    return _windows(nodes.reshape(*windows.shape, -1)[rows], log_weights.reshape(windows.shape)[rows])
+    nodes, log_weights = grid.nodes
+    return _windows(nodes.reshape(*grid.shape, -1)[rows], log_weights.reshape(grid.shape)[rows])
 
 
-def _windows(nodes: Float[np.ndarray, "J Q D"], log_weights: Float[np.ndarray, "J Q"]) -> Windows:
+def _windows(nodes: Float[np.ndarray, "J Q D"], log_weights: Float[np.ndarray, "J Q"]) -> SparseGrid:
     subjects = np.arange(len(nodes))
     quadrature = Quadrature(nodes.reshape(-1, nodes.shape[2]), log_weights.ravel())
-    return Windows(quadrature, None, log_weights.shape, subjects, subjects[:, None], np.zeros((len(nodes), 1), bool))
+    return SparseGrid(quadrature, None, log_weights.shape, subjects, subjects[:, None], np.zeros((len(nodes), 1), bool))
 
 
 @jax.jit

@@ -11,7 +11,7 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.integration.nodes import Answers, curves, place_nodes
-from irtjax.integration.sparse_grid import LEAST, TILE, Windows, in_blocks
+from irtjax.integration.sparse_grid import LEAST, TILE, SparseGrid, in_blocks
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Float, Int
@@ -27,69 +27,71 @@ class NodePosteriors(NamedTuple):
         right: (R, I) expected number of right answers at each node.
         observed: (R, I) likewise of answers, or (R, 1) where all were observed.
         log_likelihoods: (J,) of each subject's answers, in nats.
-        spilled: shares of all posteriors in tiles at the rim of their windows.
+        boundary_mass: shares of all posteriors in tiles at the rim of their grid.
     """
 
     weights: AnyArray
     right: Float[np.ndarray, "R I"]
     observed: Float[np.ndarray, "R I"]
     log_likelihoods: jax.Array
-    spilled: float
+    boundary_mass: float
 
 
 def node_posteriors(
-    items: ItemParameters, population: Population, answers: Answers, windows: Windows
+    items: ItemParameters, population: Population, answers: Answers, grid: SparseGrid
 ) -> NodePosteriors:
     """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981).
 
     Sums over subjects are over those of all processes. What windows leave out of a likelihood only makes it smaller.
     """
-    p, q = curves(items, place_nodes(population, windows.nodes))
-    log_p, log_q = windows.in_tiles(np.log(p)), windows.in_tiles(np.log(q))
-    log_weights = windows.in_tiles(windows.nodes.log_weights, -np.inf)
+    p, q = curves(items, place_nodes(population, grid.nodes))
+    log_p, log_q = grid.in_tiles(np.log(p)), grid.in_tiles(np.log(q))
+    log_weights = grid.in_tiles(grid.nodes.log_weights, -np.inf)
     arguments = log_p, log_q, log_weights, answers
-    if windows.rows is None:
+    if grid.rows is None:
         weights, *counts, log_likelihoods = _everywhere(*arguments)
-        spilled = 0.0
+        boundary_mass = 0.0
     else:
-        weights, *counts, log_likelihoods, spilled = _in_windows(*arguments, windows.rows, windows.tile, windows.rim)
-    right, observed, spilled = processes.total([*(windows.out_of_tiles(np.asarray(leaf)) for leaf in counts), spilled])
-    return NodePosteriors(weights, right, observed, log_likelihoods, float(spilled))
+        weights, *counts, log_likelihoods, boundary_mass = _in_windows(*arguments, grid.rows, grid.tile, grid.rim)
+    right, observed, boundary_mass = processes.total(
+        [*(grid.out_of_tiles(np.asarray(leaf)) for leaf in counts), boundary_mass]
+    )
+    return NodePosteriors(weights, right, observed, log_likelihoods, float(boundary_mass))
 
 
 def moments(
-    found: NodePosteriors, population: Population, windows: Windows
+    found: NodePosteriors, population: Population, grid: SparseGrid
 ) -> tuple[Float[np.ndarray, "J D"], Float[np.ndarray, "J D"]]:
     """Means and standard deviations (J, D) of the posteriors."""
-    nodes = place_nodes(population, windows.nodes)
-    powers = windows.in_tiles(np.concatenate([nodes, nodes**2], axis=1))
+    nodes = place_nodes(population, grid.nodes)
+    powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1))
     sums = np.zeros((len(found.log_likelihoods) + 1, powers.shape[2]))
-    for weights, rows, tile in zip(np.asarray(found.weights), *_blocks(windows, len(sums) - 1), strict=True):
+    for weights, rows, tile in zip(np.asarray(found.weights), *_blocks(grid, len(sums) - 1), strict=True):
         np.add.at(sums, rows, weights @ powers[tile])
     mean, square = np.split(sums[:-1], 2, axis=1)
     return mean, np.sqrt(np.maximum(square - mean**2, 0))
 
 
-def condensed(found: NodePosteriors, windows: Windows) -> tuple[NodePosteriors, Windows]:
+def condensed(found: NodePosteriors, grid: SparseGrid) -> tuple[NodePosteriors, SparseGrid]:
     """The same posteriors in the smallest windows, for sums that cost much at each node."""
-    num_subjects, (num_nodes, dims) = len(found.log_likelihoods), windows.nodes.nodes.shape
-    weights, (rows, tile) = np.asarray(found.weights), _blocks(windows, num_subjects)
-    if windows.rows is None and dims == 1:
+    num_subjects, (num_nodes, dims) = len(found.log_likelihoods), grid.nodes.nodes.shape
+    weights, (rows, tile) = np.asarray(found.weights), _blocks(grid, num_subjects)
+    if grid.rows is None and dims == 1:
         num_tiles = -(-num_nodes // TILE)
         padded = np.pad(weights[0], ((0, 0), (0, num_tiles * TILE - num_nodes)))
         weights = np.moveaxis(padded.reshape(num_subjects, num_tiles, TILE), 1, 0)
         rows, tile = np.tile(rows, (num_tiles, 1)), np.arange(num_tiles)
-        windows = windows._replace(shape=(num_tiles, TILE), place=np.arange(num_nodes))
+        grid = grid._replace(shape=(num_tiles, TILE), place=np.arange(num_nodes))
     kept = weights.sum(axis=2) > LEAST
     tiles, shape, at = in_blocks(np.broadcast_to(tile[:, None], rows.shape)[kept], MANY)
     subjects, dense = np.full(shape, num_subjects), np.zeros((*shape, weights.shape[2]))
     subjects.ravel()[at] = rows[kept]
     dense.reshape(-1, weights.shape[2])[at] = weights[kept]
-    return found._replace(weights=dense), windows._replace(rows=subjects, tile=tiles, rim=None)
+    return found._replace(weights=dense), grid._replace(rows=subjects, tile=tiles, rim=None)
 
 
-def _blocks(windows: Windows, num_subjects: int) -> tuple[Int[np.ndarray, "N B"], Int[np.ndarray, " N"]]:
-    return (np.arange(num_subjects)[None] if windows.rows is None else windows.rows), windows.tile
+def _blocks(grid: SparseGrid, num_subjects: int) -> tuple[Int[np.ndarray, "N B"], Int[np.ndarray, " N"]]:
+    return (np.arange(num_subjects)[None] if grid.rows is None else grid.rows), grid.tile
 
 
 @jax.jit

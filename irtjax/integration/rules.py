@@ -1,7 +1,7 @@
 """Which nodes abilities are integrated on, and whether they are fine enough.
 
 Two rules: a grid that all subjects share (`SharedNodes`), in up to three dimensions, and nodes of each subject's own
-(`OwnNodes`), in more.
+(`ImportanceNodes`), in more.
 """
 
 import dataclasses
@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax import processes
-from irtjax.integration.importance_nodes import own_nodes
+from irtjax.integration.importance_nodes import importance_nodes
 from irtjax.integration.node_posteriors import node_posteriors
 from irtjax.integration.nodes import Answers
-from irtjax.integration.sparse_grid import TOGETHER, Windows, everywhere, levels, windows
+from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, nodes_per_dimension, rectangular, spacing, steepest
 from irtjax.populations.normal import Population
@@ -43,7 +43,7 @@ class Tolerance(NamedTuple):
     of_each: float
 
 
-class Finer(NamedTuple):
+class Refinement(NamedTuple):
     """What finer nodes would change.
 
     Attributes:
@@ -61,13 +61,13 @@ class Finer(NamedTuple):
 class SharedNodes:
     """A grid in [-6, 6] standard deviations of the population, `number` of nodes in each of `dims` dimensions.
 
-    Where there are many, each subject is looked for at a few of them only (`windows`).
+    Where there are many, each subject is looked for at a few of them only (`sparse_grid`).
     """
 
     number: int
     dims: int
     tolerance = Tolerance(1e-5, 5e-4)
-    follow = False
+    moves_with_posterior = False
 
     @property
     def steepest(self) -> float:
@@ -83,19 +83,19 @@ class SharedNodes:
         """Nodes of half the spacing."""
         return dataclasses.replace(self, number=2 * self.number - 1)
 
-    def windows(self, items: ItemParameters, population: Population, answers: Answers) -> Windows:
+    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
             *_, level = levels(items, population, answers, self.number)
-            found = windows(level)
+            found = active_tiles(level)
             # a block costs what a full one does
             cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], len(answers.right) * total])
             if cost < WORTH * of_all:
                 return found
         return everywhere(_grid(self.number, self.dims))
 
-    def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Finer:
+    def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, nodes_per_dimension(self.dims))
         *_, coarse, fine = levels(items, population, answers, finer, coarsest)
@@ -109,7 +109,7 @@ class SharedNodes:
             and of_each * num_subjects <= MOST_WEIGHTS
             and derivatives <= MOST_DERIVATIVES
         )
-        return Finer(change, affordable, fine.log_likelihoods)
+        return Refinement(change, affordable, fine.log_likelihoods)
 
     def summary(self, population: Population) -> dict[str, object]:
         """Entries of `fit.json`."""
@@ -121,44 +121,46 @@ class SharedNodes:
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnNodes:
-    """So many nodes around each subject's posterior (`own_nodes`)."""
+class ImportanceNodes:
+    """So many nodes around each subject's posterior (`importance_nodes`)."""
 
     number: int
     tolerance = Tolerance(2e-3, 2e-2)
-    follow = True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
+    moves_with_posterior = (
+        True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
+    )
     steepest = OWN_STEEPEST
     weights_of_finer = 2
 
-    def finer(self) -> "OwnNodes":
+    def finer(self) -> "ImportanceNodes":
         """Twice as many."""
-        return OwnNodes(2 * self.number)
+        return ImportanceNodes(2 * self.number)
 
-    def windows(self, items: ItemParameters, population: Population, answers: Answers) -> Windows:
+    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
         """A window for each subject."""
-        return own_nodes(items, answers, self.number)
+        return importance_nodes(items, answers, self.number)
 
-    def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Finer:
+    def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
-            np.asarray(node_posteriors(items, population, answers, rule.windows(items, population, answers))[3])
+            np.asarray(node_posteriors(items, population, answers, rule.lay_out(items, population, answers))[3])
             for rule in (self, self.finer())
         )
         curves = 2 * self.number * num_subjects * answers.right.shape[1]
-        return Finer(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
+        return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
 
     def summary(self, population: Population) -> dict[str, object]:
         """Entries of `fit.json`."""
         return {"posteriors": "own nodes", "nodes": self.number}
 
 
-NodeRule = SharedNodes | OwnNodes
+NodeRule = SharedNodes | ImportanceNodes
 
 
-def own_nodes_to_start_with(num_subjects: int, num_items: int) -> OwnNodes | None:
+def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
     """As many as such a test can have; None where these are too few."""
     most = MOST_CURVES // (num_subjects * num_items)
-    return OwnNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
+    return ImportanceNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
 
 
 @functools.cache

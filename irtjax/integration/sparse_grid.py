@@ -25,13 +25,13 @@ TOGETHER = 128  # subjects of a tile that are taken at once
 LEAST = 1e-12  # share of a posterior for which a tile belongs to its window
 LEAST_COARSE = 1e-100  # likewise, on nodes that are coarser than those asked for
 NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
-SPILLED = 1e-6  # of a posterior in tiles at the rim, on average, beyond which windows are no longer right
+MOST_BOUNDARY_MASS = 1e-6  # of a posterior in tiles at the rim, on average, beyond which windows are no longer right
 CURVES = 2**21  # probabilities that are computed at once
 
 BLAS = ThreadpoolController()
 
 
-class Windows(NamedTuple):
+class SparseGrid(NamedTuple):
     """Tiles of nodes, and blocks of subjects that may be in a tile.
 
     Attributes:
@@ -62,7 +62,7 @@ class Windows(NamedTuple):
         return array.reshape(*self.shape, *array.shape[1:])
 
     def out_of_tiles(self, array: Float[np.ndarray, "T S ..."]) -> Float[np.ndarray, "R ..."]:
-        """The converse."""
+        """Inverse of `in_tiles`."""
         flat = array.reshape(-1, *array.shape[2:])
         return flat if self.place is None else flat[self.place]
 
@@ -118,9 +118,9 @@ class Grid(NamedTuple):
         return Quadrature(line[index], log_weight[index].sum(axis=1))
 
 
-def everywhere(nodes: Quadrature) -> Windows:
+def everywhere(nodes: Quadrature) -> SparseGrid:
     """One tile of all nodes, with all subjects in it."""
-    return Windows(nodes, None, (1, len(nodes.nodes)), np.zeros(1, int))
+    return SparseGrid(nodes, None, (1, len(nodes.nodes)), np.zeros(1, int))
 
 
 def levels(
@@ -165,8 +165,8 @@ def levels(
         yield Level(grid, whole, subject, places, shares)
 
 
-def windows(level: Level) -> Windows:
-    """The windows of a level."""
+def active_tiles(level: Level) -> SparseGrid:
+    """The tiles that posteriors of a level are in, and those beside them."""
     grid, num_subjects = level.grid, len(level.log_likelihoods)
     notable = level.share > NOTABLE
     subject, all_tiles, member = _with_neighbours(grid, num_subjects, level.subject, level.tile, notable)
@@ -180,7 +180,7 @@ def windows(level: Level) -> Windows:
     rows, rim = np.full(shape, num_subjects), np.zeros(shape, bool)
     rows.ravel()[at], rim.ravel()[at] = subject, at_rim
     num_tiles = min(rounded(len(used)), math.prod(grid.across))
-    return Windows(grid.nodes(index[inside]), np.flatnonzero(inside), (num_tiles, inside.shape[1]), tiles, rows, rim)
+    return SparseGrid(grid.nodes(index[inside]), np.flatnonzero(inside), (num_tiles, inside.shape[1]), tiles, rows, rim)
 
 
 def in_blocks(

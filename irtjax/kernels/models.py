@@ -71,7 +71,7 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
         bad = ~np.isfinite(values)
         if bad.any():
             what = "no number" if np.isnan(values[bad][0]) else "an infinite number"
-            raise InputError(f"column {name}: {what} for item '{table.index[bad][0]}': mend it, or leave the item out")
+            raise InputError(f"column {name}: {what} for item '{table.index[bad][0]}': fix it, or leave the item out")
         return values
 
     slopes = [name for name in map(str, table.columns) if re.fullmatch(r"discrimination_\d+", name)]

@@ -157,7 +157,7 @@ def _part(items: Any, number: int | jax.Array, chunks: int, columns: int) -> Any
 
 @functools.partial(jax.jit, static_argnums=1)
 def _joined(parts: list[Any], columns: int) -> Any:
-    """The converse."""
+    """Inverse of `_part`, of all chunks."""
 
     def of_leaves(*leaves: jax.Array) -> jax.Array:
         by_device = [leaf.reshape(columns, -1, *leaf.shape[1:]) for leaf in leaves]

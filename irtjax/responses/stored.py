@@ -64,7 +64,7 @@ class Totals(NamedTuple):
     observed_by_subject: Int[np.ndarray, " J"]
 
 
-class Gone(NamedTuple):
+class DiscardedResponses(NamedTuple):
     """Responses that are not here any more, of which only the totals are known."""
 
     shape: tuple[int, int]

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from irtjax.estimation.driver import Info, Problem, run
 from irtjax.estimation.problem import specify, start_items
-from irtjax.estimation.quadrature.engine import PATIENCE, FixedNodes
+from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
 from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.responses.matrix import ResponseMatrix, counts
@@ -19,7 +19,7 @@ from irtjax.scale.multiple_tests import holm
 SMALLEST_RATIO = 1.0  # p > 0.15: an item below is not guessed, whatever its exact statistic
 TOLERANCE = 0.01  # standard errors; the log-likelihood is within 1e-4 nats then
 MAX_STEPS = 1000
-FULL = FixedNodes(SharedNodes(STANDARD_NODES, 1), adapt=False, tolerance=TOLERANCE, standard_errors=False)
+FULL = QuadratureEngine(SharedNodes(STANDARD_NODES, 1), adapt=False, tolerance=TOLERANCE, standard_errors=False)
 RESTRICTED = dataclasses.replace(FULL, warm=True, search=False)
 
 

@@ -91,7 +91,7 @@ def numbers_of(columns: Columns, feature: str, place: str) -> np.ndarray:
     """
     column = np.asarray(columns[feature])
     if column.ndim != 1 or column.dtype.kind not in "iu":
-        raise InputError(f"{place}: the feature {feature!r} is no whole number; `dataset` must name data of that kind")
+        raise InputError(f"{place}: the feature {feature!r} is not an integer; `dataset` must name data of that kind")
     return column
 
 

@@ -13,7 +13,7 @@ from irtjax.estimation.driver import Engine, Info, Problem, Status, run
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.problem import specify, start_items
-from irtjax.estimation.quadrature.engine import PATIENCE, FixedNodes
+from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import Settings
@@ -39,7 +39,7 @@ def of_svi():
 
 
 ENGINES = {
-    "fixed nodes": (FixedNodes(SharedNodes(61, 1)), of_mml),
+    "fixed nodes": (QuadratureEngine(SharedNodes(61, 1)), of_mml),
     "normal posteriors": (NormalPosteriors(), of_mml),
     "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], *SIZES), 0), of_svi),
 }
@@ -62,7 +62,10 @@ def test_every_engine_keeps_the_protocol(name):
 
 
 def test_no_step_lowers_the_objective_within_a_phase():
-    engine, problem = FixedNodes(SharedNodes(61, 1), adapt=False, search=False, standard_errors=False), of_mml("4pl")
+    engine, problem = (
+        QuadratureEngine(SharedNodes(61, 1), adapt=False, search=False, standard_errors=False),
+        of_mml("4pl"),
+    )
     reached = []
     estimate, outcome = run(
         engine,

@@ -10,11 +10,11 @@ import irtjax
 from irtjax.estimation.driver import Problem, run
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.problem import specify, start_items
-from irtjax.estimation.quadrature.engine import FixedNodes
-from irtjax.integration.importance_nodes import OF_POPULATION, own_nodes
+from irtjax.estimation.quadrature.engine import QuadratureEngine
+from irtjax.integration.importance_nodes import OF_POPULATION, importance_nodes
 from irtjax.integration.node_posteriors import moments, node_posteriors
 from irtjax.integration.nodes import to_answers
-from irtjax.integration.rules import OwnNodes, SharedNodes, own_nodes_to_start_with
+from irtjax.integration.rules import ImportanceNodes, SharedNodes, importance_nodes_to_start_with
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 from irtjax.populations.normal import Population
@@ -53,7 +53,7 @@ def test_likelihoods_and_moments_are_those_of_separate_dimensions():
     with jax.enable_x64(True):
         answers = to_answers(values)
         for number in (256, 4096):
-            windows = own_nodes(items, answers, number)
+            windows = importance_nodes(items, answers, number)
             assert np.exp(windows.nodes.log_weights).max() * number <= 1 / OF_POPULATION
             found = node_posteriors(items, population, answers, windows)
             errors = np.asarray(found.log_likelihoods) - exact
@@ -70,8 +70,8 @@ def test_fits_and_their_errors_are_those_on_a_grid():
     _, _, values = simulate(300, 10, 2)
     specification = specify(("2pl",) * 10, dims=2, slope_prior=NormalPrior(0.0, 2.0))
     problem = Problem(values, start_items(specification, *counts(values, axis=0)), specification)
-    grid, _ = run(FixedNodes(SharedNodes(61, 2), adapt=False), problem, max_iterations=200)
-    own, outcome = run(FixedNodes(OwnNodes(1024), adapt=False), problem, max_iterations=200)
+    grid, _ = run(QuadratureEngine(SharedNodes(61, 2), adapt=False), problem, max_iterations=200)
+    own, outcome = run(QuadratureEngine(ImportanceNodes(1024), adapt=False), problem, max_iterations=200)
     assert outcome.status == "converged"
     assert own.log_likelihood == pytest.approx(grid.log_likelihood, abs=0.1)
     assert abs(own.log_likelihood - grid.log_likelihood) < 2 * own.log_likelihood_error + 0.01
@@ -86,9 +86,9 @@ def test_fits_and_their_errors_are_those_on_a_grid():
 
 
 def test_large_tests_have_normal_posteriors_in_their_place():
-    assert own_nodes_to_start_with(1000, 40) == OwnNodes(256)
-    assert own_nodes_to_start_with(5000, 100) == OwnNodes(64)
-    assert own_nodes_to_start_with(10_000, 100) is None
+    assert importance_nodes_to_start_with(1000, 40) == ImportanceNodes(256)
+    assert importance_nodes_to_start_with(5000, 100) == ImportanceNodes(64)
+    assert importance_nodes_to_start_with(10_000, 100) is None
 
 
 @pytest.mark.slow
@@ -101,7 +101,9 @@ def test_the_truth_is_as_likely_as_it_should_be(dims):
     truth = ItemParameters(slope, intercept, np.full(40, -np.inf), np.full(40, np.inf))
     normal, answers = Population(np.zeros(dims), np.ones(dims)), to_answers(values)
     ours, true = (
-        np.asarray(node_posteriors(items, normal, answers, own_nodes(items, answers, 1024)).log_likelihoods).sum()
+        np.asarray(
+            node_posteriors(items, normal, answers, importance_nodes(items, answers, 1024)).log_likelihoods
+        ).sum()
         for items in (fit.parameters, truth)
     )
     assert ours == pytest.approx(fit.log_likelihood, abs=5.0)

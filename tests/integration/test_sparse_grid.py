@@ -1,4 +1,4 @@
-"""Windows of nodes against all nodes."""
+"""SparseGrid of nodes against all nodes."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ import irtjax
 from irtjax.estimation.problem import specify
 from irtjax.estimation.quadrature import observed_information
 from irtjax.integration import rules as node_rules
-from irtjax.integration import sparse_grid as windows
+from irtjax.integration import sparse_grid
 from irtjax.integration.node_posteriors import condensed, moments, node_posteriors
 from irtjax.integration.nodes import curves, place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere, levels
@@ -46,10 +46,10 @@ def test_windows_equal_all_nodes(dims, number, missing):
         answers = to_answers(values)
         whole = node_posteriors(items, population, answers, everyone)
         *_, level = levels(items, population, answers, number)
-        placed = windows.windows(level)
+        placed = sparse_grid.active_tiles(level)
         found = node_posteriors(items, population, answers, placed)
     assert len(placed.tile) > 1
-    assert 0 <= found.spilled < 1e-6
+    assert 0 <= found.boundary_mass < 1e-6
     np.testing.assert_allclose(level.log_likelihoods, whole.log_likelihoods, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.log_likelihoods, whole.log_likelihoods, rtol=0, atol=1e-9)
     for got, expected in zip(moments(found, population, placed), moments(whole, population, everyone), strict=True):
@@ -76,7 +76,7 @@ def test_information_in_windows_equals_that_of_all_nodes(dims, number, missing):
         answers = to_answers(values)
         *_, level = levels(items, population, answers, number)
         matrices = []
-        for placed in (windows.windows(level), everywhere(rectangular(number, dims=dims))):
+        for placed in (sparse_grid.active_tiles(level), everywhere(rectangular(number, dims=dims))):
             found = condensed(node_posteriors(items, population, answers, placed), placed)
             arguments = items, population, answers, *found, specification
             matrices.append(observed_information.of_all_parameters(*arguments))
@@ -88,16 +88,16 @@ def test_a_window_that_is_left_is_noticed_and_only_loses():
     with jax.enable_x64(True):
         answers = to_answers(values)
         *_, level = levels(items, population, answers, 241)
-        placed = windows.windows(level)
+        placed = sparse_grid.active_tiles(level)
         for shift in (0.3, 3.0):
             moved = items._replace(intercept=items.intercept - shift * items.slope[:, 0])
             found = node_posteriors(moved, population, answers, placed)
             whole = node_posteriors(moved, population, answers, everywhere(rectangular(241)))
             lost = np.asarray(whole.log_likelihoods) - np.asarray(found.log_likelihoods)
             assert (lost > -1e-9).all()
-            limit = windows.SPILLED * len(values)
-            assert found.spilled > limit or lost.sum() < limit
-    assert found.spilled > 1000 * limit
+            limit = sparse_grid.MOST_BOUNDARY_MASS * len(values)
+            assert found.boundary_mass > limit or lost.sum() < limit
+    assert found.boundary_mass > 1000 * limit
     assert lost.max() > 1
 
 
@@ -118,7 +118,7 @@ def test_a_posterior_between_coarse_nodes_of_two_tiles_is_found():
 
 def test_blocks_hold_every_pair_once():
     tile = np.repeat([0, 2, 3], [5, 130, 1])
-    tiles, shape, at = windows.in_blocks(tile, 128)
+    tiles, shape, at = sparse_grid.in_blocks(tile, 128)
     assert len(set(at)) == len(tile)
     np.testing.assert_array_equal(tiles[at // shape[1]], tile)
     assert np.prod(shape) >= len(tile)

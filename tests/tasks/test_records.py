@@ -130,9 +130,9 @@ def test_records_of_another_kind_are_refused(tmp_path, case):
 
 
 def test_columns_of_another_kind_are_refused():
-    with pytest.raises(InputError, match="here: the feature 'idx' is no whole number"):
+    with pytest.raises(InputError, match="here: the feature 'idx' is not an integer"):
         records.numbers_of({"idx": ["a", "b"]}, "idx", "here")
-    with pytest.raises(InputError, match="here: the feature 'idx' is no whole number"):
+    with pytest.raises(InputError, match="here: the feature 'idx' is not an integer"):
         records.order_by({"idx": np.zeros((2, 2), int)}, "idx", "here")
     with pytest.raises(InputError, match="here: two records have the same 'id'"):
         records.order_by({"id": ["a", "b", "a"]}, "id", "here")

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.estimation.normal.damping import Damping, damp
-from irtjax.estimation.normal.scale import State, standardize, without_scale
+from irtjax.estimation.normal.scale import LatentScale, project_out_scale, standardize
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.precision import in_full_precision
@@ -18,7 +18,7 @@ MOST_CHANGE = 1.0  # of an ability in one step
 @functools.partial(jax.jit, static_argnames="asymptotes")
 @in_full_precision
 def ability_step(
-    state: State,
+    state: LatentScale,
     sums: tuple[jax.Array, jax.Array],
     damping: Damping,
     weight: jax.Array,
@@ -26,7 +26,7 @@ def ability_step(
     *,
     asymptotes: bool,
 ) -> tuple[Posterior, Damping, Float[jax.Array, "J D D"]]:
-    """Posteriors moved towards their modes, but for what the scale would take back (`ability_scale.without_scale`).
+    """Posteriors moved towards their modes, but for what the scale would take back (`ability_scale.project_out_scale`).
 
     Args:
         state: where the step begins; its population is the prior.
@@ -40,20 +40,20 @@ def ability_step(
         Moved posteriors, their damping, and the precisions (J, D, D) they moved by.
     """
     move, covariance, precisions = _newton_step(state, sums, asymptotes)
-    damping, move = damp(damping, without_scale(move, state.posterior.mean, weight, specification))
+    damping, move = damp(damping, project_out_scale(move, state.posterior.mean, weight, specification))
     return Posterior(state.posterior.mean + move, covariance), damping, precisions
 
 
 @functools.partial(jax.jit, static_argnames="asymptotes")
 @in_full_precision
 def settled(
-    state: State,
+    state: LatentScale,
     sums: tuple[jax.Array, jax.Array],
     weight: jax.Array,
     specification: Specification,
     *,
     asymptotes: bool,
-) -> State:
+) -> LatentScale:
     """Abilities at their modes given the items, and the scale then fixed anew; arguments as for `ability_step`.
 
     Where iterations end, priors of slopes have left the abilities off their modes by a common unit.
@@ -64,7 +64,7 @@ def settled(
 
 
 def _newton_step(
-    state: State, sums: tuple[jax.Array, jax.Array], asymptotes: bool
+    state: LatentScale, sums: tuple[jax.Array, jax.Array], asymptotes: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Moves (J, D) towards the modes, each ability by at most one logit, and covariances and precisions (J, D, D)."""
     posterior, mean, sd = state.posterior, state.mean, state.sd

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.normal.scale import State, anchors_only, by_scale
+from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.integration.normal_expectations import item_sums, missing_information, subject_expansion, subject_sums
 from irtjax.integration.normal_posterior import Posterior
@@ -24,19 +24,24 @@ class AtMaximum(NamedTuple):
 
     Attributes:
         information: (I, K, K) of each item given the abilities, priors included.
-        link: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
+        anchor_information: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
         values: (J,) log-likelihood of each subject at the posterior mean, with the fourth-order term.
         third: (J, D³) third derivatives there.
     """
 
     information: np.ndarray
-    link: np.ndarray | None
+    anchor_information: np.ndarray | None
     values: np.ndarray
     third: np.ndarray
 
 
 def at_maximum(
-    state: State, chunks: Chunks, specification: Specification, *, asymptotes: bool, mesh: jax.sharding.Mesh | None
+    state: LatentScale,
+    chunks: Chunks,
+    specification: Specification,
+    *,
+    asymptotes: bool,
+    mesh: jax.sharding.Mesh | None,
 ) -> AtMaximum:
     """Passes over the responses at the estimate."""
     items, posterior = state.items, state.posterior
@@ -48,18 +53,18 @@ def at_maximum(
     information[:, : unknown.shape[1], : unknown.shape[1]] -= fetch(unknown)
     prior = priors_of(as_array(items)[:, :size], specification)
     information[:, np.arange(size), np.arange(size)] += fetch(prior.information)
-    link = None
-    if not specification.fold_mean:
+    anchor_information = None
+    if not specification.mean_fixed:
         sums = functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh)
         of_anchors = chunks.by_subject(sums, anchors_only(items, specification), posterior)
-        link = np.asarray(fetch(by_scale(posterior, of_anchors)[1]), np.float64)
+        anchor_information = np.asarray(fetch(by_scale(posterior, of_anchors)[1]), np.float64)
     values, third = np.zeros(()), np.zeros(())
     for by_block, part in chunks.walk(
         functools.partial(_expansion, asymptotes=asymptotes, mesh=mesh), items, posterior
     ):
         values = values + fetch(by_block).astype(np.float64).sum(axis=0)
         third = third + fetch(part).astype(np.float64)
-    return AtMaximum(information, link, values, third)
+    return AtMaximum(information, anchor_information, values, third)
 
 
 _expansion = jax.jit(subject_expansion, static_argnames=("asymptotes", "mesh"))
@@ -79,7 +84,7 @@ def _observed_information(
 
 
 def marginal_log_likelihoods(
-    state: State, values: Float[np.ndarray, " J"], third: Float[np.ndarray, "J cubes"]
+    state: LatentScale, values: Float[np.ndarray, " J"], third: Float[np.ndarray, "J cubes"]
 ) -> Float[np.ndarray, " J"]:
     """Marginal log-likelihoods (J,) from an expansion of each subject's log-likelihood at the posterior mean.
 

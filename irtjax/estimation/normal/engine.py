@@ -23,8 +23,7 @@ from irtjax.estimation.normal.at_maximum import at_maximum, jitted_subject_sums,
 from irtjax.estimation.normal.check import sampled_error
 from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.normal.scale import State as Scaled
-from irtjax.estimation.normal.scale import rotate
+from irtjax.estimation.normal.scale import LatentScale, rotate
 from irtjax.estimation.normal.start import starting_posterior
 from irtjax.estimation.problem import (
     Specification,
@@ -81,7 +80,7 @@ class State(NamedTuple):
     problem: Problem
     whole: Chunks
     stages: tuple[Stage, ...]
-    scaled: Scaled
+    scaled: LatentScale
     damping: tuple[Damping, Damping]
     specification: Specification
     asymptotes: bool
@@ -124,7 +123,7 @@ class NormalPosteriors:
             problem=problem,
             whole=whole,
             stages=stages,
-            scaled=Scaled(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
+            scaled=LatentScale(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
             damping=(undamped(as_array(problem.items)), undamped(start.mean)),
             specification=problem.specification,
             asymptotes=False,
@@ -198,7 +197,7 @@ class NormalPosteriors:
         found = at_maximum(scaled, chunks, specification, asymptotes=asymptotes, mesh=self.mesh)
         num_subjects, num_items = state.problem.values.shape
         items, subjects = slice(num_items), slice(num_subjects)
-        scaled = Scaled(
+        scaled = LatentScale(
             jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[items], scaled.items),
             jax.tree.map(lambda leaf: fetch(leaf).astype(np.float64)[subjects], scaled.posterior),
             fetch(scaled.mean).astype(np.float64),
@@ -211,7 +210,12 @@ class NormalPosteriors:
             scaled, information, specification = rotate(scaled, information, specification)
         population = Population(np.asarray(scaled.mean), np.asarray(scaled.sd))
         covariances = item_errors.item_covariances(
-            np.asarray(scaled.items.slope), information, specification, population.sd, num_subjects, found.link
+            np.asarray(scaled.items.slope),
+            information,
+            specification,
+            population.sd,
+            num_subjects,
+            found.anchor_information,
         )
         estimate = Estimate(
             items=scaled.items,
@@ -237,7 +241,7 @@ class NormalPosteriors:
         """What the estimation goes through."""
         stages = []
         many = chunks.number >= MANY_CHUNKS and chunks.width >= ENOUGH_ITEMS
-        if many and specification.fold_mean:  # else few items may be without anchors
+        if many and specification.mean_fixed:  # else few items may be without anchors
             stages += [Stage(True, False, False, TOLERANCE_FEW), Stage(False, True, False, TOLERANCE_HELD)]
         asymptotes = bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
         if asymptotes:

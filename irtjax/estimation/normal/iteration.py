@@ -10,8 +10,7 @@ from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_o
 from irtjax.estimation.normal.ability_step import ability_step
 from irtjax.estimation.normal.at_maximum import jitted_subject_sums
 from irtjax.estimation.normal.damping import Damping, damp
-from irtjax.estimation.normal.scale import State as Scaled
-from irtjax.estimation.normal.scale import align_to_anchors, anchors_only, standardize
+from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, anchors_only, standardize
 from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.integration.normal_expectations import item_gains, item_sums
 from irtjax.integration.normal_posterior import Posterior
@@ -25,7 +24,7 @@ SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is j
 
 
 def iterate(
-    state: Scaled,
+    state: LatentScale,
     damping: tuple[Damping, Damping],
     chunks: Chunks,
     weight: AnyArray,
@@ -35,7 +34,7 @@ def iterate(
     held: bool,
     asymptotes: bool,
     mesh: jax.sharding.Mesh | None,
-) -> tuple[Scaled, tuple[Damping, Damping], Specification, jax.Array]:
+) -> tuple[LatentScale, tuple[Damping, Damping], Specification, jax.Array]:
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
 
     The two take turns. Made at once, both would correct the same misfit, and overshoot it together.
@@ -67,17 +66,19 @@ def iterate(
     else:
         stepped = as_items(steps)
     if held:
-        moved = Scaled(stepped, posterior, mean, sd)
+        moved = LatentScale(stepped, posterior, mean, sd)
         new, change = _close(moved, state, sums[1], None, weight, specification, mesh=mesh)
         return new, (of_items, of_subjects), specification, change
     sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
     moved, of_subjects, precisions = ability_step(
         state, sums_of_subjects(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
     )
-    if not specification.fold_mean:
+    if not specification.mean_fixed:
         anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
         stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
-    new, change = _close(Scaled(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh)
+    new, change = _close(
+        LatentScale(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh
+    )
     return new, (of_items, of_subjects), specification, change
 
 
@@ -143,15 +144,15 @@ def _best(steps: jax.Array, gains: jax.Array, specification: Specification) -> I
 @functools.partial(jax.jit, static_argnames="mesh")
 @in_full_precision
 def _close(
-    moved: Scaled,
-    before: Scaled,
+    moved: LatentScale,
+    before: LatentScale,
     information: jax.Array,
     precisions: jax.Array | None,
     weight: jax.Array,
     specification: Specification,
     *,
     mesh: jax.sharding.Mesh | None,
-) -> tuple[Scaled, jax.Array]:
+) -> tuple[LatentScale, jax.Array]:
     """The scale fixed anew, and the largest change in standard errors: changes times their information.
 
     Of the items, one in a thousand with the largest changes do not count.

@@ -17,7 +17,7 @@ from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
 
-class State(NamedTuple):
+class LatentScale(NamedTuple):
     """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
 
     items: ItemParameters
@@ -28,8 +28,8 @@ class State(NamedTuple):
 
 @in_full_precision
 def standardize(
-    state: State, last: Float[AnyArray, "J D"], weight: Float[jax.Array, " J"], specification: Specification
-) -> State:
+    state: LatentScale, last: Float[AnyArray, "J D"], weight: Float[jax.Array, " J"], specification: Specification
+) -> LatentScale:
     """Gives the population mean 0 and covariance 1 where the specification says so, else finds its moments.
 
     Abilities and items change together, so that every probability stays as it is.
@@ -47,10 +47,10 @@ def standardize(
     spread = jnp.einsum("j,jk,jl->kl", weight, centred, centred) + jnp.einsum("j,jkl->kl", weight, covariance)
     unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
     sd = jnp.sqrt(jnp.diagonal(spread) / number)
-    if specification.fold_mean:
+    if specification.mean_fixed:
         m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
         mean = jnp.zeros_like(mean)
-    if specification.fold_sd:
+    if specification.sd_fixed:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
         if m.shape[1] > 1:
             # of all frames of this covariance the one nearest to the last: the likelihood does not determine the
@@ -63,17 +63,17 @@ def standardize(
         free = specification.free[:, : m.shape[1]]
         items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
         sd = jnp.ones_like(sd)
-    return State(items, Posterior(m, covariance), mean, sd)
+    return LatentScale(items, Posterior(m, covariance), mean, sd)
 
 
-def without_scale(
+def project_out_scale(
     move: Float[AnyArray, "J D"], mean: Float[AnyArray, "J D"], weight: jax.Array, specification: Specification
 ) -> Float[AnyArray, "J D"]:
     """A move of all abilities (J, D) without what `standardize` would take back: a new origin, unit or rotation.
 
     Estimated priors of slopes pull at the unit in every step: at rest, too, all abilities move, and are taken back.
     """
-    parts = [weight[:, None]] * specification.fold_mean + [weight[:, None] * mean] * specification.fold_sd
+    parts = [weight[:, None]] * specification.mean_fixed + [weight[:, None] * mean] * specification.sd_fixed
     if not parts:
         return move
     basis = jnp.concatenate(parts, axis=1)
@@ -120,8 +120,8 @@ def by_scale(
 
 
 def rotate(
-    state: State, information: Float[np.ndarray, "I K K"], specification: Specification
-) -> tuple[State, Float[np.ndarray, "I K K"], Specification]:
+    state: LatentScale, information: Float[np.ndarray, "I K K"], specification: Specification
+) -> tuple[LatentScale, Float[np.ndarray, "I K K"], Specification]:
     """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]
@@ -131,7 +131,7 @@ def rotate(
     slope[:dims] = np.tril(slope[:dims])
     wide = np.eye(information.shape[1])
     wide[:dims, :dims] = turn
-    state = State(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
+    state = LatentScale(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
     prior_mean = np.array(specification.prior_mean)
     prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
     return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)

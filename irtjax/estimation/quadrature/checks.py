@@ -7,7 +7,7 @@ from irtjax import processes
 from irtjax.estimation.quadrature import slope_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.node_posteriors import node_posteriors
-from irtjax.integration.rules import Finer
+from irtjax.integration.rules import Refinement
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
 
@@ -18,17 +18,17 @@ STEEP = 20.0  # a slope, in standard deviations of the population, that few real
 NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
-def compare(state: State, items: ItemParameters, at_most: int) -> Finer:
+def compare(state: State, items: ItemParameters, at_most: int) -> Refinement:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
     at_most = -(-at_most // processes.number())
     num_subjects = len(state.answers.right)
-    of_finer = state.rule.weights_of_finer * state.windows.num_weights(num_subjects) / num_subjects
+    of_finer = state.rule.weights_of_finer * state.grid.num_weights(num_subjects) / num_subjects
     most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
     rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
     answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
     found = state.rule.compare(items, state.point.population, answers, num_subjects)
     change, log_likelihoods = processes.gather(found.change), processes.gather(found.log_likelihoods)
-    return Finer(change, all(processes.everyone(found.affordable)), log_likelihoods)
+    return Refinement(change, all(processes.everyone(found.affordable)), log_likelihoods)
 
 
 def too_coarse(state: State, slack: float) -> bool:
@@ -48,7 +48,7 @@ def too_coarse(state: State, slack: float) -> bool:
     return bool(too_much and found.affordable)
 
 
-def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
     """Steep items of one dimension whose likelihood hardly falls, if at all, on the way to a step.
 
     Slopes that are shared go there together, and so do those of 1 where the unit of the scale is free.
@@ -60,7 +60,7 @@ def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " 
     items, population, specification = state.point.items, state.point.population, state.specification
     slope = np.abs(np.asarray(items.slope)[:, 0])
     steep = slope * population.sd[0] > STEEP
-    unit_is_free = specification.fold_mean and not specification.fold_sd
+    unit_is_free = specification.mean_fixed and not specification.sd_fixed
     own = np.asarray(specification.free)[:, 0] & (np.asarray(specification.prior_precision)[:, 0] == 0)
     together = np.asarray(specification.shared) & own | unit_is_free
     suspects = steep & (own & ~(error < slope / 2) | unit_is_free)
@@ -69,10 +69,10 @@ def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " 
         groups.append(together)
     if not groups:
         return suspects
-    windows = state.rule.finer().windows(items, population, state.answers)
+    grid = state.rule.finer().lay_out(items, population, state.answers)
 
     def log_likelihood(items: ItemParameters) -> float:
-        found = node_posteriors(items, population, state.answers, windows)
+        found = node_posteriors(items, population, state.answers, grid)
         return float(processes.total(np.asarray(found.log_likelihoods).sum()))
 
     here = log_likelihood(items)
@@ -80,7 +80,7 @@ def endless(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " 
     return np.any([np.zeros_like(steep), *found], axis=0)
 
 
-def _rise(steps: Finer, found: Finer) -> bool:
+def _rise(steps: Refinement, found: Refinement) -> bool:
     return bool(steps.log_likelihoods.sum() >= found.log_likelihoods.sum())
 
 

@@ -18,7 +18,7 @@ from irtjax.estimation.quadrature import quasi_newton, slope_bounds
 from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.node_posteriors import NodePosteriors, node_posteriors
 from irtjax.integration.nodes import Answers, place_nodes
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
@@ -42,7 +42,7 @@ class Point(NamedTuple):
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
         of_population: (2 D,) likewise of means and log standard deviations.
         counts: expected answers at the nodes.
-        spilled: shares of all posteriors at the rim of their windows.
+        boundary_mass: shares of all posteriors at the rim of their grid.
     """
 
     items: ItemParameters
@@ -52,19 +52,19 @@ class Point(NamedTuple):
     information: np.ndarray
     of_population: np.ndarray
     counts: Counts
-    spilled: float
+    boundary_mass: float
 
 
 def evaluate(
     items: ItemParameters,
     population: Population,
     answers: Answers,
-    windows: Windows,
+    grid: SparseGrid,
     specification: Specification,
 ) -> Point:
     """The objective and what a step needs, from one pass over the responses."""
-    found = node_posteriors(items, population, answers, windows)
-    return _point(found, items, population, windows, specification)
+    found = node_posteriors(items, population, answers, grid)
+    return _point(found, items, population, grid, specification)
 
 
 @np.errstate(all="ignore")  # an item may run off to infinity
@@ -72,10 +72,10 @@ def _point(
     found: NodePosteriors,
     items: ItemParameters,
     population: Population,
-    windows: Windows,
+    grid: SparseGrid,
     specification: Specification,
 ) -> Point:
-    counts = Counts(place_nodes(population, windows.nodes), found.right, found.observed - found.right)
+    counts = Counts(place_nodes(population, grid.nodes), found.right, found.observed - found.right)
     gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
     size = gradient.shape[1]
     prior = priors_of(as_array(items)[:, :size], specification)
@@ -88,7 +88,7 @@ def _point(
         by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
         vector[at[at >= 0]] = by[at >= 0]
     objective = float(processes.total(np.asarray(found.log_likelihoods).sum())) + float(prior.log_density.sum())
-    return Point(items, population, objective, vector, information, of_population, counts, found.spilled)
+    return Point(items, population, objective, vector, information, of_population, counts, found.boundary_mass)
 
 
 def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:

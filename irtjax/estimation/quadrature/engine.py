@@ -30,7 +30,7 @@ from irtjax.estimation.quadrature.state import State
 from irtjax.integration.node_posteriors import moments, node_posteriors
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
-from irtjax.integration.sparse_grid import SPILLED
+from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 
@@ -51,7 +51,7 @@ DETERMINED = 0.9  # share of the slopes that responses determine, from which on 
 
 
 @dataclasses.dataclass(frozen=True)
-class FixedNodes:
+class QuadratureEngine:
     """Marginal maximum likelihood on nodes that stay where they are within a phase, in float64.
 
     Attributes:
@@ -80,7 +80,7 @@ class FixedNodes:
         with jax.enable_x64(True):
             answers = to_answers(np.asarray(problem.values))
             population = Population(np.zeros(dims), np.ones(dims))
-            placed = self.rule.windows(items, population, answers)
+            placed = self.rule.lay_out(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)
         return State(
             point,
@@ -110,7 +110,9 @@ class FixedNodes:
             )
             state = state._replace(point=point, memory=memory)
             state = state._replace(steps=state.steps + 1)
-            if point.spilled > SPILLED * len(state.answers.right) or (state.rule.follow and state.steps >= LEG):
+            if point.boundary_mass > MOST_BOUNDARY_MASS * len(state.answers.right) or (
+                state.rule.moves_with_posterior and state.steps >= LEG
+            ):
                 state = _restart(state)
         return state, Info(state.point.objective, change, state.tolerance)
 
@@ -129,11 +131,11 @@ class FixedNodes:
                 return self._with_asymptotes(state)
             if state.searches >= 0:
                 return self._with_better_modes(state)
-            if state.rule.follow:
+            if state.rule.moves_with_posterior:
                 return self._with_nodes_that_follow(state)
             if state.tolerance > self.tolerance:
                 return state._replace(tolerance=self.tolerance)
-            if state.windows.rows is None:
+            if state.grid.rows is None:
                 return None
             # a posterior may have moved to where no window is
             fresh = _restart(state)
@@ -160,7 +162,7 @@ class FixedNodes:
         """Priors estimated anew; settled where they hardly move."""
         point, specification = state.point, state.specification
         gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
-        unit_by_slopes = specification.log_slopes and specification.fold_sd and (0,) in specification.estimated
+        unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
         if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
             unit = _spread(state)
@@ -172,7 +174,7 @@ class FixedNodes:
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if (
             rounds < 0
-            and specification.log_slopes
+            and specification.asinh_slopes
             and state.waiting is None
             and not has_asymptotes(point.items)
             and empirical_priors.share_determined(point.items, gradient, information, estimated, 0) > DETERMINED
@@ -220,20 +222,20 @@ class FixedNodes:
 def _spread(state: State) -> float:
     """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
     items, population = state.point.items, state.point.population
-    found = node_posteriors(items, population, state.answers, state.windows)
-    mean, sd = moments(found, population, state.windows)
+    found = node_posteriors(items, population, state.answers, state.grid)
+    mean, sd = moments(found, population, state.grid)
     total, number = processes.total((((mean - population.mean) ** 2 + sd**2).sum(), len(mean)))
     return float(np.sqrt(total / number))
 
 
 def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:
-    return evaluate(items, population, state.answers, state.windows, state.specification)
+    return evaluate(items, population, state.answers, state.grid, state.specification)
 
 
 def _restart(state: State) -> State:
     """The state under another objective; what is remembered of the old one still tells how its parameters trade."""
     items, population = state.point.items, state.point.population
-    state = state._replace(windows=state.rule.windows(items, population, state.answers), steps=0)
+    state = state._replace(grid=state.rule.lay_out(items, population, state.answers), steps=0)
     return state._replace(point=_evaluate(items, population, state))
 
 
@@ -241,4 +243,4 @@ def _without_slope_prior(specification: Specification) -> Specification:
     precision = np.array(specification.prior_precision)
     precision[np.asarray(specification.free)[:, 0], 0] = 0.0
     estimated = tuple(group for group in specification.estimated if group != (0,))
-    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, log_slopes=False)
+    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, asinh_slopes=False)

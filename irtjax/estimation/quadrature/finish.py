@@ -14,7 +14,7 @@ from irtjax.estimation.quadrature.state import State
 from irtjax.integration.importance_nodes import part
 from irtjax.integration.node_posteriors import NodePosteriors, condensed, moments, node_posteriors
 from irtjax.integration.nodes import Answers
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.types import Bool, Float
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
@@ -27,7 +27,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     items, population = point.items, point.population
     dims, (num_here, num_items) = specification.dims, answers.right.shape
     num_subjects = int(processes.total(num_here))
-    placed = state.rule.windows(items, population, answers)
+    placed = state.rule.lay_out(items, population, answers)
     found = node_posteriors(items, population, answers, placed)
     log_likelihoods, ability, ability_se = map(
         processes.gather, (np.asarray(found.log_likelihoods), *moments(found, population, placed))
@@ -38,13 +38,13 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     if standard_errors:
         errors = _errors(state, found, placed, unbounded)
         if dims == 1:
-            unbounded |= node_checks.endless(state, np.sqrt(errors.covariances[:, 0, 0]))
+            unbounded |= node_checks.slopes_without_maximum(state, np.sqrt(errors.covariances[:, 0, 0]))
         errors.covariances[unbounded] = np.nan
     change = float(difference.mean()) * num_subjects
     # errors of opposite sign cancel in the sum, but not in the estimates
     error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
-    if state.rule.follow:  # what the nodes of the fit were off by, as posteriors had moved since
-        of_fit = node_posteriors(items, population, answers, state.windows).log_likelihoods
+    if state.rule.moves_with_posterior:  # what the nodes of the fit were off by, as posteriors had moved since
+        of_fit = node_posteriors(items, population, answers, state.grid).log_likelihoods
         error = max(error, abs(float(np.asarray(of_fit).sum() - log_likelihoods.sum())))
     return Estimate(
         items=items,
@@ -76,7 +76,7 @@ class _Errors(NamedTuple):
     identified: bool = True
 
 
-def _errors(state: State, found: NodePosteriors, placed: Windows, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
+def _errors(state: State, found: NodePosteriors, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
     """Errors of the items that have a finite estimate, the others being as they are."""
     (items, population, _, gradient, *_), specification = state.point, state.specification
     places, none = layout(specification), np.full((len(unbounded), *2 * (specification.dims + 3,)), np.nan)
@@ -90,18 +90,18 @@ def _errors(state: State, found: NodePosteriors, placed: Windows, unbounded: Boo
             return _Errors(none, identified=False)
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
-    if state.rule.follow:
+    if state.rule.moves_with_posterior:
         return _Errors(none)
     arguments = items, population, state.answers, *condensed(found, placed), finite
     return _Errors(observed_information.each_item_covariances(*arguments), "each item")
 
 
 def _information(
-    state: State, found: NodePosteriors, placed: Windows, specification: Specification
+    state: State, found: NodePosteriors, placed: SparseGrid, specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information of all parameters; on nodes of their own, some subjects at a time."""
     (items, population, *_), answers = state.point, state.answers
-    if not state.rule.follow:
+    if not state.rule.moves_with_posterior:
         return observed_information.of_all_parameters(
             items, population, answers, *condensed(found, placed), specification
         )
@@ -111,10 +111,8 @@ def _information(
     for at in range(0, num_subjects, step):
         rows = slice(at, at + step)
         some = Answers(answers.right[rows], None if answers.observed is None else answers.observed[rows])
-        windows = part(placed, rows)
-        expected = node_posteriors(items, population, some, windows)
-        total = total + observed_information.of_all_parameters(
-            items, population, some, expected, windows, specification
-        )
+        grid = part(placed, rows)
+        expected = node_posteriors(items, population, some, grid)
+        total = total + observed_information.of_all_parameters(items, population, some, expected, grid, specification)
         specification = dataclasses.replace(specification, prior_precision=np.zeros_like(specification.prior_precision))
     return total

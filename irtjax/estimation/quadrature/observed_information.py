@@ -19,7 +19,7 @@ from irtjax.estimation.problem import Specification, as_array, has_asymptotes, l
 from irtjax.estimation.quadrature import score_moments
 from irtjax.integration.node_posteriors import NodePosteriors
 from irtjax.integration.nodes import Answers, curves, place_nodes
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.models import Curve, ItemParameters, curve
 from irtjax.populations.normal import Population
 from irtjax.types import Float
@@ -59,7 +59,7 @@ def of_all_parameters(
     population: Population,
     answers: Answers,
     expected: NodePosteriors,
-    windows: Windows,
+    grid: SparseGrid,
     specification: Specification,
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
@@ -69,13 +69,13 @@ def of_all_parameters(
         population: likewise.
         answers: of all subjects.
         expected: from `node_posteriors` at the estimate.
-        windows: where the posteriors are.
+        grid: where the posteriors are.
         specification: what is free; priors.
     """
     places = layout(specification)
     population_places = np.concatenate([places.mean, places.log_sd])
     index = np.concatenate([places.items, np.tile(population_places, (len(places.items), 1))], axis=1)
-    complete = _complete(items, population, expected, windows)
+    complete = _complete(items, population, expected, grid)
     precision = np.zeros(index.shape)
     precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
     complete_of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
@@ -92,7 +92,7 @@ def of_all_parameters(
     for at in range(num_own, size):
         common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
     own = complete.score[:, chosen, kinds]
-    covariances = score_moments.covariances(expected.weights, windows, answers, complete.p, own, chosen, common)
+    covariances = score_moments.covariances(expected.weights, grid, answers, complete.p, own, chosen, common)
     return information - processes.total(covariances)
 
 
@@ -114,8 +114,8 @@ class _Complete(NamedTuple):
     information: np.ndarray
 
 
-def _complete(items: ItemParameters, population: Population, expected: NodePosteriors, windows: Windows) -> _Complete:
-    nodes = place_nodes(population, windows.nodes)
+def _complete(items: ItemParameters, population: Population, expected: NodePosteriors, grid: SparseGrid) -> _Complete:
+    nodes = place_nodes(population, grid.nodes)
     distance = nodes - np.asarray(population.mean)[None, :]
     p, q = curves(items, nodes)
     right, wrong = expected.right, expected.observed - expected.right
@@ -183,7 +183,7 @@ def each_item_covariances(
     population: Population,
     answers: Answers,
     expected: NodePosteriors,
-    windows: Windows,
+    grid: SparseGrid,
     specification: Specification,
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of each item by itself; arguments as above.
@@ -195,23 +195,23 @@ def each_item_covariances(
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(items) else dims + 1
-    complete = _complete(items, population, expected, windows)
+    complete = _complete(items, population, expected, grid)
     # E s s' is in the information of complete data and, with the other sign, in what is missing of it
     squares = processes.total(
-        score_moments.squared_means(expected.weights, windows, answers, complete.p, complete.score[:, :, :size])
+        score_moments.squared_means(expected.weights, grid, answers, complete.p, complete.score[:, :, :size])
     )
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
-    link = None
-    if not specification.fold_mean:
+    anchor_information = None
+    if not specification.mean_fixed:
         # given the abilities: what is missing of it is in the items' own errors already
         anchors = ~np.asarray(specification.free)[:, dims]
-        link = complete.information[anchors, dims + 3 :, dims + 3 :].sum(axis=0)
+        anchor_information = complete.information[anchors, dims + 3 :, dims + 3 :].sum(axis=0)
         about_zero = np.array(
             [[1.0, np.asarray(population.mean)[0]], [0.0, 1.0]]
         )  # a change of unit, in place of about the mean
-        link = about_zero.T @ link @ about_zero
+        anchor_information = about_zero.T @ anchor_information @ about_zero
     num_subjects = int(processes.total(answers.right.shape[0]))
     return item_errors.item_covariances(
-        np.asarray(items.slope), information, specification, np.asarray(population.sd), num_subjects, link
+        np.asarray(items.slope), information, specification, np.asarray(population.sd), num_subjects, anchor_information
     )

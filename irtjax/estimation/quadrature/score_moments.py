@@ -11,7 +11,7 @@ import numpy as np
 
 from irtjax.integration.node_posteriors import answers_of
 from irtjax.integration.nodes import Answers
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
@@ -19,7 +19,7 @@ ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 def covariances(
     weights: AnyArray,
-    windows: Windows,
+    grid: SparseGrid,
     answers: Answers,
     p: np.ndarray,
     own: np.ndarray,
@@ -30,21 +30,21 @@ def covariances(
 
     Args:
         weights: (N, B, S).
-        windows: where they are.
+        grid: where they are.
         answers: of J subjects.
         p: (R, I).
         own: (R, P - C) score, over the residual of the answer, of each parameter that one item has.
         items: (P - C,) which.
         common: (R, I, C) likewise of the parameters that items have in common.
     """
-    p, own, common = (windows.in_tiles(array) for array in (p, own, common))
-    mean = _means(weights, windows.rows, windows.tile, answers, p, own, items, common)
-    if windows.rows is not None and windows.rows.shape[1] == 1:
-        squares = _squares_of_one(weights, windows.rows, windows.tile, answers, p, own, items, common)
+    p, own, common = (grid.in_tiles(array) for array in (p, own, common))
+    mean = _means(weights, grid.rows, grid.tile, answers, p, own, items, common)
+    if grid.rows is not None and grid.rows.shape[1] == 1:
+        squares = _squares_of_one(weights, grid.rows, grid.tile, answers, p, own, items, common)
         return np.asarray(squares - mean.T @ mean)
-    counts = np.bincount(windows.tile[np.any(weights, axis=(1, 2))], minlength=windows.shape[0])
+    counts = np.bincount(grid.tile[np.any(weights, axis=(1, 2))], minlength=grid.shape[0])
     end = np.cumsum(counts)
-    squares = _squares(weights, windows.rows, end - counts, end, answers, p, own, items, common)
+    squares = _squares(weights, grid.rows, end - counts, end, answers, p, own, items, common)
     return np.asarray(squares - mean.T @ mean)
 
 
@@ -156,18 +156,18 @@ def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.A
 
 
 def squared_means(
-    weights: AnyArray, windows: Windows, answers: Answers, p: np.ndarray, score: np.ndarray
+    weights: AnyArray, grid: SparseGrid, answers: Answers, p: np.ndarray, score: np.ndarray
 ) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores (R, I, K), summed over subjects; some items at a time."""
     (num_subjects, num_items), size = answers.right.shape, score.shape[2]
-    p, score = windows.in_tiles(p), windows.in_tiles(score)
+    p, score = grid.in_tiles(p), grid.in_tiles(score)
     block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
     result = np.empty((num_items, size, size))
     for at in range(0, num_items, block):
         start = min(at, num_items - block)  # blocks of one size, so that one program does
         part = slice(start, start + block)
         result[part] = _squares_of_block(
-            weights, windows.rows, windows.tile, answers, p[:, :, part], score[:, :, part], start
+            weights, grid.rows, grid.tile, answers, p[:, :, part], score[:, :, part], start
         )
     return result
 

@@ -7,7 +7,7 @@ from irtjax.estimation.quadrature.climb import Point
 from irtjax.estimation.quadrature.quasi_newton import Memory
 from irtjax.integration.nodes import Answers
 from irtjax.integration.rules import NodeRule
-from irtjax.integration.sparse_grid import Windows
+from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.models import ItemParameters
 
 
@@ -20,7 +20,7 @@ class State(NamedTuple):
         specification: what is free in this phase; priors.
         rule: which nodes.
         answers: of all subjects.
-        windows: where they may be.
+        grid: where they may be.
         waiting: starting values and specification with asymptotes, in the phase that is without; else None.
         tolerance: of this phase.
         prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
@@ -34,7 +34,7 @@ class State(NamedTuple):
     specification: Specification
     rule: NodeRule
     answers: Answers
-    windows: Windows
+    grid: SparseGrid
     waiting: tuple[ItemParameters, Specification] | None
     tolerance: float
     prior_rounds: int

@@ -39,13 +39,13 @@ def test_prior_terms_are_derivatives():
     mean, precision = rng.normal(size=(6, 4)), rng.uniform(0.5, 2, (6, 4))
     precision[2, 2:] = 0
     array[2, 2:] = np.inf
-    for log_slopes in (False, True):
-        terms = prior_terms(array, mean, precision, log_slopes)
+    for asinh_slopes in (False, True):
+        terms = prior_terms(array, mean, precision, asinh_slopes)
         for k in range(4):
             moved = [array.copy() for _ in range(2)]
             moved[0][:, k] -= 1e-5
             moved[1][:, k] += 1e-5
-            low, high = (prior_terms(one, mean, precision, log_slopes).log_density for one in moved)
+            low, high = (prior_terms(one, mean, precision, asinh_slopes).log_density for one in moved)
             np.testing.assert_allclose(terms.gradient[:, k], (high - low) / 2e-5, atol=1e-6)
         assert (terms.information >= 0).all()
 
