@@ -86,8 +86,9 @@ def fit_mml(
         slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without
-            where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is none
-            on short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of long ones.
+            where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is
+            none on short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of
+            long ones.
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
         intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50

@@ -53,7 +53,8 @@ def fit_amortised(
     The prior is one of the intercept c, as a difficulty b = -c/a has no place for a slope near 0. In the Rasch model c
     is -b. All is done with that: the 1PL is the same model in other units. In the 2PL c_i ~ N(-ā_i f(x_i), ā_i² τ²),
     where ā_i is the slope that features foretell, sinh g(x_i): f is the difficulty at that slope. The mean of the prior
-    of asinh a_i is g + δ, with a constant that keeps it from pulling at the unit of ability (`priors.scale_neutral_shift`).
+    of asinh a_i is g + δ, with a constant that keeps it from pulling at the unit of ability
+    (`priors.scale_neutral_shift`).
 
     Args:
         responses: as in `fit_mml`.

@@ -51,7 +51,7 @@ def importance_nodes(items: ItemParameters, answers: Answers, number: int) -> Sp
 
 
 def part(grid: SparseGrid, rows: slice) -> SparseGrid:
-    """The windows of some of the subjects."""
+    """The nodes of some of the subjects."""
     nodes, log_weights = grid.nodes
     return _windows(nodes.reshape(*grid.shape, -1)[rows], log_weights.reshape(grid.shape)[rows])
 

@@ -42,7 +42,7 @@ def node_posteriors(
 ) -> NodePosteriors:
     """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981).
 
-    Sums over subjects are over those of all processes. What windows leave out of a likelihood only makes it smaller.
+    Sums over subjects are over those of all processes. What tiles leave out of a likelihood only makes it smaller.
     """
     p, q = curves(items, place_nodes(population, grid.nodes))
     log_p, log_q = grid.in_tiles(np.log(p)), grid.in_tiles(np.log(q))
@@ -53,9 +53,8 @@ def node_posteriors(
         boundary_mass = 0.0
     else:
         weights, *counts, log_likelihoods, boundary_mass = _in_windows(*arguments, grid.rows, grid.tile, grid.rim)
-    right, observed, boundary_mass = processes.total(
-        [*(grid.out_of_tiles(np.asarray(leaf)) for leaf in counts), boundary_mass]
-    )
+    counts = [grid.out_of_tiles(np.asarray(leaf)) for leaf in counts]
+    right, observed, boundary_mass = processes.total([*counts, boundary_mass])
     return NodePosteriors(weights, right, observed, log_likelihoods, float(boundary_mass))
 
 
@@ -73,7 +72,7 @@ def moments(
 
 
 def condensed(found: NodePosteriors, grid: SparseGrid) -> tuple[NodePosteriors, SparseGrid]:
-    """The same posteriors in the smallest windows, for sums that cost much at each node."""
+    """The same posteriors in the fewest tiles, for sums that cost much at each node."""
     num_subjects, (num_nodes, dims) = len(found.log_likelihoods), grid.nodes.nodes.shape
     weights, (rows, tile) = np.asarray(found.weights), _blocks(grid, num_subjects)
     if grid.rows is None and dims == 1:

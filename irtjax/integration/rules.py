@@ -22,7 +22,7 @@ from irtjax.types import Float
 
 MOST_NODES = 1000  # per dimension
 FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
-WORTH = 0.5  # of all nodes, from which on windows are not worth it
+WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
 MOST_OF_EACH = 12_000  # of all nodes, that one subject is looked for at
 MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB

@@ -24,7 +24,7 @@ class AtMaximum(NamedTuple):
 
     Attributes:
         information: (I, K, K) of each item given the abilities, priors included.
-        anchor_information: (2, 2) information of the anchors about origin and log unit of the scale; None without anchors.
+        anchor_information: (2, 2), of the anchors about origin and log unit of the scale; None without anchors.
         values: (J,) log-likelihood of each subject at the posterior mean, with the fourth-order term.
         third: (J, D³) third derivatives there.
     """

@@ -38,7 +38,7 @@ LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
 TOLERANCE = 1e-4
 PATIENCE = 300  # steps without a smaller change; the way over a ridge of the likelihood has many
 SLACK = 100.0  # times these errors are good enough to prepare a phase
-LEFT_OUT = 1e-4  # nats that windows may have left out
+LEFT_OUT = 1e-4  # nats that tiles may have left out
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 PRIOR_ROUNDS = 15
 SEARCH_ROUNDS = 5
@@ -98,7 +98,7 @@ class QuadratureEngine:
     def step(self, state: State) -> tuple[State, Info]:
         """A quasi-Newton step, shortened until the objective rises; without memory where that does not help.
 
-        Where posteriors come near the rim of their windows, all get new ones.
+        Where posteriors come near the rim of their tiles, all get new ones.
         """
         with jax.enable_x64(True):
             point, memory, change = climb(
