@@ -40,9 +40,10 @@ from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settin
 from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
+from irtjax.integration import e_step, posteriors
 from irtjax.integration import importance_nodes as importance_nodes
-from irtjax.integration import node_posteriors, posteriors
 from irtjax.integration.nodes import Answers
+from irtjax.item_models.binary import BINARY
 from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
 from irtjax.kernels.ability_means import ability_eap
@@ -276,22 +277,34 @@ def test_the_short_engine_is_float64():
     double = functools.partial(array, dtype=jnp.float64)
     whole = functools.partial(array, dtype=jnp.int64)
     (subjects, items, nodes), (tiles, size, blocks, block) = (6, 5, 7), (2, 4, 3, 2)
-    curves, weights = double(tiles, size, items), double(blocks, block, size)
+    at_nodes, weights = double(tiles, size, items), double(blocks, block, size)
     found = []
-    for missing, observed in (("", None), (", missing", double(subjects, items))):
-        answers = Answers(double(subjects, items), observed)
+    for missing, complete in (("", True), (", missing", False)):
+        answers = Answers(array(subjects, items, dtype=jnp.int8), BINARY, complete)
         where = whole(blocks, block), whole(blocks)
-        shared = answers, curves, double(tiles, size, 8), whole(8), double(tiles, size, items, 2)
+        shared = answers, at_nodes, double(tiles, size, 8), whole(8), double(tiles, size, items, 2)
         for name, program, arguments in (
             (
                 "posteriors on all nodes",
-                node_posteriors._everywhere,
-                (double(1, nodes, items), double(1, nodes, items), double(1, nodes), answers),
+                e_step._everywhere,
+                (
+                    e_step.Curves(
+                        double(1, nodes, items), double(1, nodes, items), double(1, nodes), double(1, nodes, 2)
+                    ),
+                    answers,
+                    4,
+                    False,
+                ),
             ),
             (
-                "posteriors in windows",
-                node_posteriors._in_windows,
-                (curves, curves, double(tiles, size), answers, *where, array(blocks, block, dtype=bool)),
+                "posteriors in tiles",
+                e_step._in_tiles,
+                (
+                    e_step.Curves(at_nodes, at_nodes, double(tiles, size), None),
+                    answers,
+                    *where,
+                    array(blocks, block, dtype=bool),
+                ),
             ),
             (
                 "nodes of each subject's own",

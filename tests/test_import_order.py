@@ -12,7 +12,7 @@ FLOORS = (
     ("errors", "versions", "types"),
     ("arguments", "storage", "processes", "populations"),
     ("pretrained", "kernels"),
-    ("responses", "tasks"),
+    ("responses", "tasks", "item_models"),
     ("networks", "integration"),
     ("training", "estimation"),
     ("explanatory",),

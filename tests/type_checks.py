@@ -12,8 +12,8 @@ import itertools
 import jaxtyping
 
 ROOMS = (
-    *("responses", "kernels", "populations", "integration", "estimation", "explanatory", "fitting", "comparison"),
-    *("crowd", "selection", "scale", "evaluation"),
+    *("responses", "kernels", "populations", "item_models", "integration", "estimation", "explanatory", "fitting"),
+    *("comparison", "crowd", "selection", "scale", "evaluation"),
 )
 CHECKED_CALLS = 500
 

@@ -107,11 +107,6 @@ def as_items(array: Float[AnyArray, "I K"]) -> ItemParameters:
     return ItemParameters(array[:, :dims], array[:, dims], array[:, dims + 1], array[:, dims + 2])
 
 
-def has_asymptotes(items: ItemParameters) -> bool:
-    """Whether any item has one."""
-    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
-
-
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """Position of every free parameter in one vector of P: items' own, the shared slope, means and log sds.

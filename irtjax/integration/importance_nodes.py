@@ -16,14 +16,13 @@ from scipy.special import ndtri
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
-from irtjax.kernels.models import ItemParameters, curve
+from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
 from irtjax.populations.normal import STANDARD
 from irtjax.types import Float
 
 STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones
 OF_POPULATION = 0.25  # share of the nodes
-LEAST = 1e-300  # a probability that can be divided by
 TINY = 1e-12  # a quantile that is finite
 
 
@@ -66,12 +65,10 @@ def _windows(nodes: Float[np.ndarray, "J Q D"], log_weights: Float[np.ndarray, "
 def _normal_approximations(
     items: ItemParameters, answers: Answers
 ) -> tuple[Float[jax.Array, "J D"], Float[jax.Array, "J D D"]]:
-    """Modes of the posteriors, and lower roots of the inverse of the expected information there."""
-    right, observed = answers.right, jnp.ones_like(answers.right) if answers.observed is None else answers.observed
+    """Modes of the posteriors of right/wrong answers, and lower roots of the inverse expected information there."""
     items = jax.tree.map(jnp.asarray, items)
-    responses = jnp.where(observed > 0, right, -1).astype(jnp.int8)
-    modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, responses, batch_size=64)
-    parts = curve(items, modes)
-    weight = observed * parts.by_logit() ** 2 / jnp.maximum(parts.right() * parts.wrong(), LEAST)
+    modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, batch_size=64)
+    found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
+    weight = found.variance * found.by_predictor**2 * (1.0 if observed is None else observed)
     information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
     return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))

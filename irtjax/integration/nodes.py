@@ -1,35 +1,79 @@
-"""Answers as arrays of numbers, and the items' curves at nodes.
+"""Responses as the maps over nodes read them, and where the nodes are."""
 
-Arrays of nodes by items have a few thousand numbers, which NumPy handles without compilation. In several dimensions
-they have millions, for which a compiled program is five times as fast.
-"""
-
-from typing import NamedTuple
+import dataclasses
+import functools
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.item_models.binary import BINARY
+from irtjax.item_models.protocol import ItemModel, Natural
+from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int
 
-LEAST = 1e-300
 COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
 
-class Answers(NamedTuple):
-    """Indicators (J, I) of right and of observed answers, the latter None where all were observed."""
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=("values", "trials"), meta_fields=("model", "complete")
+)
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Responses of J subjects to I items, a byte each: the numbers in the two linear maps are made where they are read.
 
-    right: AnyArray
-    observed: AnyArray | None
+    Attributes:
+        values: (J, I) as the model encodes them; negative where missing.
+        model: what they say of ability.
+        complete: whether all were observed.
+        trials: (I,) of each item; None for one.
+    """
+
+    values: Any
+    model: ItemModel
+    complete: bool
+    trials: Any = None
+
+    def statistics(self) -> Float[AnyArray, "J M"]:
+        """T of each response."""
+        return self.model.statistics(self.values)
+
+    def observed(self) -> Float[AnyArray, "J I"] | None:
+        """Trials of each response, 0 where it is missing; None where all are 1."""
+        if self.complete and self.trials is None:
+            return None
+        observed = (self.values >= 0).astype(float)
+        return observed if self.trials is None else observed * self.trials
+
+    def rows(self, rows: AnyArray | slice) -> "Answers":
+        """Those of some subjects; none, where there is no such subject."""
+        if isinstance(self.values, np.ndarray):
+            return dataclasses.replace(self, values=self.values[rows])
+        found = (
+            self.values[rows] if isinstance(rows, slice) else self.values.at[rows].get(mode="fill", fill_value=MISSING)
+        )
+        return dataclasses.replace(self, values=found)
+
+    @property
+    def num_subjects(self) -> int:
+        """J."""
+        return self.values.shape[0]
+
+    @property
+    def num_items(self) -> int:
+        """I."""
+        return self.values.shape[1]
 
 
-def to_answers(values: Int[np.ndarray, "J I"]) -> Answers:
-    """Puts responses (J, I) int8 on the device."""
-    observed = values != MISSING
-    return jax.device_put(Answers((values == 1).astype(float), None if observed.all() else observed.astype(float)))
+def to_answers(
+    values: Int[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, " I"] | None = None
+) -> Answers:
+    """Puts encoded responses on the device."""
+    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials))
 
 
 def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
@@ -37,16 +81,17 @@ def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndar
     return np.asarray(population.mean)[None, :] + np.asarray(population.sd)[None, :] * quadrature.nodes
 
 
-def curves(
-    items: ItemParameters, nodes: Float[np.ndarray, "Q D"]
-) -> tuple[Float[np.ndarray, "Q I"], Float[np.ndarray, "Q I"]]:
-    """Probabilities (Q, I) of a right and of a wrong answer.
+def natural(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> Natural:
+    """What an answer adds to log-likelihoods at nodes, as NumPy arrays.
 
-    At least `LEAST`: an item on its way to infinity must not turn the sums over all others into NaN.
+    Arrays of nodes by items have a few thousand numbers, which NumPy handles without compilation. In several dimensions
+    they have millions, for which a compiled program is five times as fast.
     """
     many = len(nodes) * len(items.intercept) > COMPILED
-    p, q = _compiled(items, nodes) if many else probabilities(items, nodes)
-    return np.maximum(np.asarray(p), LEAST), np.maximum(np.asarray(q), LEAST)
+    found = _compiled(model, items, nodes) if many else model.natural(items, nodes)
+    return Natural(*map(np.asarray, found))
 
 
-_compiled = jax.jit(probabilities)
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled(model: ItemModel, items: ItemParameters, nodes: jax.Array) -> Natural:
+    return model.natural(jax.tree.map(jnp.asarray, items), nodes)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax import processes
+from irtjax.integration.e_step import e_step
 from irtjax.integration.importance_nodes import importance_nodes
-from irtjax.integration.node_posteriors import node_posteriors
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.kernels.models import ItemParameters
@@ -90,7 +90,7 @@ class SharedNodes:
             *_, level = levels(items, population, answers, self.number)
             found = active_tiles(level)
             # a block costs what a full one does
-            cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], len(answers.right) * total])
+            cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], answers.num_subjects * total])
             if cost < WORTH * of_all:
                 return found
         return everywhere(_grid(self.number, self.dims))
@@ -100,7 +100,7 @@ class SharedNodes:
         finer, coarsest = self.finer().number, min(self.number, nodes_per_dimension(self.dims))
         *_, coarse, fine = levels(items, population, answers, finer, coarsest)
         change = fine.log_likelihoods - coarse.log_likelihoods
-        size, num_items = fine.grid.side**self.dims, answers.right.shape[1]
+        size, num_items = fine.grid.side**self.dims, answers.num_items
         of_each = len(fine.tile) / len(change) * size
         derivatives = len(np.unique(fine.tile)) * size * num_items * (3 * self.dims + 3)
         affordable = (
@@ -143,10 +143,10 @@ class ImportanceNodes:
     def compare(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
-            np.asarray(node_posteriors(items, population, answers, rule.lay_out(items, population, answers))[3])
+            e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
             for rule in (self, self.finer())
         )
-        curves = 2 * self.number * num_subjects * answers.right.shape[1]
+        curves = 2 * self.number * num_subjects * answers.num_items
         return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
 
     def summary(self, population: Population) -> dict[str, object]:

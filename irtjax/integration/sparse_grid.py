@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from irtjax import processes
-from irtjax.integration.nodes import Answers, curves, place_nodes
+from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
 from irtjax.populations.normal import Population
@@ -143,7 +143,7 @@ def levels(
     while numbers[-1] > coarsest and numbers[-1] % 2:
         numbers.append((numbers[-1] + 1) // 2)
     answers = jax.tree.map(np.asarray, answers)
-    num_subjects = len(answers.right)
+    num_subjects = answers.num_subjects
     side = max(2, round(TILE ** (1 / dims)))
     subject, places, shares = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
     for number in reversed(numbers):
@@ -262,21 +262,22 @@ def _log_likelihoods(
 
     The products are small and many. More than one thread would spend its time waiting for the others.
     """
-    right, observed = answers
     result = np.empty(len(subject))
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)
-    step = max(1, CURVES // (grid.side**grid.dims * right.shape[1]))
+    step = max(1, CURVES // (grid.side**grid.dims * answers.num_items))
     for first in range(0, len(used), step):
         part = slice(first, first + step)
         index, inside = grid.inside(used[part])
         nodes = grid.nodes(np.minimum(index, grid.number - 1).reshape(-1, grid.dims))
-        p, q = (curve.reshape(*inside.shape, -1) for curve in curves(items, place_nodes(population, nodes)))
+        found = natural(answers.model, items, place_nodes(population, nodes))
+        eta, log_normalizer = (leaf.reshape(*inside.shape, -1) for leaf in found)
         log_weights = np.where(inside, nodes.log_weights.reshape(inside.shape), -np.inf)
-        of_tiles = np.log(p), np.log(q), log_weights, begin[part], counts[part]
-        for log_p, log_q, log_weight, start, count in zip(*of_tiles, strict=True):
-            rows = subject[start : start + count]
-            joint = right[rows] @ (log_p - log_q).T + log_weight
-            joint += log_q.sum(axis=1) if observed is None else observed[rows] @ log_q.T
+        of_tiles = eta, log_normalizer, log_weights, begin[part], counts[part]
+        for eta_here, normalizer, log_weight, start, count in zip(*of_tiles, strict=True):
+            some = answers.rows(subject[start : start + count])
+            observed = some.observed()
+            joint = some.statistics() @ eta_here.T + log_weight
+            joint -= normalizer.sum(axis=1) if observed is None else observed @ normalizer.T
             largest = joint.max(axis=1)
             result[start : start + count] = largest + np.log(np.exp(joint - largest[:, None]).sum(axis=1))
     return result

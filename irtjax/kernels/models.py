@@ -49,6 +49,11 @@ class ItemParameters(NamedTuple):
     upper: AnyArray
 
 
+def has_asymptotes(items: ItemParameters) -> bool:
+    """Whether any item has one."""
+    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
+
+
 def from_table(table: pd.DataFrame) -> ItemParameters:
     """Item parameters from the columns of `items.csv`; an absent column takes the value that has no effect.
 

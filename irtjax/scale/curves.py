@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from irtjax.estimation.result import Fit
-from irtjax.integration.node_posteriors import node_posteriors
+from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere
 from irtjax.kernels.models import ItemParameters
@@ -55,7 +55,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
     theta = place_nodes(fit.population, quadrature)[:, 0]
     with jax.enable_x64(True):
         answers = to_answers(fit.responses.read().values)
-        found = node_posteriors(fit.parameters, fit.population, answers, everywhere(quadrature))
+        found = e_step(fit.parameters, fit.population, answers, everywhere(quadrature), weights=True)
         posterior = np.asarray(found.weights[0])
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)

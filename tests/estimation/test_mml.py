@@ -22,7 +22,7 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.problem import as_array, as_items
 from irtjax.estimation.quadrature import finish as node_estimate
 from irtjax.estimation.quadrature import observed_information, score_moments
-from irtjax.integration.node_posteriors import condensed, node_posteriors
+from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.sparse_grid import everywhere
 from irtjax.kernels.models import ItemParameters, probabilities
@@ -241,9 +241,11 @@ def test_observed_information_equals_automatic_differentiation(types, dims, anch
     items, quadrature = as_items(array), rectangular(61 if dims == 1 else 15, dims=dims)
     with jax.enable_x64(True):
         answers = to_answers(values)
-        windows = everywhere(quadrature)
-        expected = condensed(node_posteriors(items, population, answers, windows), windows)
-        got = observed_information.of_all_parameters(items, population, answers, *expected, spec)
+        grid = everywhere(quadrature)
+        part = observed_information.Part(
+            answers, *condensed(e_step(items, population, answers, grid, weights=True), grid)
+        )
+        got = observed_information.of_all_parameters(items, population, [part], spec)
         reference = -by_automatic_differentiation(HESSIAN, items, population, values, quadrature, spec)
     size = np.sqrt(np.abs(np.diag(reference)))
     np.testing.assert_allclose(got / np.outer(size, size), reference / np.outer(size, size), rtol=0, atol=1e-8)
@@ -353,7 +355,7 @@ def test_missing_equals_dropped():
         def marginal(values, keep):
             items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
             population = Population(np.zeros(1), np.ones(1))
-            return node_posteriors(items, population, to_answers(values), everywhere(rectangular()))
+            return e_step(items, population, to_answers(values), everywhere(rectangular()), weights=True)
 
         masked, dropped = marginal(values, slice(12)), marginal(values[:, :8], slice(8))
     np.testing.assert_allclose(masked.weights, dropped.weights, rtol=1e-12)

@@ -11,8 +11,8 @@ from irtjax.estimation.driver import Problem, run
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.problem import specify, start_items
 from irtjax.estimation.quadrature.engine import QuadratureEngine
+from irtjax.integration.e_step import e_step
 from irtjax.integration.importance_nodes import OF_POPULATION, importance_nodes
-from irtjax.integration.node_posteriors import moments, node_posteriors
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import ImportanceNodes, SharedNodes, importance_nodes_to_start_with
 from irtjax.kernels.models import ItemParameters
@@ -53,13 +53,13 @@ def test_likelihoods_and_moments_are_those_of_separate_dimensions():
     with jax.enable_x64(True):
         answers = to_answers(values)
         for number in (256, 4096):
-            windows = importance_nodes(items, answers, number)
-            assert np.exp(windows.nodes.log_weights).max() * number <= 1 / OF_POPULATION
-            found = node_posteriors(items, population, answers, windows)
+            placed = importance_nodes(items, answers, number)
+            assert np.exp(placed.nodes.log_weights).max() * number <= 1 / OF_POPULATION
+            found = e_step(items, population, answers, placed, moments=True)
             errors = np.asarray(found.log_likelihoods) - exact
             assert abs(errors.mean()) < 3 * errors.std() / 10 + 1e-4  # no subject errs as the others do
             spread.append(errors.std())
-        got_mean, got_sd = moments(found, population, windows)
+        got_mean, got_sd = found.mean, found.sd
     assert spread[0] < 0.02
     assert spread[1] < spread[0] / 4
     np.testing.assert_allclose(got_mean, mean, atol=0.02)
@@ -101,9 +101,7 @@ def test_the_truth_is_as_likely_as_it_should_be(dims):
     truth = ItemParameters(slope, intercept, np.full(40, -np.inf), np.full(40, np.inf))
     normal, answers = Population(np.zeros(dims), np.ones(dims)), to_answers(values)
     ours, true = (
-        np.asarray(
-            node_posteriors(items, normal, answers, importance_nodes(items, answers, 1024)).log_likelihoods
-        ).sum()
+        np.asarray(e_step(items, normal, answers, importance_nodes(items, answers, 1024)).log_likelihoods).sum()
         for items in (fit.parameters, truth)
     )
     assert ours == pytest.approx(fit.log_likelihood, abs=5.0)

@@ -11,10 +11,10 @@ from irtjax.estimation.problem import specify
 from irtjax.estimation.quadrature import observed_information
 from irtjax.integration import rules as node_rules
 from irtjax.integration import sparse_grid
-from irtjax.integration.node_posteriors import condensed, moments, node_posteriors
-from irtjax.integration.nodes import curves, place_nodes, to_answers
+from irtjax.integration.e_step import condensed, e_step
+from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere, levels
-from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 from irtjax.populations.normal import Population
 
@@ -33,7 +33,7 @@ def long_test(dims: int, missing: float):
     items = ItemParameters(slope, intercept, -infinite, infinite)
     items.lower[5], items.upper[5] = -1.0, 2.0
     theta = rng.normal(size=(90, dims))
-    values = (rng.uniform(size=(90, 60)) < curves(items, theta)[0]).astype(np.int8)
+    values = (rng.uniform(size=(90, 60)) < probabilities(items, theta)[0]).astype(np.int8)
     values[rng.uniform(size=values.shape) < missing] = -1
     return items, Population(rng.normal(0, 0.1, dims), rng.uniform(0.9, 1.1, dims)), values
 
@@ -44,26 +44,26 @@ def test_windows_equal_all_nodes(dims, number, missing):
     everyone = everywhere(rectangular(number, dims=dims))
     with jax.enable_x64(True):
         answers = to_answers(values)
-        whole = node_posteriors(items, population, answers, everyone)
+        whole = e_step(items, population, answers, everyone, moments=True)
         *_, level = levels(items, population, answers, number)
         placed = sparse_grid.active_tiles(level)
-        found = node_posteriors(items, population, answers, placed)
+        found = e_step(items, population, answers, placed, moments=True)
     assert len(placed.tile) > 1
     assert 0 <= found.boundary_mass < 1e-6
     np.testing.assert_allclose(level.log_likelihoods, whole.log_likelihoods, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.log_likelihoods, whole.log_likelihoods, rtol=0, atol=1e-9)
-    for got, expected in zip(moments(found, population, placed), moments(whole, population, everyone), strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-8)
+    np.testing.assert_allclose(found.mean, whole.mean, atol=1e-8)
+    np.testing.assert_allclose(found.sd, whole.sd, atol=1e-8)
     # the same nodes, but for those that no one is near, in another order
     order, given = (np.lexsort(np.round(one.nodes.nodes.T, 6)) for one in (everyone, placed))
     keys = [tuple(node) for node in np.round(everyone.nodes.nodes[order], 6)]
     at = {key: place for key, place in zip(keys, order, strict=True)}
     same = np.array([at[tuple(node)] for node in np.round(placed.nodes.nodes[given], 6)])
-    np.testing.assert_allclose(found.right[given], whole.right[same], atol=1e-8)
+    np.testing.assert_allclose(found.statistics[given], whole.statistics[same], atol=1e-8)
     np.testing.assert_allclose(found.observed[given], whole.observed[same], atol=1e-8)
     assert np.delete(whole.observed, same, axis=0).sum() < 1e-6
     nodes = place_nodes(population, everyone.nodes)
-    p, q = curves(items, nodes)
+    p, q = np.maximum(probabilities(items, nodes), 1e-300)
     joint = (values == 1) @ np.log(p).T + (values == 0) @ np.log(q).T + everyone.nodes.log_weights
     np.testing.assert_allclose(whole.log_likelihoods, logsumexp(joint, axis=1), atol=1e-9)
 
@@ -77,9 +77,9 @@ def test_information_in_windows_equals_that_of_all_nodes(dims, number, missing):
         *_, level = levels(items, population, answers, number)
         matrices = []
         for placed in (sparse_grid.active_tiles(level), everywhere(rectangular(number, dims=dims))):
-            found = condensed(node_posteriors(items, population, answers, placed), placed)
-            arguments = items, population, answers, *found, specification
-            matrices.append(observed_information.of_all_parameters(*arguments))
+            found = condensed(e_step(items, population, answers, placed, weights=True), placed)
+            part = observed_information.Part(answers, *found)
+            matrices.append(observed_information.of_all_parameters(items, population, [part], specification))
     np.testing.assert_allclose(*matrices, atol=1e-6 * np.abs(matrices[1]).max())
 
 
@@ -91,8 +91,8 @@ def test_a_window_that_is_left_is_noticed_and_only_loses():
         placed = sparse_grid.active_tiles(level)
         for shift in (0.3, 3.0):
             moved = items._replace(intercept=items.intercept - shift * items.slope[:, 0])
-            found = node_posteriors(moved, population, answers, placed)
-            whole = node_posteriors(moved, population, answers, everywhere(rectangular(241)))
+            found = e_step(moved, population, answers, placed)
+            whole = e_step(moved, population, answers, everywhere(rectangular(241)))
             lost = np.asarray(whole.log_likelihoods) - np.asarray(found.log_likelihoods)
             assert (lost > -1e-9).all()
             limit = sparse_grid.MOST_BOUNDARY_MASS * len(values)
@@ -112,7 +112,7 @@ def test_a_posterior_between_coarse_nodes_of_two_tiles_is_found():
     population = Population(np.zeros(1), np.ones(1))
     with jax.enable_x64(True):
         *_, level = levels(items, population, answers, 961)
-        whole = node_posteriors(items, population, answers, everywhere(rectangular(961)))
+        whole = e_step(items, population, answers, everywhere(rectangular(961)))
     np.testing.assert_allclose(level.log_likelihoods, whole.log_likelihoods, atol=1e-9)
 
 

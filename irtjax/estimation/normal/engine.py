@@ -28,9 +28,9 @@ from irtjax.estimation.normal.start import starting_posterior
 from irtjax.estimation.problem import (
     Specification,
     as_array,
-    has_asymptotes,
     without_asymptotes,
 )
+from irtjax.kernels.models import has_asymptotes
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch

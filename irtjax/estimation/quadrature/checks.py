@@ -6,7 +6,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation.quadrature import slope_bounds
 from irtjax.estimation.quadrature.state import State
-from irtjax.integration.node_posteriors import node_posteriors
+from irtjax.integration.e_step import e_step
 from irtjax.integration.rules import Refinement
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
@@ -21,11 +21,11 @@ NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 def compare(state: State, items: ItemParameters, at_most: int) -> Refinement:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
     at_most = -(-at_most // processes.number())
-    num_subjects = len(state.answers.right)
+    num_subjects = state.answers.num_subjects
     of_finer = state.rule.weights_of_finer * state.grid.num_weights(num_subjects) / num_subjects
     most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
     rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
-    answers = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.answers)
+    answers = jax.tree.map(np.asarray, state.answers).rows(rows)
     found = state.rule.compare(items, state.point.population, answers, num_subjects)
     change, log_likelihoods = processes.gather(found.change), processes.gather(found.log_likelihoods)
     return Refinement(change, all(processes.everyone(found.affordable)), log_likelihoods)
@@ -72,8 +72,8 @@ def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool
     grid = state.rule.finer().lay_out(items, population, state.answers)
 
     def log_likelihood(items: ItemParameters) -> float:
-        found = node_posteriors(items, population, state.answers, grid)
-        return float(processes.total(np.asarray(found.log_likelihoods).sum()))
+        found = e_step(items, population, state.answers, grid)
+        return float(processes.total(found.log_likelihoods.sum()))
 
     here = log_likelihood(items)
     found = [group for group in groups if log_likelihood(_scaled(items, group, STEP)) > here - NEGLIGIBLE]

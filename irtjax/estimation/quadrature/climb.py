@@ -12,14 +12,14 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.item_step import log_prior, natural_step, priors_of
-from irtjax.estimation.problem import Layout, Specification, as_array, as_items, has_asymptotes, layout
-from irtjax.estimation.quadrature import item_score as node_score
-from irtjax.estimation.quadrature import quasi_newton, slope_bounds
+from irtjax.estimation.problem import Layout, Specification, as_array, as_items, layout
+from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
 from irtjax.estimation.quadrature.item_score import Counts
-from irtjax.integration.node_posteriors import NodePosteriors, node_posteriors
+from irtjax.integration.e_step import Expected, e_step
 from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import ItemModel
+from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
@@ -63,20 +63,27 @@ def evaluate(
     specification: Specification,
 ) -> Point:
     """The objective and what a step needs, from one pass over the responses."""
-    found = node_posteriors(items, population, answers, grid)
-    return _point(found, items, population, grid, specification)
+    found = e_step(items, population, answers, grid)
+    return _point(found, items, population, answers.model, grid, specification)
 
 
 @np.errstate(all="ignore")  # an item may run off to infinity
 def _point(
-    found: NodePosteriors,
+    found: Expected,
     items: ItemParameters,
     population: Population,
+    model: ItemModel,
     grid: SparseGrid,
     specification: Specification,
 ) -> Point:
-    counts = Counts(place_nodes(population, grid.nodes), found.right, found.observed - found.right)
-    gradient, information = node_score.score(items, counts, asymptotes=has_asymptotes(items))
+    counts = Counts(
+        model,
+        place_nodes(population, grid.nodes),
+        found.statistics,
+        np.broadcast_to(found.observed, found.statistics.shape),
+    )
+    asymptotes = has_asymptotes(items)
+    gradient, information = item_score.score(items, counts, asymptotes=asymptotes)
     size = gradient.shape[1]
     prior = priors_of(as_array(items)[:, :size], specification)
     information[:, range(size), range(size)] += prior.information
@@ -85,9 +92,11 @@ def _point(
     of_population = np.ones(2 * specification.dims)
     at = np.concatenate([places.mean, places.log_sd])
     if (at >= 0).any():
-        by, of_population = node_score.population_score(items, counts, np.asarray(population.mean))
+        by, of_population = item_score.population_score(
+            items, counts, np.asarray(population.mean), asymptotes=asymptotes
+        )
         vector[at[at >= 0]] = by[at >= 0]
-    objective = float(processes.total(np.asarray(found.log_likelihoods).sum())) + float(prior.log_density.sum())
+    objective = float(processes.total(found.log_likelihoods.sum())) + float(prior.log_density.sum())
     return Point(items, population, objective, vector, information, of_population, counts, found.boundary_mass)
 
 
@@ -141,7 +150,7 @@ def _shortened_where_it_loses(
     """
     with np.errstate(all="ignore"):
         before, after = (
-            node_score.log_likelihood(items, point.counts) + log_prior(items, specification)
+            item_score.log_likelihood(items, point.counts) + log_prior(items, specification)
             for items in (point.items, moved.items)
         )
     loses = ~(after >= before)

@@ -17,21 +17,19 @@ from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
 from irtjax.estimation.problem import (
     Specification,
-    has_asymptotes,
     without_asymptotes,
 )
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import item_score as node_score
-from irtjax.estimation.quadrature import quasi_newton, slope_bounds
+from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
 from irtjax.estimation.quadrature.climb import Point, climb, evaluate
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import State
-from irtjax.integration.node_posteriors import moments, node_posteriors
+from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
-from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.populations.normal import Population
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
@@ -110,7 +108,7 @@ class QuadratureEngine:
             )
             state = state._replace(point=point, memory=memory)
             state = state._replace(steps=state.steps + 1)
-            if point.boundary_mass > MOST_BOUNDARY_MASS * len(state.answers.right) or (
+            if point.boundary_mass > MOST_BOUNDARY_MASS * state.answers.num_subjects or (
                 state.rule.moves_with_posterior and state.steps >= LEG
             ):
                 state = _restart(state)
@@ -149,7 +147,7 @@ class QuadratureEngine:
     def _with_nodes_that_follow(self, state: State) -> State | None:
         """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
         fresh = _restart(state)
-        apart = abs(fresh.point.objective - state.point.objective) / len(state.answers.right)
+        apart = abs(fresh.point.objective - state.point.objective) / state.answers.num_subjects
         run_off = slope_bounds.at_bounds(
             state.point.items, state.specification, state.point.population.sd, state.rule.steepest
         )
@@ -161,7 +159,7 @@ class QuadratureEngine:
     def _with_priors(self, state: State) -> State:
         """Priors estimated anew; settled where they hardly move."""
         point, specification = state.point, state.specification
-        gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
+        gradient, information = item_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
         if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
@@ -222,9 +220,9 @@ class QuadratureEngine:
 def _spread(state: State) -> float:
     """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
     items, population = state.point.items, state.point.population
-    found = node_posteriors(items, population, state.answers, state.grid)
-    mean, sd = moments(found, population, state.grid)
-    total, number = processes.total((((mean - population.mean) ** 2 + sd**2).sum(), len(mean)))
+    found = e_step(items, population, state.answers, state.grid, moments=True)
+    squares = ((found.mean - population.mean) ** 2 + found.sd**2).sum()
+    total, number = processes.total((squares, state.answers.num_subjects))
     return float(np.sqrt(total / number))
 
 

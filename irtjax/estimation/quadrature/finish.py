@@ -1,23 +1,24 @@
 """What a fit on nodes comes to: abilities, errors of the items, and the log-likelihood by a finer rule."""
 
-import dataclasses
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import Specification, layout
+from irtjax.estimation.problem import layout
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import observed_information, slope_bounds
+from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
+from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.importance_nodes import part
-from irtjax.integration.node_posteriors import NodePosteriors, condensed, moments, node_posteriors
-from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.types import Bool, Float
+from irtjax.types import Bool
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
+WEIGHTS = 2**23  # of subjects at nodes that are held at a time: 64 MB
 SCORES = 2**24  # of answers at own nodes, in all parameters, that are held at a time
 
 
@@ -25,18 +26,16 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     """The estimate that a state of the engine stands for."""
     point, specification, answers = state.point, state.specification, state.answers
     items, population = point.items, point.population
-    dims, (num_here, num_items) = specification.dims, answers.right.shape
-    num_subjects = int(processes.total(num_here))
+    dims, num_items = specification.dims, answers.num_items
+    num_subjects = int(processes.total(answers.num_subjects))
     placed = state.rule.lay_out(items, population, answers)
-    found = node_posteriors(items, population, answers, placed)
-    log_likelihoods, ability, ability_se = map(
-        processes.gather, (np.asarray(found.log_likelihoods), *moments(found, population, placed))
-    )
+    found = e_step(items, population, answers, placed, moments=True)
+    log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods, found.mean, found.sd))
     difference = node_checks.compare(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
     errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
     if standard_errors:
-        errors = _errors(state, found, placed, unbounded)
+        errors = _errors(state, placed, unbounded)
         if dims == 1:
             unbounded |= node_checks.slopes_without_maximum(state, np.sqrt(errors.covariances[:, 0, 0]))
         errors.covariances[unbounded] = np.nan
@@ -44,8 +43,8 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     # errors of opposite sign cancel in the sum, but not in the estimates
     error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
     if state.rule.moves_with_posterior:  # what the nodes of the fit were off by, as posteriors had moved since
-        of_fit = node_posteriors(items, population, answers, state.grid).log_likelihoods
-        error = max(error, abs(float(np.asarray(of_fit).sum() - log_likelihoods.sum())))
+        of_fit = e_step(items, population, answers, state.grid).log_likelihoods
+        error = max(error, abs(float(of_fit.sum() - log_likelihoods.sum())))
     return Estimate(
         items=items,
         population=population,
@@ -61,7 +60,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
         specification=specification,
         details={
             **state.rule.summary(population),
-            "nodes_per_subject": round(int(processes.total(found.weights.size)) / num_subjects),
+            "nodes_per_subject": round(int(processes.total(placed.num_weights(answers.num_subjects))) / num_subjects),
             **({} if errors.kind is None else {"standard_errors": errors.kind}),
         },
     )
@@ -76,7 +75,7 @@ class _Errors(NamedTuple):
     identified: bool = True
 
 
-def _errors(state: State, found: NodePosteriors, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
+def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
     """Errors of the items that have a finite estimate, the others being as they are."""
     (items, population, _, gradient, *_), specification = state.point, state.specification
     places, none = layout(specification), np.full((len(unbounded), *2 * (specification.dims + 3,)), np.nan)
@@ -85,34 +84,31 @@ def _errors(state: State, found: NodePosteriors, placed: SparseGrid, unbounded: 
     if off.all():
         return _Errors(none)
     if places.size <= MOST_PARAMETERS:
-        covariance = observed_information.covariance(_information(state, found, placed, finite))
+        information = observed_information.of_all_parameters(items, population, _parts(state, placed), finite)
+        covariance = observed_information.covariance(information)
         if np.isnan(covariance).any():
             return _Errors(none, identified=False)
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
     if state.rule.moves_with_posterior:
         return _Errors(none)
-    arguments = items, population, state.answers, *condensed(found, placed), finite
-    return _Errors(observed_information.each_item_covariances(*arguments), "each item")
+    covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
+    return _Errors(covariances, "each item")
 
 
-def _information(
-    state: State, found: NodePosteriors, placed: SparseGrid, specification: Specification
-) -> Float[np.ndarray, "P P"]:
-    """Observed information of all parameters; on nodes of their own, some subjects at a time."""
+def _parts(state: State, placed: SparseGrid) -> Iterator[Part]:
+    """The subjects, some at a time where they can be parted, so that their posteriors take little memory."""
     (items, population, *_), answers = state.point, state.answers
-    if not state.rule.moves_with_posterior:
-        return observed_information.of_all_parameters(
-            items, population, answers, *condensed(found, placed), specification
-        )
-    (num_subjects, num_items), dims = answers.right.shape, specification.dims
-    step = max(1, SCORES // (placed.shape[1] * num_items * (3 * dims + 3)))
-    total: np.ndarray = np.zeros(())
-    for at in range(0, num_subjects, step):
-        rows = slice(at, at + step)
-        some = Answers(answers.right[rows], None if answers.observed is None else answers.observed[rows])
-        grid = part(placed, rows)
-        expected = node_posteriors(items, population, some, grid)
-        total = total + observed_information.of_all_parameters(items, population, some, expected, grid, specification)
-        specification = dataclasses.replace(specification, prior_precision=np.zeros_like(specification.prior_precision))
-    return total
+    own = state.rule.moves_with_posterior
+    most = answers.num_subjects
+    if own:
+        most = max(1, SCORES // (placed.shape[1] * answers.num_items * (3 * state.specification.dims + 3)))
+    elif placed.rows is None:
+        most = max(1, WEIGHTS // len(placed.nodes.nodes))
+    # as many parts on every process, which add up what they find
+    number = max(-(-number // most) for number in processes.everyone(answers.num_subjects))
+    for rows in np.array_split(np.arange(answers.num_subjects), number):
+        chosen = slice(int(rows[0]), int(rows[-1]) + 1)
+        some, grid = answers.rows(chosen), part(placed, chosen) if own else placed
+        expected = e_step(items, population, some, grid, weights=True)
+        yield Part(some, expected, grid) if own else Part(some, *condensed(expected, grid))

@@ -1,32 +1,41 @@
-"""What counts of answers at nodes say of each item: its log-likelihood, gradient and expected information."""
+"""What expected statistics at nodes say of each item: its log-likelihood, gradient and expected information."""
 
-from typing import NamedTuple
+import dataclasses
 
 import numpy as np
 
-from irtjax.integration.nodes import curves
-from irtjax.kernels.models import ItemParameters, derivatives
+from irtjax.integration.nodes import natural
+from irtjax.item_models.protocol import ItemModel, Moments
+from irtjax.kernels.models import ItemParameters
 from irtjax.types import Float
 
 
-class Counts(NamedTuple):
-    """Answers at nodes, as many as the posteriors expect.
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Answers at nodes, as many as the posteriors expect; of models with one statistic per item.
 
     Attributes:
+        model: of the items.
         nodes: (Q, D).
-        right: (Q, I).
-        wrong: (Q, I).
+        statistics: (Q, I), of right/wrong items the number of right answers.
+        observed: (Q, I).
     """
 
+    model: ItemModel
     nodes: Float[np.ndarray, "Q D"]
-    right: Float[np.ndarray, "Q I"]
-    wrong: Float[np.ndarray, "Q I"]
+    statistics: Float[np.ndarray, "Q I"]
+    observed: Float[np.ndarray, "Q I"]
 
 
 def log_likelihood(items: ItemParameters, counts: Counts) -> Float[np.ndarray, " I"]:
-    """Expected log-likelihood (I,) of the counts, in nats."""
-    p, q = curves(items, counts.nodes)
-    return (counts.right * np.log(p) + counts.wrong * np.log(q)).sum(axis=0)
+    """Expected log-likelihood (I,) of the counts, in nats: Σ T η - n A."""
+    eta, log_normalizer = natural(counts.model, items, counts.nodes)
+    return (counts.statistics * eta - counts.observed * log_normalizer).sum(axis=0)
+
+
+def moments_at(items: ItemParameters, counts: Counts, *, asymptotes: bool) -> Moments:
+    """The moments at the nodes of counts, as NumPy arrays."""
+    return Moments(*map(np.asarray, counts.model.moments(items, counts.nodes, asymptotes=asymptotes)))
 
 
 def score(
@@ -34,41 +43,45 @@ def score(
 ) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
     """Gradient (I, K) and expected information (I, K, K) of the counts in the parameters of each item.
 
+    Σ (T - n E T) ∂η and Σ n Var T ∂η ∂η', sums over nodes; the slopes by products with the nodes.
+
     Args:
         items: of I items.
         counts: at Q nodes.
         asymptotes: whether any item has one; without, their derivatives are left out and K is D + 1, not D + 3.
     """
-    nodes, right, wrong = counts
-    p, q = curves(items, nodes)
-    if asymptotes:
-        slopes = np.moveaxis(np.asarray(derivatives(items, nodes)), 2, 0)
-        gradient = np.einsum("qi,kqi->ik", right / p - wrong / q, slopes)
-        weight = (right + wrong) / (p * q)
-        information = np.empty((slopes.shape[2], len(slopes), len(slopes)))
-        for k, one in enumerate(slopes):
-            weighted = weight * one
-            for n, other in enumerate(slopes[: k + 1]):
-                information[:, k, n] = information[:, n, k] = np.einsum("qi,qi->i", weighted, other)
-        return gradient, information
-    design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
-    products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
-    information = ((right + wrong) * p * q).T @ products
-    return (right * q - wrong * p).T @ design, information.reshape(-1, *2 * design.shape[1:])
+    nodes, found = counts.nodes, moments_at(items, counts, asymptotes=asymptotes)
+    residual = counts.statistics - counts.observed * found.mean
+    weight = counts.observed * found.variance
+    dims, num_own = nodes.shape[1], found.by_own.shape[2]
+    own = [found.by_own[:, :, k] for k in range(num_own)]
+    gradient = np.empty((found.mean.shape[1], dims + num_own))
+    information = np.empty((*gradient.shape, gradient.shape[1]))
+    gradient[:, :dims] = (residual * found.by_predictor).T @ nodes
+    products = (nodes[:, :, None] * nodes[:, None, :]).reshape(len(nodes), -1)
+    weighted = weight * found.by_predictor
+    information[:, :dims, :dims] = ((weighted * found.by_predictor).T @ products).reshape(-1, dims, dims)
+    for k, one in enumerate(own):
+        gradient[:, dims + k] = (residual * one).sum(axis=0)
+        cross = (weighted * one).T @ nodes
+        information[:, :dims, dims + k] = information[:, dims + k, :dims] = cross
+        for n, other in enumerate(own[: k + 1]):
+            square = (weight * one * other).sum(axis=0)
+            information[:, dims + k, dims + n] = information[:, dims + n, dims + k] = square
+    return gradient, information
 
 
 def population_score(
-    items: ItemParameters, counts: Counts, mean: Float[np.ndarray, " D"]
+    items: ItemParameters, counts: Counts, mean: Float[np.ndarray, " D"], *, asymptotes: bool
 ) -> tuple[Float[np.ndarray, " two_D"], Float[np.ndarray, " two_D"]]:
     """Gradient and expected information (2 D,) in means and log standard deviations of the population.
 
-    The nodes are where the population puts them, mean + sd z, so that these parameters enter by the logits.
+    The nodes are where the population puts them, mean + sd z, so that these parameters enter by the predictors.
     """
-    nodes, right, wrong = counts
-    p, q = curves(items, nodes)
-    by_logit = derivatives(items, nodes)[:, :, nodes.shape[1]]
-    residual, weight = (right / p - wrong / q) * by_logit, (right + wrong) / (p * q) * by_logit**2
-    distance = nodes - mean[None, :]
+    found = moments_at(items, counts, asymptotes=asymptotes)
+    residual = (counts.statistics - counts.observed * found.mean) * found.by_predictor
+    weight = counts.observed * found.variance * found.by_predictor**2
+    distance = counts.nodes - mean[None, :]
     by_mean, by_square = residual @ items.slope, weight @ items.slope**2
     return (
         np.concatenate([by_mean.sum(axis=0), (by_mean * distance).sum(axis=0)]),

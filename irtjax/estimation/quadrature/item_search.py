@@ -44,7 +44,7 @@ def better_modes(
     moved = np.zeros(len(array), bool)
     if not moving.size:
         return items, moved
-    part = counts._replace(right=counts.right[:, moving], wrong=counts.wrong[:, moving])
+    part = dataclasses.replace(counts, statistics=counts.statistics[:, moving], observed=counts.observed[:, moving])
     coarse = _binned(part)
     start = np.concatenate([_steep(coarse, array[moving], free[moving], at) for at in LOCATIONS])
     tiles = len(LOCATIONS)
@@ -76,21 +76,24 @@ def _choose(specification: Specification, items: np.ndarray) -> Specification:
 
 
 def _tiled(counts: Counts, tiles: int) -> Counts:
-    return counts._replace(right=np.tile(counts.right, tiles), wrong=np.tile(counts.wrong, tiles))
+    return dataclasses.replace(
+        counts, statistics=np.tile(counts.statistics, tiles), observed=np.tile(counts.observed, tiles)
+    )
 
 
 def _binned(counts: Counts) -> Counts:
     """The counts at fewer nodes, which is enough to climb by."""
     starts = np.arange(0, len(counts.nodes), max(1, len(counts.nodes) // BINS))
-    nodes, right, wrong = (np.add.reduceat(leaf, starts, axis=0) for leaf in counts)
-    return Counts(nodes / np.diff([*starts, len(counts.nodes)])[:, None], right, wrong)
+    leaves = counts.nodes, counts.statistics, counts.observed
+    nodes, statistics, observed = (np.add.reduceat(leaf, starts, axis=0) for leaf in leaves)
+    return Counts(counts.model, nodes / np.diff([*starts, len(counts.nodes)])[:, None], statistics, observed)
 
 
 def _steep(counts: Counts, array: np.ndarray, free: np.ndarray, at: float) -> np.ndarray:
     """Steep curves at an ability, between the shares of right answers below and above it: (I, K)."""
     below = counts.nodes[:, 0] < at
     low, high = (
-        (counts.right[side].sum(axis=0) + 0.5) / ((counts.right + counts.wrong)[side].sum(axis=0) + 1.0)
+        (counts.statistics[side].sum(axis=0) + 0.5) / (counts.observed[side].sum(axis=0) + 1.0)
         for side in (below, ~below)
     )
     ends = np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1)

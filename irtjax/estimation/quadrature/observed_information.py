@@ -5,9 +5,11 @@ data, abilities included, less the posterior covariance of their score,
 
     -∂²/∂φ² Σ_j log L_j = Σ_j E_j[-∂²l_j] - E_j[s_j s_j'] + E_j[s_j] E_j[s_j]',     s_j = ∂l_j/∂φ.
 
-Here is the information of complete data; `score_moments` has the means and covariances of scores.
+Here is the information of complete data, Σ n Var T ∂η ∂η' - (T - n E T) ∂²η; `score_moments` has the means and
+covariances of scores, (T - n E T) ∂η.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +17,13 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.problem import Specification, as_array, has_asymptotes, layout
+from irtjax.estimation.problem import Specification, as_array, layout
 from irtjax.estimation.quadrature import score_moments
-from irtjax.integration.node_posteriors import NodePosteriors
-from irtjax.integration.nodes import Answers, curves, place_nodes
+from irtjax.integration.e_step import Expected
+from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.kernels.models import Curve, ItemParameters, curve
+from irtjax.item_models.protocol import ItemModel
+from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
@@ -53,47 +56,50 @@ def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification)
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
 
 
+class Part(NamedTuple):
+    """Some of the subjects at the estimate: their answers, their posteriors with weights, and where these are."""
+
+    answers: Answers
+    expected: Expected
+    grid: SparseGrid
+
+
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
-    items: ItemParameters,
-    population: Population,
-    answers: Answers,
-    expected: NodePosteriors,
-    grid: SparseGrid,
-    specification: Specification,
+    items: ItemParameters, population: Population, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
 
     Args:
         items: the estimate.
-        population: likewise.
-        answers: of all subjects.
-        expected: from `node_posteriors` at the estimate.
-        grid: where the posteriors are.
+        population: of the estimate.
+        parts: all subjects.
         specification: what is free; priors.
     """
     places = layout(specification)
     population_places = np.concatenate([places.mean, places.log_sd])
     index = np.concatenate([places.items, np.tile(population_places, (len(places.items), 1))], axis=1)
-    complete = _complete(items, population, expected, grid)
-    precision = np.zeros(index.shape)
-    precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
-    complete_of_items = complete.information + precision[:, :, None] * np.eye(index.shape[1])
-    size = places.size
-    information = np.zeros((size, size))
     free: np.ndarray = np.asarray(index >= 0)
     both = free[:, :, None] & free[:, None, :]
     rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
-    np.add.at(information, (rows, columns), complete_of_items[both])
+    precision = np.zeros(index.shape)
+    precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
+    information = np.zeros((places.size, places.size))
+    np.add.at(information, (rows, columns), (precision[:, :, None] * np.eye(index.shape[1]))[both])
     # parameters of one item first, then those that all have in common: a shared slope and the population
-    num_own = places.num_own
+    num_own, size = places.num_own, places.size
     chosen, kinds = np.nonzero(free & (index < num_own))
-    common = np.zeros((*complete.p.shape, size - num_own))
-    for at in range(num_own, size):
-        common[:, :, at - num_own] = np.where(index[None] == at, complete.score, 0.0).sum(axis=2)
-    own = complete.score[:, chosen, kinds]
-    covariances = score_moments.covariances(expected.weights, grid, answers, complete.p, own, chosen, common)
-    return information - processes.total(covariances)
+    for answers, expected, grid in parts:
+        complete = _complete(answers.model, items, population, expected, grid)
+        np.add.at(information, (rows, columns), complete.information[both])
+        common = np.zeros((*complete.mean.shape, size - num_own))
+        for at in range(num_own, size):
+            common[:, :, at - num_own] = np.where(index[None] == at, complete.by, 0.0).sum(axis=2)
+        own = complete.by[:, chosen, kinds]
+        information -= processes.total(
+            score_moments.covariances(expected.weights, grid, answers, complete.mean, own, chosen, common)
+        )
+    return information
 
 
 class _Complete(NamedTuple):
@@ -102,31 +108,39 @@ class _Complete(NamedTuple):
     Parameters are slopes, intercept, lower, upper, and means and log standard deviations (D each) of the population.
 
     Attributes:
-        p: (Q, I) probabilities.
-        score: (Q, I, 3 D + 3) derivatives of P over P (1 - P).
-        curvature: (I, 3 D + 3, 3 D + 3) sums over answers of (y - P) ∂²P over P (1 - P).
-        information: (I, 3 D + 3, 3 D + 3), sums of squared scores less `curvature`.
+        mean: (Q, I) E T of one trial.
+        by: (Q, I, 3 D + 3) ∂η.
+        information: (I, 3 D + 3, 3 D + 3).
+        squares: (I, 3 D + 3, 3 D + 3) sums over right/wrong answers of the squared score of each.
     """
 
-    p: np.ndarray
-    score: np.ndarray
-    curvature: np.ndarray
+    mean: np.ndarray
+    by: np.ndarray
     information: np.ndarray
+    squares: np.ndarray
 
 
-def _complete(items: ItemParameters, population: Population, expected: NodePosteriors, grid: SparseGrid) -> _Complete:
-    nodes = place_nodes(population, grid.nodes)
-    distance = nodes - np.asarray(population.mean)[None, :]
-    p, q = curves(items, nodes)
-    right, wrong = expected.right, expected.observed - expected.right
-    parts, by_parameter = curve(items, nodes), _derivatives_of_logit(np.asarray(items.slope), nodes, distance)
-    score = _derivatives_of_curve(parts, by_parameter, nodes.shape[1]) / (p * q)[:, :, None]
-    curvature = _curvature(np.asarray(items.slope), distance, parts, by_parameter, right / p - wrong / q)
-    return _Complete(p, score, curvature, _products(right * q**2 + wrong * p**2, score, score) - curvature)
+def _complete(
+    model: ItemModel, items: ItemParameters, population: Population, expected: Expected, grid: SparseGrid
+) -> _Complete:
+    nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
+    distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
+    found = model.moments(items, nodes, asymptotes=True)
+    second = np.asarray(model.second_derivatives(items, nodes))
+    mean, by_x = np.asarray(found.mean), np.asarray(found.by_predictor)
+    coordinate = _derivatives_of_predictor(slope, nodes, distance)
+    by = by_x[:, :, None] * coordinate
+    by[:, :, dims : dims + 3] = found.by_own
+    statistics, observed = expected.statistics, np.broadcast_to(expected.observed, expected.statistics.shape)
+    residual = statistics - observed * mean
+    information = _products(observed * np.asarray(found.variance), by, by)
+    information -= _curvature(residual, by_x, second, coordinate, slope, distance)
+    squares = _products(statistics * (1 - mean) ** 2 + (observed - statistics) * mean**2, by, by)
+    return _Complete(mean, by, information, squares)
 
 
-def _derivatives_of_logit(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Derivatives (Q, I, 3 D + 3) of the logits in all parameters; 0 for asymptotes."""
+def _derivatives_of_predictor(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Derivatives (Q, I, 3 D + 3) of slope·θ + intercept in all parameters; 0 for asymptotes."""
     num_nodes, dims = nodes.shape
     by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 3))
     by_parameter[:, :, :dims], by_parameter[:, :, dims] = nodes[:, None, :], 1
@@ -136,34 +150,27 @@ def _derivatives_of_logit(slope: np.ndarray, nodes: np.ndarray, distance: np.nda
     return by_parameter
 
 
-def _derivatives_of_curve(parts: Curve, by_parameter: np.ndarray, dims: int) -> np.ndarray:
-    """Derivatives (Q, I, 3 D + 3) of P in all parameters."""
-    first = np.asarray(parts.by_logit())[:, :, None] * by_parameter
-    first[:, :, dims + 1], first[:, :, dims + 2] = parts.by_lower(), parts.by_upper()
-    return first
-
-
 def _curvature(
-    slope: np.ndarray, distance: np.ndarray, parts: Curve, by_parameter: np.ndarray, residual: np.ndarray
+    residual: np.ndarray,
+    by_x: np.ndarray,
+    second: np.ndarray,
+    coordinate: np.ndarray,
+    slope: np.ndarray,
+    distance: np.ndarray,
 ) -> np.ndarray:
-    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I), which are y - P over P (1 - P), times ∂²P."""
-    dims, by_logit = slope.shape[1], parts.by_logit()
-    by_lower, by_upper = parts.by_lower(), parts.by_upper()
+    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I) times ∂²η, from that by x, lower and upper."""
+    dims = slope.shape[1]
     mean, log_sd = dims + 3, 2 * dims + 3
-    # ∂²P/∂x² ∂x ∂x', x the logit
-    curvature = _products(residual * by_logit * (parts.not_s - parts.s), by_parameter, by_parameter)
-    # each asymptote by itself, and with the logit
-    for column, twice, with_logit in (
-        (dims + 1, by_lower * (parts.not_c - parts.c), -by_lower * parts.s),
-        (dims + 2, by_upper * (parts.not_d - parts.d), by_upper * parts.not_s),
-    ):
-        curvature[:, column, column] = (residual * twice).sum(axis=0)
-        cross = np.einsum("qi,qik->ik", residual * with_logit, by_parameter)
-        curvature[:, column] += cross
-        curvature[:, :, column] += cross
-    # ∂P/∂x ∂²x: the logit is linear in all but the population, which multiplies the slopes
-    of_mean = (residual * by_logit).sum(axis=0)
-    of_log_sd = (residual * by_logit).T @ distance
+    weighted = residual[:, :, None, None] * second
+    curvature = _products(weighted[:, :, 0, 0], coordinate, coordinate)
+    for k in (1, 2):
+        cross = np.einsum("qi,qik->ik", weighted[:, :, 0, k], coordinate)
+        curvature[:, dims + k] += cross
+        curvature[:, :, dims + k] += cross
+    curvature[:, dims + 1 : dims + 3, dims + 1 : dims + 3] += weighted[:, :, 1:, 1:].sum(axis=0)
+    # ∂η/∂x ∂²x: the predictor is linear in all but the population, which multiplies the slopes
+    of_mean = (residual * by_x).sum(axis=0)
+    of_log_sd = (residual * by_x).T @ distance
     for k in range(dims):
         for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
             curvature[:, k, column] += value
@@ -179,14 +186,9 @@ def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndar
 
 @np.errstate(all="ignore")
 def each_item_covariances(
-    items: ItemParameters,
-    population: Population,
-    answers: Answers,
-    expected: NodePosteriors,
-    grid: SparseGrid,
-    specification: Specification,
+    items: ItemParameters, population: Population, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
-    """Covariance matrices (I, K, K) of each item by itself; arguments as above.
+    """Covariance matrices (I, K, K) of each right/wrong item by itself; arguments as above.
 
     They are for tests with too many items to invert a matrix of all parameters. Each item's own block of the observed
     information is inverted, and the error of the scale added, which all items share (`item_errors`). Other shared
@@ -195,23 +197,27 @@ def each_item_covariances(
     """
     dims = specification.dims
     size = dims + 3 if has_asymptotes(items) else dims + 1
-    complete = _complete(items, population, expected, grid)
-    # E s s' is in the information of complete data and, with the other sign, in what is missing of it
-    squares = processes.total(
-        score_moments.squared_means(expected.weights, grid, answers, complete.p, complete.score[:, :, :size])
-    )
     precision = priors_of(as_array(items), specification).information[:, :size]
-    information = squares - complete.curvature[:, :size, :size] + precision[:, :, None] * np.eye(size)
+    information = np.asarray(precision)[:, :, None] * np.eye(size)
+    of_scale, num_subjects = np.zeros(()), 0
+    for answers, expected, grid in parts:
+        complete = _complete(answers.model, items, population, expected, grid)
+        squared_means = score_moments.squared_means(
+            expected.weights, grid, answers, complete.mean, complete.by[:, :, :size]
+        )
+        information += processes.total(squared_means)
+        information += (complete.information - complete.squares)[:, :size, :size]
+        of_scale = of_scale + complete.information[:, dims + 3 :, dims + 3 :]
+        num_subjects += int(processes.total(answers.num_subjects))
     anchor_information = None
     if not specification.mean_fixed:
         # given the abilities: what is missing of it is in the items' own errors already
         anchors = ~np.asarray(specification.free)[:, dims]
-        anchor_information = complete.information[anchors, dims + 3 :, dims + 3 :].sum(axis=0)
         about_zero = np.array(
             [[1.0, np.asarray(population.mean)[0]], [0.0, 1.0]]
         )  # a change of unit, in place of about the mean
-        anchor_information = about_zero.T @ anchor_information @ about_zero
-    num_subjects = int(processes.total(answers.right.shape[0]))
+        anchor_information = about_zero.T @ of_scale[anchors].sum(axis=0) @ about_zero
+    sd = np.asarray(population.sd)
     return item_errors.item_covariances(
-        np.asarray(items.slope), information, specification, np.asarray(population.sd), num_subjects, anchor_information
+        np.asarray(items.slope), information, specification, sd, num_subjects, anchor_information
     )

@@ -1,15 +1,13 @@
 """Posterior means and covariances of the scores of parameters, over the nodes in each subject's window.
 
-The score of an answer y at a node is (y - P) h with h = ∂P/∂φ / (P (1 - P)): the residual depends on subject and item,
-and h on the item alone. The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all
-pairs of items.
+The score of an answer at a node is (T - n E T) ∂η: the residual depends on subject and item, and ∂η on the item alone.
+The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all pairs of items.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.integration.node_posteriors import answers_of
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.types import AnyArray
@@ -69,12 +67,13 @@ def _squares(
 
     def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         tile, products = carry
-        right, observed = answers_of(answers, rows[n])
+        some = answers.rows(rows[n])
+        statistics, observed = some.statistics(), some.observed()
 
         def node(q: jax.Array, products: jax.Array) -> jax.Array:
             p_here = p[tile, q][None, :]
             root = jnp.sqrt(weights[n, :, q])[:, None]
-            residuals = root * (right - (p_here if observed is None else observed * p_here))
+            residuals = root * (statistics - (p_here if observed is None else observed * p_here))
             of_common = residuals @ common[tile, q]
             scores = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
             return products.at[q].add(scores.T @ scores)
@@ -110,8 +109,10 @@ def _squares_of_one(
 
     def block(squares: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         weights, rows, tile = at
-        right, observed = answers_of(answers, rows)
-        residuals = jnp.sqrt(weights[0])[:, None] * (right - (p[tile] if observed is None else observed * p[tile]))
+        some = answers.rows(rows)
+        statistics, observed = some.statistics(), some.observed()
+        mean = p[tile] if observed is None else observed * p[tile]
+        residuals = jnp.sqrt(weights[0])[:, None] * (statistics - mean)
         of_common = jnp.einsum("si,sic->sc", residuals, common[tile])
         scores = jnp.concatenate([residuals[:, items] * own[tile], of_common], axis=1)
         return squares + scores.T @ scores, None
@@ -132,15 +133,16 @@ def _means(
     common: jax.Array,
 ) -> jax.Array:
     """Posterior means (J, P) of the scores."""
-    num_subjects = answers.right.shape[0]
+    num_subjects = answers.num_subjects
 
     def block(means: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         weights, rows, tile = at
-        right, observed = answers_of(answers, rows)
-        chosen = Answers(right[:, items], None if observed is None else observed[:, items])
-        parts = [_mean_score(weights, chosen, p[tile][:, items], own[tile])]
+        some = answers.rows(rows)
+        statistics, observed = some.statistics(), some.observed()
+        chosen = None if observed is None else observed[:, items]
+        parts = [_mean_score(weights, statistics[:, items], chosen, p[tile][:, items], own[tile])]
         for k in range(common.shape[3]):
-            score = _mean_score(weights, Answers(right, observed), p[tile], common[tile, :, :, k])
+            score = _mean_score(weights, statistics, observed, p[tile], common[tile, :, :, k])
             parts.append(score.sum(axis=1, keepdims=True))
         return means.at[rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
 
@@ -148,18 +150,19 @@ def _means(
     return jax.lax.scan(block, begun, (weights, rows, tile))[0]
 
 
-def _mean_score(weights: jax.Array, answers: Answers, p: jax.Array, score: jax.Array) -> AnyArray:
+def _mean_score(
+    weights: jax.Array, statistics: AnyArray, observed: AnyArray | None, p: jax.Array, score: jax.Array
+) -> AnyArray:
     """Posterior mean (B, N), over S nodes, of the scores (S, N) of one parameter each of N items."""
-    right, observed = answers
     expected = weights @ (p * score)
-    return right * (weights @ score) - (expected if observed is None else observed * expected)
+    return statistics * (weights @ score) - (expected if observed is None else observed * expected)
 
 
 def squared_means(
     weights: AnyArray, grid: SparseGrid, answers: Answers, p: np.ndarray, score: np.ndarray
 ) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores (R, I, K), summed over subjects; some items at a time."""
-    (num_subjects, num_items), size = answers.right.shape, score.shape[2]
+    num_subjects, num_items, size = answers.num_subjects, answers.num_items, score.shape[2]
     p, score = grid.in_tiles(p), grid.in_tiles(score)
     block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
     result = np.empty((num_items, size, size))
@@ -182,7 +185,7 @@ def _squares_of_block(
     score: jax.Array,
     start: jax.Array | int,
 ) -> jax.Array:
-    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[2], axis=1), answers)
+    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[2], axis=-1), answers)
     size = score.shape[3]
     own = score.reshape(*score.shape[:2], -1)  # all parameters of an item, then those of the next
     items = jnp.repeat(jnp.arange(p.shape[2]), size)

@@ -13,6 +13,7 @@ from irtjax.estimation.problem import as_array, as_items, layout, specify
 from irtjax.estimation.quadrature import quasi_newton
 from irtjax.estimation.quadrature.item_score import Counts, log_likelihood, score
 from irtjax.estimation.quadrature.item_search import better_modes
+from irtjax.item_models.binary import BINARY
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 
@@ -55,7 +56,7 @@ def of_curves(slope, intercept, lower, upper):
     c, d = expit(lower), expit(upper)
     p = c + (d - c) * expit(nodes.nodes * slope + intercept)
     number = 5000 * np.exp(nodes.log_weights)[:, None]
-    return Counts(nodes.nodes, number * p, number * (1 - p))
+    return Counts(BINARY, nodes.nodes, number * p, np.broadcast_to(number, p.shape))
 
 
 def test_items_leave_worse_modes_and_only_these():

@@ -1,0 +1,218 @@
+"""Posteriors of ability over nodes, and what the items need to know of them.
+
+Subjects are taken in blocks, so that neither their responses as numbers nor their posteriors are ever all in memory.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax import processes
+from irtjax.integration.nodes import Answers, natural, place_nodes
+from irtjax.integration.sparse_grid import LEAST, TILE, SparseGrid, in_blocks
+from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
+from irtjax.responses.matrix import MISSING
+from irtjax.types import AnyArray, Float, Int
+
+MANY = 256  # subjects that are taken at once where each node costs much
+BLOCK_WEIGHTS = 2**19  # posteriors over nodes that are held at a time: 4 MB
+
+
+class Expected(NamedTuple):
+    """What the subjects' answers say of their abilities, and the posteriors of the items.
+
+    Attributes:
+        statistics: (R, M) expected at each node, sums over subjects; of right/wrong items numbers of right answers.
+        observed: (R, I) likewise of answers, or (R, 1) where all were observed once.
+        log_likelihoods: (J,) of each subject's answers, in nats.
+        mean: (J, D) of the posteriors, NaN where they were not asked for.
+        sd: (J, D) likewise.
+        boundary_mass: shares of all posteriors in tiles at the rim of those they are looked for in.
+        weights: (N, B, S) posterior of the subjects of each block over the places of its tile; None unless asked for.
+    """
+
+    statistics: Float[np.ndarray, "R M"]
+    observed: Float[np.ndarray, "R I"]
+    log_likelihoods: Float[np.ndarray, " J"]
+    mean: Float[np.ndarray, "J D"]
+    sd: Float[np.ndarray, "J D"]
+    boundary_mass: float
+    weights: Any
+
+
+def e_step(
+    items: ItemParameters,
+    population: Population,
+    answers: Answers,
+    grid: SparseGrid,
+    *,
+    moments: bool = False,
+    weights: bool = False,
+) -> Expected:
+    """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981).
+
+    Sums over subjects are over those of all processes. What tiles leave out of a likelihood only makes it smaller.
+
+    Args:
+        items: of I items.
+        population: that the nodes stand for.
+        answers: of J subjects.
+        grid: the nodes, and where subjects may be.
+        moments: whether means and standard deviations are wanted.
+        weights: whether the posteriors themselves are.
+    """
+    nodes = place_nodes(population, grid.nodes)
+    eta, log_normalizer = (grid.in_tiles(np.asarray(leaf)) for leaf in natural(answers.model, items, nodes))
+    log_weights = grid.in_tiles(grid.nodes.log_weights, -np.inf)
+    powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1)) if moments else None
+    curves = Curves(eta, log_normalizer, log_weights, powers)
+    if grid.rows is None:
+        sums, log_likelihoods, of_subjects, kept = _everywhere(curves, answers, _block(answers, grid), weights)
+        boundary_mass: AnyArray | float = 0.0
+    else:
+        sums, log_likelihoods, of_subjects, kept, boundary_mass = _in_tiles(
+            curves, answers, grid.rows, grid.tile, grid.rim
+        )
+    sums = [grid.out_of_tiles(np.asarray(leaf)) for leaf in sums]
+    statistics, observed, boundary_mass = processes.total([*sums, boundary_mass])
+    mean = sd = np.full((answers.num_subjects, nodes.shape[1]), np.nan)
+    if moments:
+        mean, square = np.split(np.asarray(of_subjects), 2, axis=1)
+        sd = np.sqrt(np.maximum(square - mean**2, 0))
+    found = np.asarray(log_likelihoods)
+    return Expected(statistics, observed, found, mean, sd, float(boundary_mass), kept if weights else None)
+
+
+def condensed(found: Expected, grid: SparseGrid) -> tuple[Expected, SparseGrid]:
+    """The same posteriors in the fewest tiles, for sums that cost much at each node."""
+    num_subjects, (num_nodes, dims) = len(found.log_likelihoods), grid.nodes.nodes.shape
+    weights, tile = np.asarray(found.weights), grid.tile
+    rows = np.arange(num_subjects)[None] if grid.rows is None else grid.rows
+    if grid.rows is None and dims == 1:
+        num_tiles = -(-num_nodes // TILE)
+        padded = np.pad(weights[0], ((0, 0), (0, num_tiles * TILE - num_nodes)))
+        weights = np.moveaxis(padded.reshape(num_subjects, num_tiles, TILE), 1, 0)
+        rows, tile = np.tile(rows, (num_tiles, 1)), np.arange(num_tiles)
+        grid = grid._replace(shape=(num_tiles, TILE), place=np.arange(num_nodes))
+    kept = weights.sum(axis=2) > LEAST
+    tiles, shape, at = in_blocks(np.broadcast_to(tile[:, None], rows.shape)[kept], MANY)
+    subjects, dense = np.full(shape, num_subjects), np.zeros((*shape, weights.shape[2]))
+    subjects.ravel()[at] = rows[kept]
+    dense.reshape(-1, weights.shape[2])[at] = weights[kept]
+    return found._replace(weights=dense), grid._replace(rows=subjects, tile=tiles, rim=None)
+
+
+class Curves(NamedTuple):
+    """The items at the nodes of T tiles of S places.
+
+    Attributes:
+        eta: (T, S, M).
+        log_normalizer: (T, S, I).
+        log_weights: (T, S) of the nodes.
+        powers: (T, S, 2 D) nodes and their squares; None where moments are not wanted.
+    """
+
+    eta: AnyArray
+    log_normalizer: AnyArray
+    log_weights: AnyArray
+    powers: AnyArray | None
+
+    def tile(self, at: Int[AnyArray, ""] | int) -> "Curves":
+        """Those of one tile, without its axis."""
+        return jax.tree.map(lambda leaf: leaf[at], self)
+
+    def joint(self, answers: Answers) -> AnyArray:
+        """Logarithm (J, S) of the likelihood times the weight of each node, in a tile."""
+        observed = answers.observed()
+        total = self.log_normalizer.sum(axis=1)[None, :] if observed is None else observed @ self.log_normalizer.T
+        return answers.statistics() @ self.eta.T - total + self.log_weights[None, :]
+
+
+def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
+    """Statistics and answers, as the weights (J, S) expect them at each node."""
+    observed = answers.observed()
+    return weights.T @ answers.statistics(), (
+        weights.sum(axis=0)[:, None] if observed is None else weights.T @ observed
+    )
+
+
+def _block(answers: Answers, grid: SparseGrid) -> int:
+    """Subjects that are taken at once on all nodes."""
+    most = max(64, BLOCK_WEIGHTS // len(grid.nodes.nodes))
+    return min(answers.num_subjects, most)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _everywhere(curves: Curves, answers: Answers, block: int, keep: bool) -> tuple[Any, ...]:
+    """As `e_step`, where every subject may be at every node: one tile."""
+    curves, num_subjects = curves.tile(0), answers.num_subjects
+    number = -(-num_subjects // block)
+    padded = jnp.pad(answers.values, ((0, number * block - num_subjects), (0, 0)), constant_values=MISSING)
+    there = (jnp.arange(number * block) < num_subjects).reshape(number, block)
+
+    def of_block(sums: tuple[jax.Array, ...], at: tuple[jax.Array, jax.Array]) -> tuple[tuple, tuple]:
+        values, there = at
+        some = dataclasses.replace(answers, values=values)
+        joint = curves.joint(some)
+        largest = joint.max(axis=1)
+        weights = jnp.exp(joint - largest[:, None])
+        total = weights.sum(axis=1)
+        weights *= jnp.where(there, 1 / total, 0.0)[:, None]
+        of_subjects = None if curves.powers is None else weights @ curves.powers
+        sums = jax.tree.map(jnp.add, sums, _counts(weights, some))
+        return sums, (largest + jnp.log(total), of_subjects, weights if keep else None)
+
+    size = len(curves.log_weights)
+    width = 1 if answers.complete and answers.trials is None else answers.num_items
+    begun = jnp.zeros_like(curves.eta), jnp.zeros((size, width), curves.eta.dtype)
+    sums, of_blocks = jax.lax.scan(of_block, begun, (padded.reshape(number, block, -1), there))
+    log_likelihoods, of_subjects, weights = jax.tree.map(
+        lambda leaf: leaf.reshape(number * block, *leaf.shape[2:])[:num_subjects], of_blocks
+    )
+    return [leaf[None] for leaf in sums], log_likelihoods, of_subjects, None if weights is None else weights[None]
+
+
+@jax.jit
+def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array, rim: jax.Array) -> tuple[Any, ...]:
+    """As `e_step`, in blocks of subjects that may be in a tile."""
+    num_subjects = answers.num_subjects
+
+    def joint(at: tuple[jax.Array, jax.Array]) -> AnyArray:
+        rows, tile = at
+        return curves.tile(tile).joint(answers.rows(rows))
+
+    values = jax.lax.map(joint, (rows, tile))
+    flat, bins = rows.ravel(), num_subjects + 1  # the last of which is for places without a subject
+    largest = jax.ops.segment_max(values.max(axis=2).ravel(), flat, bins)
+    weights = jnp.exp(values - largest[rows][:, :, None])
+    parts = weights.sum(axis=2)
+    total = jax.ops.segment_sum(parts.ravel(), flat, bins)
+    share = jnp.where(rows < num_subjects, 1 / total[rows], 0.0)
+    weights *= share[:, :, None]
+
+    def add(sums: Any, at: Any) -> tuple[Any, None]:
+        weights, rows, tile = at
+        *counts, of_subjects = sums
+        counts = jax.tree.map(
+            lambda sums, one: sums.at[tile].add(one), counts, list(_counts(weights, answers.rows(rows)))
+        )
+        if curves.powers is not None:
+            of_subjects = of_subjects.at[rows].add(weights @ curves.powers[tile], mode="drop")
+        return (*counts, of_subjects), None
+
+    shape = curves.log_weights.shape
+    width = 1 if answers.complete and answers.trials is None else answers.num_items
+    powers = 0 if curves.powers is None else curves.powers.shape[2]
+    begun = (
+        jnp.zeros_like(curves.eta),
+        jnp.zeros((*shape, width), curves.eta.dtype),
+        jnp.zeros((num_subjects, powers), curves.eta.dtype),
+    )
+    (*sums, of_subjects), _ = jax.lax.scan(add, begun, (weights, rows, tile))
+    log_likelihoods = (largest + jnp.log(total))[:num_subjects]
+    return list(sums), log_likelihoods, of_subjects, weights, jnp.where(rim, parts * share, 0.0).sum()

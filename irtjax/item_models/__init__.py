@@ -1,0 +1,1 @@
+"""What an item's answer says of ability: one exponential family, one file per model."""

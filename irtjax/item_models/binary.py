@@ -1,0 +1,97 @@
+"""Items that are answered right or wrong, by curves of one to four parameters.
+
+With x = slope·θ + intercept, c = σ(lower), d = σ(upper) and s = σ(x), P = c + (d - c) s (`kernels.models`) and
+
+    log p(y | θ) = y η - A,     η = log P - log(1 - P),     A = -log(1 - P),     E y = P,     Var y = P (1 - P),
+    ∂η = ∂P / (P (1 - P)),      ∂P/∂x = (d - c) s (1 - s),  ∂P/∂lower = c (1 - c) (1 - s),  ∂P/∂upper = d (1 - d) s.
+
+Without asymptotes η is x. Everything is computed from logarithms of sums of what is positive: of a curve as steep as a
+wall the logarithms of both answers are finite, and the ratios as well.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from irtjax.item_models.protocol import Moments, Natural
+from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.kernels.precision import in_full_precision
+from irtjax.types import AnyArray, Float, Int
+
+
+@dataclasses.dataclass(frozen=True)
+class Binary:
+    """The 1PL to 4PL in D dimensions, as an item model."""
+
+    name: str = "binary"
+
+    def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J I"]:
+        """1 where an answer is right, else 0."""
+        return (values == 1).astype(float)
+
+    @in_full_precision
+    def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Natural:
+        """The logit of P, and -log(1 - P)."""
+        x = theta @ items.slope.T + items.intercept[None, :]
+        log_s, log_not_s = log_sigmoids(x)
+        if isinstance(x, np.ndarray) and not has_asymptotes(items):
+            return Natural(x, -log_not_s)
+        log_p, log_q = _log_probabilities(items, log_s, log_not_s)
+        return Natural(log_p - log_q, -log_q)
+
+    @in_full_precision
+    def moments(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Moments:
+        """P, P (1 - P), and derivatives of the logit of P."""
+        x = theta @ items.slope.T + items.intercept[None, :]
+        xp = x.__array_namespace__()
+        log_s, log_not_s = log_sigmoids(x)
+        if not asymptotes:
+            p, one = xp.exp(log_s), xp.ones_like(x)
+            return Moments(p, p * xp.exp(log_not_s), one, one[:, :, None])
+        log_p, log_q = _log_probabilities(items, log_s, log_not_s)
+        (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
+        span = d + xp.log1p(-xp.exp(c - d))
+        by = [
+            xp.exp(part - log_p - log_q)
+            for part in (span + log_s + log_not_s, c + not_c + log_not_s, d + not_d + log_s)
+        ]
+        return Moments(xp.exp(log_p), xp.exp(log_p + log_q), by[0], xp.stack(by, axis=2))
+
+    def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
+        """Of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
+
+        ∂²P/∂x² = ∂P/∂x (1 - 2 s), ∂²P/∂lower² = ∂P/∂lower (1 - 2 c), ∂²P/∂lower ∂x = -∂P/∂lower s, likewise with upper.
+        """
+        found = self.moments(items, theta, asymptotes=True)
+        by, p = found.by_own, found.mean
+        xp = by.__array_namespace__()
+        s, not_s = (xp.exp(leaf) for leaf in log_sigmoids(theta @ items.slope.T + items.intercept[None, :]))
+        c, d = (xp.tanh(-0.5 * end)[None, :] for end in (items.lower, items.upper))  # 1 - 2 σ
+        x, lower, upper = (by[:, :, k] for k in range(3))
+        none = xp.zeros_like(x)
+        rows = (
+            (x * (not_s - s), -lower * s, upper * not_s),
+            (-lower * s, lower * c, none),
+            (upper * not_s, none, upper * d),
+        )
+        own = xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
+        return own - (1 - 2 * p)[:, :, None, None] * by[:, :, :, None] * by[:, :, None, :]
+
+
+def log_sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Float[AnyArray, "..."]]:
+    """Log σ(x) and log σ(-x)."""
+    xp = x.__array_namespace__()
+    bend = xp.log1p(xp.exp(-xp.abs(x)))
+    return xp.minimum(x, 0) - bend, xp.minimum(-x, 0) - bend
+
+
+def _log_probabilities(
+    items: ItemParameters, log_s: Float[AnyArray, "Q I"], log_not_s: Float[AnyArray, "Q I"]
+) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+    """Log P and log(1 - P): P = c (1 - s) + d s."""
+    xp = log_s.__array_namespace__()
+    (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
+    return xp.logaddexp(c + log_not_s, d + log_s), xp.logaddexp(not_c + log_not_s, not_d + log_s)
+
+
+BINARY = Binary()
