@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.item_models.binary import BINARY
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import BOUND, rectangular
 from irtjax.responses.matrix import MISSING
@@ -25,7 +26,7 @@ OWN_NODES = {1: 121, 2: 25, 3: 13}  # per dimension, around one posterior; 9 in 
 NEAR_NODES = {1: 25, 2: 25, 3: 13}  # likewise, where mean and width are nearly known
 RESOLVED = 0.8  # spacings of nodes in the smallest standard deviation of a posterior
 MOST_PASSES = 12
-LEAST = 1e-300  # a probability whose logarithm is finite
+LEAST = 1e-300  # a probability that can be divided by
 BLOCK_ITEMS = 256
 BLOCK_NODES = 2**22  # nodes of all subjects that are held at a time
 
@@ -221,8 +222,8 @@ def _log_likelihoods(values: jax.Array, blocks: ItemParameters, nodes: jax.Array
 
     def add(total: jax.Array, block: tuple[ItemParameters, jax.Array]) -> tuple[jax.Array, None]:
         items, y = block
-        log_p, log_q = (jnp.log(jnp.maximum(x, LEAST)).T for x in probabilities(items, nodes))
-        return total + (y == 1).astype(log_p.dtype) @ log_p + (y == 0).astype(log_q.dtype) @ log_q, None
+        eta, log_normalizer = BINARY.natural(items, nodes)
+        return total + BINARY.statistics(y) @ eta.T - (y >= 0).astype(eta.dtype) @ log_normalizer.T, None
 
     zeros = jnp.zeros((values.shape[0], nodes.shape[0]), nodes.dtype)
     return jax.lax.scan(add, zeros, (blocks, values.transpose(1, 0, 2)))[0]

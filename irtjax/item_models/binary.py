@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 
 from irtjax.item_models.protocol import Moments, Natural
-from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.kernels.models import ItemParameters, has_asymptotes, sigmoids
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Int
 
@@ -33,10 +33,9 @@ class Binary:
     def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Natural:
         """The logit of P, and -log(1 - P)."""
         x = theta @ items.slope.T + items.intercept[None, :]
-        log_s, log_not_s = log_sigmoids(x)
         if isinstance(x, np.ndarray) and not has_asymptotes(items):
-            return Natural(x, -log_not_s)
-        log_p, log_q = _log_probabilities(items, log_s, log_not_s)
+            return Natural(x, -log_sigmoids(x)[1])
+        log_p, log_q = _log_probabilities(items, x)
         return Natural(log_p - log_q, -log_q)
 
     @in_full_precision
@@ -48,7 +47,7 @@ class Binary:
         if not asymptotes:
             p, one = xp.exp(log_s), xp.ones_like(x)
             return Moments(p, p * xp.exp(log_not_s), one, one[:, :, None])
-        log_p, log_q = _log_probabilities(items, log_s, log_not_s)
+        log_p, log_q = _log_probabilities(items, x)
         (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
         span = d + xp.log1p(-xp.exp(c - d))
         by = [
@@ -86,12 +85,24 @@ def log_sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Flo
 
 
 def _log_probabilities(
-    items: ItemParameters, log_s: Float[AnyArray, "Q I"], log_not_s: Float[AnyArray, "Q I"]
+    items: ItemParameters, x: Float[AnyArray, "Q I"]
 ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
-    """Log P and log(1 - P): P = c (1 - s) + d s."""
-    xp = log_s.__array_namespace__()
-    (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
-    return xp.logaddexp(c + log_not_s, d + log_s), xp.logaddexp(not_c + log_not_s, not_d + log_s)
+    """Log P and log(1 - P) at logits x, by one exponential and three logarithms.
+
+    With r = exp(-|x|), P = (c + d r) / (1 + r) where x < 0, and (d + c r) / (1 + r) elsewhere. Without c the first is
+    d r, whose logarithm is known however small it is; likewise of 1 - P without 1 - d.
+    """
+    xp = x.__array_namespace__()
+    r, (c, not_c), (d, not_d) = xp.exp(-xp.abs(x)), *(sigmoids(end[None, :]) for end in (items.lower, items.upper))
+
+    def log_sum(large: AnyArray, small: AnyArray, in_tail: AnyArray, logit: AnyArray) -> AnyArray:
+        """Of large + small r, and in the tail small + large r."""
+        alone = in_tail & (small == 0)
+        total = xp.where(in_tail, small + large * r, large + small * r)
+        return xp.where(alone, logit, 0.0) + xp.log(xp.where(alone, large, total))
+
+    bend = xp.log1p(r)
+    return log_sum(d, c, x < 0, x) - bend, log_sum(not_c, not_d, x >= 0, -x) - bend
 
 
 BINARY = Binary()

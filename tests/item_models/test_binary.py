@@ -86,6 +86,6 @@ def test_logarithms_are_right_where_probabilities_are_not(steep):
                 s, not_s, c, not_d = sigmoid(x), sigmoid(-x), sigmoid(lower[i]), sigmoid(-upper[i])
                 right, wrong = c * not_s + (1 - not_d) * s, (1 - c) * not_s + not_d * s
                 by_x = (1 - not_d - c) * s * not_s / (right * wrong)
-                np.testing.assert_allclose(-log_normalizer[q, i], float(wrong.ln()), rtol=1e-12, atol=1e-300)
+                np.testing.assert_allclose(-log_normalizer[q, i], float(wrong.ln()), rtol=1e-12, atol=1e-15)
                 np.testing.assert_allclose(eta[q, i], float(right.ln() - wrong.ln()), rtol=1e-12)
                 np.testing.assert_allclose(found.by_predictor[q, i], float(by_x), rtol=1e-9, atol=1e-300)
