@@ -63,7 +63,9 @@ def main(_: list[str]) -> None:
 
 def table(responses: irtjax.ResponseMatrix, x: ItemFeatures, number: int) -> pd.DataFrame:
     """One row per way, for items with so many responses."""
-    losses, seconds, ended = {way: [] for way in WAYS}, dict.fromkeys(WAYS, 0.0), {way: set() for way in WAYS}
+    losses: dict[tuple[str, ...], list[float]] = {way: [] for way in WAYS}
+    ended: dict[tuple[str, ...], set[str]] = {way: set() for way in WAYS}
+    seconds = dict.fromkeys(WAYS, 0.0)
     for seed in tqdm(range(_SEEDS.value), f"{number} responses", disable=not sys.stderr.isatty()):
         values, hidden = with_few(responses, number, seed)
         given = irtjax.ResponseMatrix(values, responses.subject_ids, responses.item_ids)
