@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conftest import matrix
 from scipy.special import expit, log_expit, logsumexp
+from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax.estimation.priors import prior_terms
@@ -167,7 +168,7 @@ def test_slopes_of_few_subjects_stay_in_place(shared):
 def test_a_slope_prior_goes_where_it_is_not_needed():
     rng = np.random.default_rng(0)
     theta, a, b = rng.normal(size=1500), rng.lognormal(0.2, 0.4, 60), rng.normal(size=60)
-    responses = matrix((rng.random((1500, 60)) < expit(a * (theta[:, None] - b))).astype(np.int8))
+    responses = matrix(draw(rng, by_difficulty(theta, a, b)))
     fits = {prior: irtjax.fit(responses, "2pl", slope_prior=prior) for prior in ("auto", None)}
     assert fits["auto"].details["priors"] == {}
     np.testing.assert_allclose(fits["auto"].difficulty, fits[None].difficulty, atol=1e-3)
