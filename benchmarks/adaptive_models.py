@@ -67,7 +67,7 @@ def in_turn(order: np.ndarray, groups: np.ndarray | None, number: int) -> np.nda
 def predicted(fit: irtjax.Fit, run: Replayed, size: int) -> np.ndarray:
     """Share right over the bank, after so many items: posterior mean given the answers to these."""
     values = np.full((len(run.number), fit.responses.num_items), MISSING, np.int8)
-    np.put_along_axis(values, run.items[:, :size], run.answers[:, :size], axis=1)
+    np.put_along_axis(values, np.asarray(run.items[:, :size]), run.answers[:, :size], axis=1)
     return score_posterior(fit, values).mean
 
 

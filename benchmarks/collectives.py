@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,9 +11,10 @@ KINDS = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
 SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8}
 
 
-def of_program(program: jax.stages.Wrapped, *arguments) -> Counter[str]:
+def of_program(program: jax.stages.Wrapped, *arguments: Any) -> Counter[str]:
     """Bytes of results of each kind of collective that one call brings about on one device, and their "number"."""
     text = program.lower(*arguments).compile().as_text()
+    assert text is not None  # every backend of ours has one
     bodies = dict(re.findall(r"^(?:ENTRY )?%([\w.\-]+) [^\n]*\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
     (entry,) = re.findall(r"^ENTRY %([\w.\-]+)", text, re.MULTILINE)
     return _of_computation(entry, bodies)
@@ -34,7 +36,8 @@ def _of_computation(name: str, bodies: dict[str, str]) -> Counter[str]:
         branches = re.search(r" conditional\(.*branch_computations=\{([^}]*)\}", line)
         if branches:
             each = [_of_computation(branch.strip().lstrip("%"), bodies) for branch in branches[1].split(",")]
-            found += max(each, key=lambda branch: branch.total())
+            largest: Counter[str] = max(each, key=Counter.total)
+            found += largest
         for called in re.findall(r" (?:call|fusion)\(.*(?:calls|to_apply)=%([\w.\-]+)", line):
             found += _of_computation(called, bodies)
     return found

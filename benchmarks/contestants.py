@@ -63,8 +63,9 @@ def interpreter(rival: str, requirement: str, directory: str | Path, base: str) 
     if done.is_file() and done.read_text() == wanted:
         return python
     say(f"installing {requirement} into {home} (minutes)")
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check", *requirement.split()]
-    for command in ([base, "-m", "venv", "--clear", home], install):
+    make: list[str | Path] = [base, "-m", "venv", "--clear", home]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", *requirement.split()]
+    for command in (make, install):
         try:
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:

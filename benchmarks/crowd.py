@@ -17,6 +17,7 @@ import sys
 import time
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
@@ -49,7 +50,7 @@ def useful_operations(trainer: Trainer, job: Job) -> float:
     inputs, cut = job.data.inputs, None
     if trainer.buckets:
         cut = tuple(round(float((np.asarray(sentence) != PADDING).sum(1).mean())) for sentence in inputs)
-    chosen = np.arange(trainer.batch_size)
+    chosen = jnp.arange(trainer.batch_size)
     parameters = trainer.network.init(jax.random.key(0), job.rows.width[0])
 
     def loss(parameters, inputs):

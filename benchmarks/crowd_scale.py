@@ -61,6 +61,7 @@ def main(_: list[str]) -> None:
     size = responses.values.nbytes
     options = {"extremes": "keep"} if _ESTIMATOR.value == "mml" else {}
     times, peaks = [], []
+    fit: irtjax.Fit | None = None
     for number in range(_FITS.value):
         with tqdm(desc=f"fit {number + 1}", disable=not sys.stderr.isatty()) as bar:
             report = {"on_iteration" if _ESTIMATOR.value == "mml" else "on_chunk": lambda *_: bar.update()}
@@ -69,6 +70,7 @@ def main(_: list[str]) -> None:
             fit = irtjax.fit(responses, _MODEL.value, _ESTIMATOR.value, **options, **report)
         times.append(time.perf_counter() - began)
         peaks.append(peak_bytes())
+    assert fit is not None
 
     kernel = jax.jit(jax.value_and_grad(log_likelihood_2pl, argnums=(0, 1, 2)))
     arguments = [jnp.asarray(x, jnp.float32) for x in (theta, a, b)] + [jnp.asarray(responses.values)]

@@ -12,6 +12,8 @@ two, six epochs of sst2 nine.
 import dataclasses
 import functools
 import time
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +23,28 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from experiments.common import app, factory, settings, task_flags
-from experiments.common.task_items import training_items
+from experiments.common.task_items import items_of
+from irtjax.networks import Parameters
 from irtjax.selection.curriculum import train_curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
 from irtjax.selection.rules import required_se, up_to_ability
-from irtjax.training.data import accuracy, classify, to_device
+from irtjax.tasks import Task
+from irtjax.training.data import Data, accuracy, classify, to_device
 from irtjax.training.recipe import make_trainer
-from irtjax.training.trainer import Plan, Trainer, start, train_epoch, validate
+from irtjax.training.trainer import Learner, Plan, Trainer, start, train_epoch, validate
+from irtjax.types import AnyArray
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
 _REPEATS = flags.DEFINE_integer("repeats", 3, "runs in each way; the fastest counts", lower_bound=1)
 _SAMPLES = flags.DEFINE_integer(
     "samples", 10, "samples per epoch that are compared with answers to all items", lower_bound=2
 )
-task_flags.define_flags(settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error"})
+task_flags.define_flags(
+    settings.of_stage("crowd") & settings.of_stage("curriculum") | {"probe_error", "curriculum_epochs"}
+)
 
 
-def plan_of(task, order, size, chosen) -> Plan:
+def plan_of(task: Task, order: AnyArray, size: int, chosen: settings.Settings) -> Plan:
     """What one network is trained on, with a leading axis of one."""
     plan = Plan(
         jax.random.key(chosen.seed),
@@ -51,22 +58,22 @@ def plan_of(task, order, size, chosen) -> Plan:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answers(trainer, parameters, data):
+def _answers(trainer: Trainer, parameters: Parameters, data: Data) -> jax.Array:
     return classify(trainer.network, parameters, data.embeddings, data.train)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _epoch(trainer, learners, plans, data, num_steps):
+def _epoch(trainer: Trainer, learners: Learner, plans: Plan, data: Data, num_steps: int) -> Learner:
     return validate(trainer, train_epoch(trainer, learners, plans, data, num_steps), data)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _accuracy(trainer, parameters, data):
+def _accuracy(trainer: Trainer, parameters: Parameters, data: Data) -> jax.Array:
     answer = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
     return answer(parameters, data.embeddings, data.test)
 
 
-def host_loop(trainer: Trainer, task, data, difficulty: np.ndarray, chosen) -> None:
+def host_loop(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, chosen: settings.Settings) -> None:
     """DDaCLAE as it is usually written: selection on the host, jit for the answers and for the epoch.
 
     It answers validation and test split after each epoch, as the other ways do.
@@ -93,7 +100,7 @@ def host_loop(trainer: Trainer, task, data, difficulty: np.ndarray, chosen) -> N
     jax.block_until_ready(learners.parameters)
 
 
-def race(trainer: Trainer, task, data, difficulty, chosen) -> None:
+def race(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, chosen: settings.Settings) -> None:
     """Prints the time of whole trainings."""
     run = functools.partial(
         train_curriculum,
@@ -104,13 +111,13 @@ def race(trainer: Trainer, task, data, difficulty, chosen) -> None:
         learning_rate=chosen.learning_rate,
     )
     shares = np.asarray(run(up_to_ability, probe_error=chosen.probe_error).share[0])
-    ways = {
+    ways: dict[str, Callable[[], Any]] = {
         "schedule": lambda: jax.block_until_ready(run(shares)),
         "probe": lambda: jax.block_until_ready(run(up_to_ability, probe_error=chosen.probe_error)),
         "all items": lambda: jax.block_until_ready(run(up_to_ability)),
         "host loop": lambda: host_loop(trainer, task, data, difficulty, chosen),
     }
-    seconds = {name: [] for name in ways}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(1 + _REPEATS.value):
         for name, work in ways.items():
             began = time.perf_counter()
@@ -128,11 +135,10 @@ _from_sample = jax.jit(estimate_ability, static_argnums=(0, 1))
 _from_all = jax.jit(estimate_ability_from_all, static_argnums=0)
 
 
-def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
+def follow(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, chosen: settings.Settings) -> None:
     """Prints what samples would have selected for a network that answers to all items lead, and the cost of both."""
     num_examples, samples = difficulty.size, _SAMPLES.value
     items = rank_items(jnp.asarray(difficulty))
-    plans = plan_of(task, items.order, 1, chosen)
     required = functools.partial(required_se, up_to_ability, items.ascending, chosen.probe_error)
 
     def timed(name, function, *arguments):
@@ -144,7 +150,10 @@ def follow(trainer: Trainer, task, data, difficulty, chosen) -> None:
     def share_of(theta):
         return np.searchsorted(np.asarray(items.ascending), np.asarray(theta), side="right") / num_examples
 
+    seconds: dict[str, float] = {}
+    rows: list[tuple[float, np.ndarray, int, float]] = []
     for _ in range(2):  # the first compiles
+        plans = plan_of(task, items.order, 1, chosen)
         learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.given)
         seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
@@ -186,9 +195,9 @@ def main() -> None:
     if _ITEMS.value is None:
         difficulty = np.random.default_rng(chosen.seed).normal(size=len(task.train.labels))
     else:
-        difficulty = training_items(_ITEMS.value, task).difficulty.to_numpy()
+        difficulty = items_of(_ITEMS.value, task).difficulty.to_numpy()
     difficulty = difficulty.astype(np.float32)
-    trainer = make_trainer(factory.recipe_of(dataclasses.replace(chosen, patience=0)), task)
+    trainer = make_trainer(factory.curriculum_recipe_of(dataclasses.replace(chosen, curriculum_patience=0)), task)
     data = to_device(task)
     race(trainer, task, data, difficulty, chosen)
     if difficulty.size >= MIN_ITEMS_TO_SAMPLE:

@@ -21,10 +21,9 @@ from tqdm import tqdm
 import irtjax
 from experiments.common.item_features import features_of
 from irtjax.arguments import whole_number
-from irtjax.comparison.prediction_scores import LEAST
 from irtjax.errors import InputError
 from irtjax.estimation.item_features import ItemFeatures
-from irtjax.integration.prediction import predict
+from irtjax.integration.prediction import LEAST_PREDICTED, predict
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING
@@ -63,7 +62,9 @@ def main(_: list[str]) -> None:
 
 def table(responses: irtjax.ResponseMatrix, x: ItemFeatures, number: int) -> pd.DataFrame:
     """One row per way, for items with so many responses."""
-    losses, seconds, ended = {way: [] for way in WAYS}, dict.fromkeys(WAYS, 0.0), {way: set() for way in WAYS}
+    losses: dict[tuple[str, ...], list[float]] = {way: [] for way in WAYS}
+    ended: dict[tuple[str, ...], set[str]] = {way: set() for way in WAYS}
+    seconds = dict.fromkeys(WAYS, 0.0)
     for seed in tqdm(range(_SEEDS.value), f"{number} responses", disable=not sys.stderr.isatty()):
         values, hidden = with_few(responses, number, seed)
         given = irtjax.ResponseMatrix(values, responses.subject_ids, responses.item_ids)
@@ -74,7 +75,7 @@ def table(responses: irtjax.ResponseMatrix, x: ItemFeatures, number: int) -> pd.
             ended[way].add(fit.status.value)
             right = predict(fit.parameters, values, *fit.population)[hidden]
             happened = np.where(responses.values[hidden] == 1, right, 1 - right)
-            losses[way].append(-np.log(np.maximum(happened, LEAST)).mean())
+            losses[way].append(-np.log(np.maximum(happened, LEAST_PREDICTED)).mean())
     rows = []
     for way in WAYS:
         gain = np.subtract(losses[*way[:2], "without"], losses[way])

@@ -62,10 +62,10 @@ def main(_: list[str]) -> None:
     responses = jnp.asarray(rng.integers(0, 2, shape, np.int8))
     one, two = (theta, difficulty, responses), (theta, slope, difficulty, responses)
 
-    def with_gradients(function: Callable, parameters: int) -> Callable:
+    def with_gradients(function: Callable, parameters: int) -> jax.stages.Wrapped:
         return jax.jit(jax.value_and_grad(function, argnums=tuple(range(parameters))))
 
-    programs = {
+    programs: dict[str, tuple[jax.stages.Wrapped, tuple[jax.Array, ...]]] = {
         "1PL kernel": (with_gradients(log_likelihood_1pl, 2), one),
         "2PL kernel": (with_gradients(log_likelihood_2pl, 3), two),
         "2PL kernel, gradients only": (jax.jit(jax.grad(log_likelihood_2pl, argnums=(0, 1, 2))), two),

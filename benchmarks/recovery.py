@@ -75,7 +75,10 @@ def measure(num_subjects: int, num_items: int, model: str, dims: int) -> dict[st
     """One row of the table."""
     items = parameters(model, num_items, dims, np.random.default_rng(1))
     ids = (np.char.mod("s%d", np.arange(num_subjects)), np.char.mod("i%d", np.arange(num_items)))
-    errors, difficulties, usable, warned = {"b": [], "a": [], "theta": []}, [], True, set()
+    errors: dict[str, list[np.ndarray]] = {"b": [], "a": [], "theta": []}
+    difficulties: list[np.ndarray] = []
+    warned: set[str] = set()
+    usable = np.ones(num_items, bool)
     began = time.perf_counter()
     for seed in range(_SEEDS.value):
         rng = np.random.default_rng(100 + seed)
@@ -112,7 +115,8 @@ def main(_: list[str]) -> None:
     cases += [(size, "2pl", int(dims)) for size in _SIZES.value for dims in _DIMS.value if dims != "1"]
     rows = []
     for size, model, dims in tqdm(cases, disable=not sys.stderr.isatty()):
-        rows.append(measure(*(int(number) for number in size.split("x")), model, dims))
+        num_subjects, num_items = (int(number) for number in size.split("x"))
+        rows.append(measure(num_subjects, num_items, model, dims))
         print(" | ".join(f"{name} {value}".strip() for name, value in rows[-1].items()), file=sys.stderr, flush=True)
     print("| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]))
     for row in rows:

@@ -10,6 +10,7 @@ import dataclasses
 import time
 
 import jax
+import numpy as np
 from absl import flags
 
 from experiments.common import app, factory, settings, task_flags
@@ -17,20 +18,23 @@ from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
 from irtjax.training.data import to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.pool import EMPTY, Job, begin, epoch, fill, shrink
+from irtjax.training.pool import EMPTY, Job, advance, begin, fill, shrink
 from irtjax.training.pool_size import choose_slots
+from irtjax.training.recipe import epoch_lengths, longest_first
 
 _REPEATS = flags.DEFINE_integer("repeats", 3, "trainings each way, of which the fastest counts", lower_bound=1)
 task_flags.define_flags(settings.of_stage("crowd"))
 
 
 def train(job: Job, slots: int, regroup: bool) -> tuple[int, int]:
-    """Trains all networks; returns epochs of slots, and those of them in which a network was trained."""
+    """Trains all networks; returns minibatches that slots had time for, and those that a network was trained on."""
     pool, total, used = begin(job, slots), 0, 0
     while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
         pool = fill(job, pool)
-        total, used = total + pool.numbers.size, used + int((pool.numbers != EMPTY).sum())
-        pool = epoch(job, pool)
+        live, before = pool.numbers != EMPTY, np.asarray(pool.learners.steps)
+        pool = advance(job, pool)
+        steps = (np.asarray(pool.learners.steps) - before)[live]
+        total, used = total + live.size * int(steps.max()), used + int(steps.sum())
         pool = shrink(job, pool) if regroup else pool
     return total, used
 
@@ -40,7 +44,8 @@ def in_groups(job: Job, slots: int) -> tuple[int, int]:
     size, total = slots * job.mesh.size, (0, 0)
     for at in range(0, job.num_networks, size):
         rows = jax.tree.map(lambda column, at=at: column[at : at + size], job.rows)
-        counts = train(dataclasses.replace(job, rows=rows), slots, regroup=False)
+        part = dataclasses.replace(job, rows=rows, steps=job.steps[at : at + size])
+        counts = train(part, slots, regroup=False)
         total = total[0] + counts[0], total[1] + counts[1]
     return total
 
@@ -50,12 +55,13 @@ def main() -> None:
     app.one_device_per_core()
     chosen = task_flags.from_flags()
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
-    members = choose_members(chosen, task)
-    mesh = default_mesh(chosen.num_models)
     recipe = factory.recipe_of(chosen)
+    members = choose_members(chosen, task)
+    members = members.choose(longest_first(epoch_lengths(recipe, members.subset_size)))
+    mesh = default_mesh(len(members))
     job = crowd_job(task, members, recipe, to_device(task, mesh), mesh)
     slots = choose_slots(job, task, recipe, chosen.slots or None)
-    seconds = {}
+    seconds: dict[str, list[float]] = {}
     for _ in range(1 + _REPEATS.value):  # the first compiles
         for name, work in (
             ("pool", lambda: train(job, slots, regroup=True)),
@@ -65,7 +71,7 @@ def main() -> None:
             total, used = work()
             seconds.setdefault(name, []).append(time.perf_counter() - began)
             if len(seconds[name]) == 1:
-                print(f"{name:6}  {total:6d} epochs of slots, {used / total:.1%} of them in use")
+                print(f"{name:6}  {total:9,d} minibatches of slots, {used / total:.1%} of them in use")
     fastest = {name: min(values[1:]) for name, values in seconds.items()}
     print(f"the pool of {slots} slots per device is {fastest['groups'] / fastest['pool']:.2f} times as fast")
 

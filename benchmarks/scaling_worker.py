@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def copy(mesh: Mesh, values: np.ndarray) -> Unit:
     return Unit(run, COPIES, 2 * values.size, 0)
 
 
-def _likelihood(mesh: Mesh, values: np.ndarray) -> tuple[Callable, tuple]:
+def _likelihood(mesh: Mesh, values: np.ndarray) -> tuple[jax.stages.Wrapped, list[jax.Array]]:
     num_subjects, num_items = values.shape
     rng = np.random.default_rng(1)
     theta, slope, b = (rng.random(size, np.float32) for size in (num_subjects, num_items, num_items))
@@ -96,8 +96,8 @@ def _mml(mesh: Mesh, values: np.ndarray) -> tuple[NormalPosteriors, State]:
     specification = specify(["2pl"] * values.shape[1])
     engine = NormalPosteriors(mesh=mesh)
     state = engine.init(Problem(values, start_items(specification, right, observed), specification))
-    while len(state.stages) > 1:
-        state = engine.revise(state)
+    while (revised := engine.revise(state)) is not None:
+        state = revised
     return engine, state
 
 
@@ -113,21 +113,31 @@ def mml(mesh: Mesh, values: np.ndarray) -> Unit:
     return Unit(run, 1, 2 * values.size, _products(mesh, *_iteration(engine, state)))
 
 
-def _iteration(engine: NormalPosteriors, state: State) -> tuple[Callable, Any, Any, Any]:
+def _iteration(engine: NormalPosteriors, state: State) -> tuple[jax.stages.Wrapped, Any, Any, Any]:
     """As a program that can be looked at; of responses that do not lie on the device it would hold a copy."""
     leaves, structure = jax.tree.flatten(state.specification)
 
     def one(scaled: Any, damping: Any, leaves: Any) -> Any:
         specification = jax.tree.unflatten(structure, leaves)
-        options = {"held": False, "asymptotes": state.asymptotes, "mesh": engine.mesh}
-        return iterate(scaled, damping, state.chunks, state.weight, specification, True, **options)
+        return iterate(
+            scaled,
+            damping,
+            state.chunks,
+            state.weight,
+            specification,
+            True,
+            held=False,
+            asymptotes=state.asymptotes,
+            mesh=engine.mesh,
+        )
 
     return jax.jit(one), state.scaled, state.damping, leaves
 
 
-def _svi(mesh: Mesh, values: np.ndarray) -> tuple[Callable, Any, tuple]:
+def _svi(mesh: Mesh, values: np.ndarray) -> tuple[jax.stages.Wrapped, Any, tuple]:
     shapes = dict(zip(("ability", "difficulty"), values.shape, strict=True))
-    settings = Settings("1pl", PRIORS["vague"], *(Size(number, None, number) for number in values.shape), mesh)
+    subjects, items = (Size(number, None, number) for number in values.shape)
+    settings = Settings("1pl", PRIORS["vague"], subjects, items, mesh)
     init, advance = programs(settings)
 
     def spread(leaf: np.ndarray, axis: Any) -> jax.Array:
@@ -138,7 +148,7 @@ def _svi(mesh: Mesh, values: np.ndarray) -> tuple[Callable, Any, tuple]:
         for site, size in shapes.items()
     }
     start, there = Start(sites, None), spread(values, BY_RESPONSE)
-    return advance, init(jax.random.key(0), start, there), (0.02, start, there, sites, sites)
+    return cast(jax.stages.Wrapped, advance), init(jax.random.key(0), start, there), (0.02, start, there, sites, sites)
 
 
 def svi(mesh: Mesh, values: np.ndarray) -> Unit:

@@ -1,9 +1,11 @@
 """The same networks in PyTorch, a process on each core with one thread: what a user would run instead of a crowd."""
 
+import functools
 import json
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,8 +35,8 @@ class TorchCrowd:
         )
         self._folder = tempfile.TemporaryDirectory()
         data = Path(self._folder.name) / "data.npz"
-        arrays = {"labels": np.asarray(task.train.labels, np.int64)}
-        settings = {"network": recipe.network, "data": str(data), "width": recipe.width}
+        arrays: dict[str, Any] = {"labels": np.asarray(task.train.labels, np.int64)}
+        settings: dict[str, Any] = {"network": recipe.network, "data": str(data), "width": recipe.width}
         settings |= {
             "batch_size": recipe.batch_size,
             "learning_rate": recipe.learning_rate,
@@ -51,7 +53,8 @@ class TorchCrowd:
             if task.format.encoder is not None:
                 settings["folder"] = str(task.format.encoder.folder.absolute())
         else:
-            images = np.asarray(jax.jit(lambda x: image_values(task.format, x))(task.train.inputs), np.float32)
+            to_values = jax.jit(functools.partial(image_values, task.format))
+            images = np.asarray(to_values(task.train.inputs), np.float32)
             settings["shape"] = images.shape[1:]
             arrays["inputs"] = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
         np.savez(data, **arrays)

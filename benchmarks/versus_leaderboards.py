@@ -239,7 +239,8 @@ def table(rows: list[Row]) -> str:
             lines.append(f"{line}  {row.error}")
             continue
         known = reference is not None and row is not reference
-        difference = row.log_likelihood - reference.log_likelihood if known else None
+        ours, theirs = reference and reference.log_likelihood, row.log_likelihood
+        difference = theirs - ours if known and theirs is not None and ours is not None else None
         wide = [number(row.log_likelihood, 1), number(difference, 1), number(row.reported, 1)]
         cells = [number(row.log_loss, 5), number(row.steps) + ("!" if row.converged is False else "")]
         cells += [number(x, 2) for x in (row.wall_first, row.wall_second, row.cpu_first, row.cpu_second)]
@@ -258,7 +259,8 @@ def main(_: list[str]) -> None:
         contestants.environments(_ENVIRONMENT.value)
     except InputError as error:
         sys.exit(f"error: {error}")
-    cores, rows, versions = contestants.cpu_cores(), [], {}
+    cores, rows = contestants.cpu_cores(), []
+    versions: dict[str, str] = {}
     for board in boards:
         with tempfile.TemporaryDirectory() as folder:
             found, used = compete(board, Path(folder))

@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import app, flags
@@ -158,9 +158,10 @@ def measure(
 
 def best(rows: list[Row]) -> Row | None:
     """The fastest of the fits whose RMSE is within 5% of the smallest."""
-    fitted = [row for row in rows if row.error is None and np.isfinite(row.rmse)]
-    smallest = min((row.rmse for row in fitted), default=None)
-    return min((row for row in fitted if row.rmse <= TOLERANCE * smallest), key=lambda row: row.wall, default=None)
+    fitted = [(row.rmse, row.wall, row) for row in rows if row.rmse is not None and row.wall is not None]
+    smallest = min((rmse for rmse, _, _ in fitted if np.isfinite(rmse)), default=-np.inf)
+    good = [(wall, row) for rmse, wall, row in fitted if rmse <= TOLERANCE * smallest]
+    return min(good, key=lambda one: one[0])[1] if good else None
 
 
 def shown(rows: list[Row]) -> list[Row]:
@@ -181,7 +182,8 @@ def table(rows: list[Row]) -> str:
         cells = [f"{value:.2f}" if value is not None else "" for value in (row.wall, row.cpu, row.total)]
         cells += [f"{row.peak_mb:,.0f}", f"{row.rmse:.4f}", f"{row.rmse_by_ability:.4f}"]
         cells += [f"{row.steps:,}{'' if row.converged in (None, True) else '!'}" if row.steps is not None else ""]
-        cells += [f"{row.wall / unit.wall:.2f}" for unit in rows if row.reference == unit.contestant and unit.wall]
+        units = [unit.wall for unit in rows if unit.contestant == row.reference and unit.wall]
+        cells += [f"{row.wall / unit:.2f}" for unit in units if row.wall is not None]
         lines.append(line + "".join(f"{cell:>9}" for cell in cells))
     return "\n".join(lines)
 
@@ -199,20 +201,23 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
     part = simulation.first(_GIRTH_ITEMS.value)
     npz, part_npz, json_lines = (folder / name for name in ("all.npz", "part.npz", "all.jsonlines"))
     write_npz(simulation, npz)
-    rows, looks, versions, pythons = [], [], {}, {}
+    rows: list[Row] = []
+    looks: list[Row] = []
+    versions: dict[str, str] = {}
+    pythons: dict[str, Path] = {}
     for rival in _RIVALS.value:
         try:
             pythons[rival] = contestants.interpreter(rival, REQUIREMENTS[rival], _ENVIRONMENT.value, _PYTHON.value)
         except InputError as error:
             rows.append(Row(REQUIREMENTS[rival], "", 0, error=str(error)))
 
-    def run(*arguments) -> list[Row]:
+    def run(*arguments: Any) -> list[Row]:
         found, used = measure(*arguments)
         versions.update(used)
         return found
 
     for priors in _PRIORS.value:
-        options = {"model": "1pl", "estimator": "svi", "priors": priors, "seed": _SEED.value}
+        options: dict[str, Any] = {"model": "1pl", "estimator": "svi", "priors": priors, "seed": _SEED.value}
         rows += run(f"irtjax svi {priors}", sys.executable, {"responses": str(npz), "options": options}, simulation)
     options = {"model": "1pl", "estimator": "mml"}
     rows += run("irtjax mml", sys.executable, {"responses": str(npz), "options": options}, simulation)
@@ -221,7 +226,7 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
         if rival == "girth":
             reference = "irtjax mml"
             write_npz(part, part_npz)
-            settings = {"responses": str(part_npz)}
+            settings: dict[str, Any] = {"responses": str(part_npz)}
             if part.b.size < simulation.b.size:
                 reference = f"irtjax mml of {part.b.size:,} items"
                 rows += run(reference, sys.executable, settings | {"options": options}, part)
@@ -260,7 +265,7 @@ def main(_: list[str]) -> None:
             f"{rival.wall:.1f} s, RMSE {rival.rmse:.4f}"
         )
         for row in ours:
-            if row.num_items == rival.num_items:
+            if row.num_items == rival.num_items and row.wall is not None and rival.wall is not None:
                 print(f"{rival.wall / row.wall:9.2f} × {row.contestant}, {row.label} (RMSE {row.rmse:.4f})")
     if output is not None:
         results = {

@@ -14,7 +14,7 @@ On 2 CPU cores, seconds; half a minute for responses of 1,000 networks to 10,000
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -151,7 +151,7 @@ def main() -> None:
     known, abilities = dict(zip(names, reliabilities, strict=False)), {}
     for (name, matrix), path in zip(responses.items(), _RESPONSES.value, strict=True):
         difficulty[name], known[name], abilities[name] = fit(matrix, path, name)
-    given = {flag: ",".join(flags.FLAGS[flag].value) for flag in ("items", "responses", "names", "reliabilities")}
+    given: dict[str, Any] = app.lists(("items", "responses", "names", "reliabilities"))
     given |= harness.given()
     given |= {"texts": _TEXTS.value, "shown": _SHOWN.value, "seed": _SEED.value}
     with whole_results(_OUTPUT_DIR.value) as directory:

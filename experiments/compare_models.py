@@ -11,6 +11,8 @@ Each candidate is fitted once to all responses, and once per fold and way of hol
 first command takes half a minute, and two models of 5,000 subjects × 250 items take two.
 """
 
+from typing import Any
+
 from absl import flags
 
 import irtjax
@@ -51,7 +53,7 @@ def whole_numbers(words: list[str]) -> list[int]:
 
 def main() -> None:
     """Reads responses, compares the models and writes the report."""
-    chosen = {
+    chosen: dict[str, Any] = {
         "models": app.choose("models", _MODELS.value, MODELS),
         "dims": whole_numbers(_DIMS.value),
         "estimators": app.choose("estimators", _ESTIMATORS.value, ESTIMATORS),

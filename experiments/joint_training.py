@@ -12,6 +12,7 @@ said.csv (one row per example) and pictures. Method: docs/guide/joint_training.m
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,7 +64,7 @@ def main() -> None:
     items = items_of(_ITEMS.value, task, need=NEED)
     test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")
     outside = _outside(task, chosen)
-    own = {"seeds": _SEEDS.value, "difficulty_weight": _WEIGHT.value}
+    own: dict[str, Any] = {"seeds": _SEEDS.value, "difficulty_weight": _WEIGHT.value}
     own |= {} if _OUTSIDE.value is None else {"outside": _OUTSIDE.value, "outside_columns": _OUTSIDE_COLUMNS.value}
     used = settings.values(chosen, USED) | own
     read = pd.concat([items] if test is None else [items, test])
@@ -138,10 +139,9 @@ def _train(
         ]
     assert trained is not None
     said = pd.concat([_mean(name, split, trained.said[name]) for name, split in asked.items()], ignore_index=True)
-    columns = ["method", "seed", "outside", "score", "auc"]
     return {
         "networks": pd.concat(networks, ignore_index=True),
-        "outside": pd.DataFrame(found, columns=columns),
+        "outside": pd.DataFrame(found, columns=["method", "seed", "outside", "score", "auc"]),
         "said": said,
     }
 

@@ -70,7 +70,7 @@ def main() -> None:
     with app.naming(_RESPONSES.value):
         found = study(responses, items, features, predictors(items, features))
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
-    given |= {name: ",".join(flags.FLAGS[name].value) for name in ("text_columns", "columns")}
+    given |= app.lists(("text_columns", "columns"))
     given |= {name: flags.FLAGS[name].value for name in ("folds", "shown", "seed")}
     given |= harness.given()
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:

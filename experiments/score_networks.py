@@ -71,7 +71,7 @@ def main() -> None:
             if "ability" not in scores:
                 raise InputError(f"{path}: a scale of several dimensions; expected one")
             tables.append(table_of(crowd, scale, members, scores, int(chosen.sum()), len(items), people.get(scale)))
-    given = {flag: ",".join(flags.FLAGS[flag].value) for flag in ("scales", "scale_names", "people", "crowds", "names")}
+    given = app.lists(("scales", "scale_names", "people", "crowds", "names"))
     given |= {"method": _METHOD.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
         report.write(pd.concat(tables, ignore_index=True), given, directory)

@@ -98,7 +98,7 @@ def main() -> None:
         predicted = None if fresh is None else predictions(crossed, fresh, best.predictor)
     given: dict[str, Any] = {"responses": source}
     given |= {name: flags.FLAGS[name].value for name in ("scores", "categories", "new_responses", "model", "held_out")}
-    given |= {name: ",".join(flags.FLAGS[name].value) for name in ("calibration", "forms", "predictors")}
+    given |= app.lists(("calibration", "forms", "predictors"))
     given |= {"num_items": ",".join(map(str, sizes)), **harness.given()}
     given["seeds"] = _SEEDS.value
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:

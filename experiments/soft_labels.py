@@ -124,12 +124,12 @@ def main() -> None:
 
 
 def _read(source: str, task: factory.tasks.Task, seed: int) -> Found:
-    path = flags.FLAGS[source].value
+    path = str(flags.FLAGS[source].value)
     if source == "predictions":
         return of_predictions(path, _SHARE.value, task, seed)
     if source == "soft_labels":
         return of_shares(path, task)
-    codes = dict(pair.split(":", 1) if ":" in pair else (pair, "") for pair in _CODES.value)
+    codes = {name: code for name, _, code in (pair.partition(":") for pair in _CODES.value)}
     if "" in codes.values():
         raise InputError(f"--codes={','.join(_CODES.value)}: expected pairs such as 1:{task.classes[0]}")
     return of_answers(path, codes, task)
@@ -156,7 +156,7 @@ def _compared(found: Found) -> pd.DataFrame | None:
     if np.isnan(known).all():
         raise InputError(f"{_ITEMS.value}: has none of the items of {_ANSWERS.value}")
     networks = counts_of_networks(_NETWORKS.value, split, found.task)
-    return soft_labels.people_and_networks(split.ids, known, found.items.shares, networks)
+    return soft_labels.people_and_networks(split.ids, known, np.asarray(found.items.shares), networks)
 
 
 def _train(

@@ -68,16 +68,6 @@ def mesh_of(num_devices: int) -> jax.sharding.Mesh:
     )
 
 
-def simulate(num_subjects: int, num_items: int, seed: int = 0, missing: float = 0.0):
-    """Responses drawn from the 1PL, with the abilities and difficulties they were drawn from."""
-    rng = np.random.default_rng(seed)
-    theta, b = rng.normal(0, 1.5, num_subjects), rng.normal(-0.5, 1.2, num_items)
-    p = 1 / (1 + np.exp(-(theta[:, None] - b[None, :])))
-    values = (rng.uniform(size=p.shape) < p).astype(np.int8)
-    values[rng.uniform(size=p.shape) < missing] = -1
-    return matrix(values), theta, b
-
-
 def matrix(values: np.ndarray) -> ResponseMatrix:
     num_subjects, num_items = values.shape
     return ResponseMatrix(

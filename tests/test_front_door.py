@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 from irtjax import InputError

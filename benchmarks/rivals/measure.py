@@ -34,11 +34,12 @@ def _cpu_seconds() -> float:
 
 def peak_mb() -> float:
     """Largest resident memory of this process so far, in units of 2²⁰ bytes."""
-    try:
-        # ru_maxrss would not do here: on Linux a new process inherits that of the one that started it
-        return int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) / 2**10
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    # ru_maxrss would not do on Linux: a new process inherits that of the one that started it
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text()) if status.exists() else None
+    if found is not None:
+        return int(found[1]) / 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def fits(

@@ -148,8 +148,15 @@ def finite(names: Sequence[str]) -> None:
         InputError: one is nan or infinite.
     """
     for name in names:
-        if not math.isfinite(flags.FLAGS[name].value):
-            raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a finite number")
+        value = flags.FLAGS[name].value
+        if value is None or not math.isfinite(value):
+            raise InputError(f"--{name}={value}: expected a finite number")
+
+
+def lists(names: Sequence[str]) -> dict[str, str]:
+    """The values of flags that take lists, their words joined by commas, for the record."""
+    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in names}
+    return {name: ",".join(words) for name, words in values.items()}
 
 
 def one_device_per_core() -> None:

@@ -2,8 +2,8 @@
 
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
 
 from absl import flags
 
@@ -18,7 +18,7 @@ VALUES = {
 }
 
 
-def text(main: FunctionType) -> str:
+def text(main: Callable[[], None]) -> str:
     """The help of the command whose `main` this is."""
     own = own_flags(main)
     needed = [flag for flag in own if _needed(flag)]
@@ -31,7 +31,7 @@ def text(main: FunctionType) -> str:
     return "\n\n".join(parts)
 
 
-def own_flags(main: FunctionType) -> list[flags.Flag]:
+def own_flags(main: Callable[[], None]) -> list[flags.Flag]:
     """The flags of a command, not those of libraries: shared ones first, then in the order of definition."""
     # absl knows the module that is run by the path of its file
     name = sys.argv[0] if main.__module__ == "__main__" else main.__module__

@@ -103,7 +103,7 @@ def _asked() -> bool:
     """
     if "coordinator" not in flags.FLAGS:
         return False
-    values = {name: flags.FLAGS[name].value for name in ("coordinator", "num_processes", "process_id")}
+    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in ("coordinator", "num_processes", "process_id")}
     given = [name for name, value in values.items() if value is not None]
     if flags.FLAGS.distributed and given:
         raise InputError(f"--{given[0]} has no effect with --distributed: leave it out")
@@ -153,7 +153,9 @@ class _Team:
     def __init__(self, sentinel: "_Sentinel") -> None:
         from jax._src import distributed  # the store has no public name yet
 
-        self._store, self._sentinel = distributed.global_state.client, sentinel
+        store = distributed.global_state.client
+        assert store is not None, "the processes are joined"
+        self._store, self._sentinel = store, sentinel
         self._me, self._number = jax.process_index(), jax.process_count()
         self._ending = threading.Lock()  # held by the thread that has the last word
         self._at_end = threading.Event()
@@ -199,7 +201,7 @@ class _Team:
         self.end(f"lost contact with {which}: start all of them again", own=False)
 
     def _listen(self) -> None:
-        heard = dict.fromkeys(range(self._number), (None, time.monotonic()))
+        heard: dict[int, tuple[str | None, float]] = dict.fromkeys(range(self._number), (None, time.monotonic()))
         beat = 0
         while not self._at_end.is_set():
             beat += 1

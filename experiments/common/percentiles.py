@@ -13,7 +13,6 @@ def percentile_among(people: np.ndarray, ability: np.ndarray) -> np.ndarray:
         ability: those to place among them.
     """
     known = np.sort(people[~np.isnan(people)])
-    below, not_above = (
-        np.searchsorted(known, ability + sign * SAME, side=side) for sign, side in ((-1, "left"), (1, "right"))
-    )
+    below = np.searchsorted(known, ability - SAME, side="left")
+    not_above = np.searchsorted(known, ability + SAME, side="right")
     return 50 * (below + not_above) / known.size

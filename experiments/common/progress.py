@@ -32,6 +32,8 @@ def progress_bar(bar_format: str = _FORMAT, **options: Any) -> tqdm:
 class _Lines(tqdm):
     """Prints a line at most every `SECONDS_PER_LINE` seconds, and one at the end; a bar would overwrite its own."""
 
+    disable: bool
+
     def __init__(self, **options: Any) -> None:
         self._last = time.monotonic()  # nothing to tell yet
         super().__init__(**options)

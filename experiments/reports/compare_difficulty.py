@@ -78,7 +78,8 @@ def agreement(compared: Compared, seed: int) -> pd.DataFrame:
         for name, members in groups.items():
             if members.sum() < LEAST_ITEMS:
                 continue
-            found = rank_agreement(*(compared.table[source].to_numpy()[members] for source in (one, other)), seed)
+            left, right = (compared.table[source].to_numpy()[members] for source in (one, other))
+            found = rank_agreement(left, right, seed)
             row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
             if name == ALL:  # the reliability of difficulties within a class is another
                 row["disattenuated"] = disattenuated(found.spearman, *reliability)

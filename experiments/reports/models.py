@@ -64,17 +64,19 @@ def recommendation(comparison: Comparison, by: str) -> str:
         others = rows.drop(index=best)
         if len(others):
             second = others["log_loss"].idxmin()
-            apart = markdown.with_interval(
-                *others.loc[second, ["log_loss_difference", "log_loss_difference_se"]], ".4f"
-            )
+            apart = _difference(others.loc[second])
             why += f"; that of the next best, the {second}, is higher by {apart}"
     else:
-        apart = markdown.with_interval(*row[["log_loss_difference", "log_loss_difference_se"]], ".4f")
+        apart = _difference(row)
         why = f"its {loss} is within a standard error of the lowest, that of the {best} (higher by {apart}), "
         simpler = chosen.complexity < _candidate(rows.loc[best]).complexity
         why += "and it has fewer parameters" if simpler else "and it has as many parameters"
     doubt = "" if row["converged"] else " Its fit to all responses has not converged."
     return f"Recommendation: the {chosen}. I" + why[1:] + "." + doubt
+
+
+def _difference(row: pd.Series) -> str:
+    return markdown.with_interval(row["log_loss_difference"], row["log_loss_difference_se"], ".4f")
 
 
 def section(comparison: Comparison, by: str) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
+from simulation import draw, probability
 from sklearn.metrics import log_loss, roc_auc_score
 
 import irtjax
@@ -24,18 +25,9 @@ def items_of(rng, num_items, dims=1, steep=1.0, asymptotes=NO_ASYMPTOTES):
     return ItemParameters(slope, steep * rng.normal(0, 1, num_items), lower, upper)
 
 
-def probability(items, theta):
-    """P (Q, I) at abilities (Q, D), by the formula."""
-    c, d = expit(items.lower), expit(items.upper)
-    return c + (d - c) * expit(theta @ items.slope.T + items.intercept)
-
-
 def answers(rng, items, num_subjects, missing=0.0, mean=0.0, sd=1.0):
     theta = mean + sd * rng.normal(size=(num_subjects, items.slope.shape[1]))
-    p = probability(items, theta)
-    values = (rng.random(p.shape) < p).astype(np.int8)
-    values[rng.random(p.shape) < missing] = -1
-    return values
+    return draw(rng, probability(items, theta), missing)
 
 
 def dense(items, row, mean, sd, around, num_nodes):
@@ -134,9 +126,7 @@ def test_new_items_are_calibrated_to_their_posterior_mode():
     known, new = (items_of(rng, number, asymptotes=(-1.4, np.inf)) for number in (30, 4))
     known = known._replace(lower=rng.normal(-1.4, 0.5, 30))
     theta = rng.normal(size=(300, 1))
-    values, of_new = (
-        (rng.random((300, len(items.intercept))) < probability(items, theta)).astype(np.int8) for items in (known, new)
-    )
+    values, of_new = (draw(rng, probability(items, theta)) for items in (known, new))
     of_new[rng.random(of_new.shape) < 0.2] = -1
     mean, covariance = posterior_moments(known, values, np.zeros(1), np.ones(1))
     found = calibrate(of_new, mean, covariance, known)

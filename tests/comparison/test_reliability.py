@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import matrix, simulate
+from conftest import matrix
+from simulation import simulate
 
 from irtjax.comparison.reliability import alternate_subjects, common_items, split_half
 from irtjax.responses.matrix import percent_correct

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import simulate
+from simulation import simulate
 
 from irtjax.estimation.driver import Engine, Info, Problem, Status, run
 from irtjax.estimation.normal.engine import NormalPosteriors

@@ -8,6 +8,7 @@ from conftest import matrix
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
+from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax.estimation import empirical_priors
@@ -88,8 +89,7 @@ def test_guessing_does_not_bend_the_scale():
     rng = np.random.default_rng(4)
     theta = rng.normal(size=500)
     a, b, c = rng.lognormal(0, 0.3, 2500), rng.normal(size=2500), rng.uniform(0.1, 0.3, 2500)
-    p = c + (1 - c) * expit(a * (theta[:, None] - b))
-    responses = matrix((rng.random(p.shape) < p).astype(np.int8))
+    responses = matrix(draw(rng, by_difficulty(theta, a, b, c)))
     with pytest.warns(irtjax.FitWarning, match="hardly support asymptotes"):
         fit = irtjax.fit(responses, "3pl")
     residual = (fit.ability - (theta - theta.mean()) / theta.std()) / fit.ability_se

@@ -14,6 +14,7 @@ import pytest
 from conftest import matrix
 from scipy.special import expit
 from scipy.stats import norm, spearmanr
+from simulation import by_difficulty, draw, simulate_model
 
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
@@ -28,23 +29,6 @@ from irtjax.integration.sparse_grid import everywhere
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 from irtjax.populations.normal import Population
-
-
-def simulate(model, num_subjects, num_items, seed=0, missing=0.0, mean=0.0, sd=1.0):
-    rng = np.random.default_rng(seed)
-    theta = rng.normal(mean, sd, num_subjects)
-    a = rng.lognormal(0, 0.3, num_items) if model != "1pl" else np.full(num_items, 1.2)
-    b = rng.normal(0, 1, num_items)
-    c = rng.uniform(0.1, 0.3, num_items) if model in ("3pl", "4pl") else np.zeros(num_items)
-    d = rng.uniform(0.9, 0.98, num_items) if model == "4pl" else np.ones(num_items)
-    p = c + (d - c) * expit(a * (theta[:, None] - b))
-    values = (rng.uniform(size=p.shape) < p).astype(np.int8)
-    values[rng.uniform(size=p.shape) < missing] = -1
-    return (
-        matrix(values),
-        theta,
-        pd.DataFrame({"item_id": [f"i{i}" for i in range(num_items)], "a": a, "b": b, "c": c, "d": d}),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +132,7 @@ def test_a_bipolar_scale_is_warned_of(group_5):
 
 
 def test_marginal_likelihood_equals_brute_force():
-    responses, _, _ = simulate("3pl", 400, 6, seed=1, missing=0.2)
+    responses, _, _ = simulate_model("3pl", 400, 6, seed=1, missing=0.2)
     fit = irtjax.estimation.mml.fit_mml(responses, "3pl")
     assert fit.parameters.slope.max() < 4, "a steeper curve would fall between the nodes"
     theta = np.linspace(-10, 10, 4001)
@@ -201,7 +185,7 @@ def by_automatic_differentiation(derivative, items, population, values, quadratu
 
 @pytest.mark.parametrize("model", ["rasch", "1pl", "2pl", "3pl", "4pl"])
 def test_the_gradient_vanishes_at_the_estimate(model):
-    responses, _, _ = simulate("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
+    responses, _, _ = simulate_model("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
     fit = irtjax.estimation.mml.fit_mml(responses, model, tolerance=1e-8, slope_prior=None)
     spec = specification.specify(specification.item_types(model, 15))
     with jax.enable_x64(True):
@@ -252,7 +236,7 @@ def test_observed_information_equals_automatic_differentiation(types, dims, anch
 
 
 def test_rasch_and_1pl_are_one_model():
-    responses, _, _ = simulate("1pl", 500, 20)
+    responses, _, _ = simulate_model("1pl", 500, 20)
     rasch, common = (irtjax.fit(responses, model) for model in ("rasch", "1pl"))
     slope = common.items().discrimination
     np.testing.assert_allclose(slope, slope[0])
@@ -266,7 +250,7 @@ def test_rasch_and_1pl_are_one_model():
 @pytest.mark.parametrize("model", ["1pl", "2pl", "3pl", "4pl"])
 def test_recovery_with_honest_standard_errors(model):
     num_items = 40 if model in ("1pl", "2pl") else 20
-    responses, theta, truth = simulate(model, 2500, num_items, seed=3)
+    responses, theta, truth = simulate_model(model, 2500, num_items, seed=3)
     fit = irtjax.fit(responses, model)
     items = fit.items()
     for column, name in (("difficulty", "b"), ("discrimination", "a"))[: 1 if model == "1pl" else 2]:
@@ -282,15 +266,15 @@ def test_recovery_with_honest_standard_errors(model):
     ("model", "num_subjects", "num_items"), [("3pl", 500, 40), ("4pl", 4000, 30), ("3pl", 20_000, 30)]
 )
 def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, num_items):
-    _, _, truth = simulate(model, 20_000, num_items, seed=4)
+    _, _, truth = simulate_model(model, 20_000, num_items, seed=4)
     a, b, c, d = (truth[name].to_numpy() for name in "abcd")
     difficulties, warned = [], 0
     for seed in (0, 1):
         rng = np.random.default_rng(seed)
-        p = c + (d - c) * expit(a * (rng.normal(size=num_subjects)[:, None] - b))
+        p = by_difficulty(rng.normal(size=num_subjects), a, b, c, d)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = irtjax.fit(matrix((rng.random(p.shape) < p).astype(np.int8)), model, extremes="keep")
+            fit = irtjax.fit(matrix(draw(rng, p)), model, extremes="keep")
         warned += any("hardly support asymptotes" in str(warning.message) for warning in caught)
         difficulties.append(fit.difficulty)
     agree = spearmanr(*difficulties).statistic >= 0.95
@@ -301,7 +285,7 @@ def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, n
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 @pytest.mark.parametrize("model", ["3pl", "4pl"])
 def test_two_samples_agree_within_their_standard_errors(model):
-    responses, _, _ = simulate(model, 4000, 30, seed=4)
+    responses, _, _ = simulate_model(model, 4000, 30, seed=4)
     one, two = (
         irtjax.fit(ResponseMatrix(responses.values[at::2], responses.subject_ids[at::2], responses.item_ids), model)
         for at in (0, 1)
@@ -313,7 +297,7 @@ def test_two_samples_agree_within_their_standard_errors(model):
 
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_mixed_types():
-    responses, _, _ = simulate("3pl", 1500, 12, seed=5)
+    responses, _, _ = simulate_model("3pl", 1500, 12, seed=5)
     types = ["1pl"] * 4 + ["2pl"] * 4 + ["3pl"] * 4
     fit = irtjax.fit(responses, types)
     items = fit.items()
@@ -330,7 +314,7 @@ def test_mixed_types():
 
 
 def test_anchors_put_a_new_population_on_the_old_scale():
-    responses, _, truth = simulate("2pl", 3000, 30, seed=6, mean=0.8, sd=1.4)
+    responses, _, truth = simulate_model("2pl", 3000, 30, seed=6, mean=0.8, sd=1.4)
     anchors = truth.head(20).rename(columns={"a": "discrimination", "b": "difficulty"})[
         ["item_id", "discrimination", "difficulty"]
     ]
@@ -346,7 +330,7 @@ def test_anchors_put_a_new_population_on_the_old_scale():
 
 
 def test_missing_equals_dropped():
-    responses, _, _ = simulate("2pl", 200, 12, seed=7)
+    responses, _, _ = simulate_model("2pl", 200, 12, seed=7)
     fit = irtjax.fit(responses, "2pl")
     values = responses.values.copy()
     values[:, 8:] = -1
@@ -364,7 +348,7 @@ def test_missing_equals_dropped():
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_guessing_held_where_it_was_estimated_gives_the_same_fit():
-    responses, *_ = simulate("3pl", 500, 15, seed=4, missing=0.1)
+    responses, *_ = simulate_model("3pl", 500, 15, seed=4, missing=0.1)
     free = irtjax.fit(responses, "3pl")
     c = free.item_columns["guessing"]
     for model, guessing, num_free in (("2pl", c, 30), ("3pl", np.where(np.arange(15) < 6, np.nan, c), 36)):
@@ -383,13 +367,13 @@ def test_guessing_held_where_it_was_estimated_gives_the_same_fit():
 
 @pytest.mark.parametrize("guessing", [1.0, -0.1, np.nan, [0.1, 0.2]])
 def test_guessing_that_cannot_be_held_is_refused(guessing):
-    responses, *_ = simulate("2pl", 200, 15)
+    responses, *_ = simulate_model("2pl", 200, 15)
     with pytest.raises(InputError, match="`guessing`"):
         irtjax.fit(responses, guessing=guessing)
 
 
 def test_fewer_right_answers_than_by_guessing_have_no_finite_difficulty():
-    responses, *_ = simulate("3pl", 500, 15, seed=4)
+    responses, *_ = simulate_model("3pl", 500, 15, seed=4)
     values = np.array(responses.values)
     values[:, 3] = np.arange(500) % 10 == 0
     with pytest.warns(FitWarning, match="'i3', .*: 10.0% of the answers to it are right, fewer than by the guessing"):
@@ -401,7 +385,7 @@ def test_fewer_right_answers_than_by_guessing_have_no_finite_difficulty():
 
 
 def test_permuting_subjects_and_items_permutes_the_estimates():
-    responses, _, _ = simulate("2pl", 300, 12, seed=7, missing=0.3)
+    responses, _, _ = simulate_model("2pl", 300, 12, seed=7, missing=0.3)
     fit = irtjax.fit(responses, "2pl")
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(300), rng.permutation(12)
@@ -436,7 +420,7 @@ def test_two_dimensions_equal_mirt(shared):
 
 
 def test_likelihood_ratio_test_by_hand():
-    responses, _, _ = simulate("2pl", 800, 10, seed=8)
+    responses, _, _ = simulate_model("2pl", 800, 10, seed=8)
     restricted, full = irtjax.fit(responses, "1pl"), irtjax.fit(responses, "2pl")
     result = irtjax.likelihood_ratio_test(restricted, full)
     assert result.degrees_of_freedom == 9
@@ -444,11 +428,11 @@ def test_likelihood_ratio_test_by_hand():
     with pytest.raises(InputError, match="give the restricted model first"):
         irtjax.likelihood_ratio_test(full, restricted)
     with pytest.raises(InputError, match="same responses"):
-        irtjax.likelihood_ratio_test(irtjax.fit(simulate("2pl", 800, 10, seed=9)[0], "1pl"), full)
+        irtjax.likelihood_ratio_test(irtjax.fit(simulate_model("2pl", 800, 10, seed=9)[0], "1pl"), full)
 
 
 def test_extreme_items_are_refused_or_kept():
-    responses, _, _ = simulate("2pl", 300, 10, seed=10)
+    responses, _, _ = simulate_model("2pl", 300, 10, seed=10)
     values = responses.values.copy()
     values[:, 2], values[:, 5] = 1, 0
     with pytest.raises(InputError, match="everyone or no one answered 'i2', 'i5' right"):
@@ -470,7 +454,7 @@ def test_extreme_items_are_refused_or_kept():
 
 
 def test_many_extreme_items_leave_the_scale_in_place():
-    responses, _, _ = simulate("1pl", 40, 30, seed=10)
+    responses, _, _ = simulate_model("1pl", 40, 30, seed=10)
     values = np.concatenate([responses.values, np.zeros((40, 60), np.int8)], axis=1)  # as on a benchmark few can solve
     fit = irtjax.fit(matrix(values), "rasch")
     assert abs(fit.ability.mean()) < 1e-4
@@ -484,14 +468,14 @@ def test_many_extreme_items_leave_the_scale_in_place():
 
 
 def test_an_unfinished_fit_says_so():
-    responses, _, _ = simulate("2pl", 300, 10)
+    responses, _, _ = simulate_model("2pl", 300, 10)
     with pytest.warns(FitWarning, match="not converged after 3 iterations"):
         fit = irtjax.fit(responses, "2pl", max_iterations=3)
     assert not fit.converged
 
 
 def test_bad_requests_are_named():
-    responses, _, _ = simulate("2pl", 50, 5)
+    responses, _, _ = simulate_model("2pl", 50, 5)
     for options, message in (
         ({"model": "5pl"}, "unknown model '5pl', expected one of rasch, 1pl, 2pl, 3pl, 4pl"),
         ({"model": ["2pl"] * 4}, "4 item types for 5 items"),
@@ -519,7 +503,7 @@ def test_bad_requests_are_named():
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_result_files(tmp_path):
-    responses, _, _ = simulate("3pl", 200, 8)
+    responses, _, _ = simulate_model("3pl", 200, 8)
     irtjax.fit(responses, "3pl").save(tmp_path)
     items = irtjax.read_items(tmp_path / "items.csv")
     assert list(items) == [
@@ -531,7 +515,7 @@ def test_result_files(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_parameters_survive_the_file(tmp_path):
-    responses, _, _ = simulate("4pl", 300, 8)
+    responses, _, _ = simulate_model("4pl", 300, 8)
     fit = irtjax.fit(responses, "4pl")
     fit.save(tmp_path)
     read = irtjax.kernels.models.from_table(irtjax.read_items(tmp_path / "items.csv"))
@@ -545,7 +529,7 @@ def test_parameters_survive_the_file(tmp_path):
     ("model", "anchored", "at_most"), [("1pl", 0, 0.01), ("2pl", 0, 0.02), ("3pl", 0, 0.15), ("2pl", 40, 0.02)]
 )
 def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch, model, anchored, at_most):
-    responses, _, truth = simulate(model, 2000, 80, seed=3, missing=0.3)
+    responses, _, truth = simulate_model(model, 2000, 80, seed=3, missing=0.3)
     anchors = truth.head(anchored).rename(columns={"a": "discrimination", "b": "difficulty"}) if anchored else None
     joint = irtjax.fit(responses, model, anchors=anchors)
     monkeypatch.setattr(node_estimate, "MOST_PARAMETERS", 0)
@@ -563,7 +547,7 @@ def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch,
 
 
 def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
-    responses, theta, _ = simulate("2pl", 500, 20, seed=3)
+    responses, theta, _ = simulate_model("2pl", 500, 20, seed=3)
     values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
     values[25:, 20] = -1  # few answers, all right above an ability and wrong below
     monkeypatch.setattr(node_estimate, "MOST_PARAMETERS", 0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from conftest import matrix
 from scipy.special import expit
-from test_mml import simulate
+from simulation import by_difficulty, draw, simulate_model
 
 import irtjax
 from irtjax import FitWarning, InputError
@@ -30,7 +30,7 @@ LONG = 300, 1203  # of most responses here: fits of one shape share compiled pro
 
 @pytest.fixture(scope="module")
 def long():
-    return simulate("2pl", *LONG, seed=3, missing=0.1)
+    return simulate_model("2pl", *LONG, seed=3, missing=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def long_fit(long):
     [("rasch", 0.01, 0.002, 0.01), ("1pl", 0.01, 0.002, 0.01), ("2pl", 0.01, 0.005, 0.03), ("3pl", 0.2, 0.03, 0.25)],
 )
 def test_equals_fine_nodes(monkeypatch, model, nats, in_se, se):
-    responses, _, _ = simulate("1pl" if model == "rasch" else model, 600, 300, seed=3, missing=0.1)
+    responses, _, _ = simulate_model("1pl" if model == "rasch" else model, 600, 300, seed=3, missing=0.1)
     options = {"extremes": "keep", "slope_prior": None, "guessing_prior": GUESSING_PRIOR}
     nodes = mml.fit_mml(responses, model, num_nodes=241, tolerance=1e-4, **options)
     monkeypatch.setattr(mml, "_expected_width", lambda *_: 0.0)
@@ -61,11 +61,11 @@ def test_equals_fine_nodes(monkeypatch, model, nats, in_se, se):
 
 
 def test_the_posterior_width_decides():
-    short, _, _ = simulate("2pl", 200, 60, seed=1)
+    short, _, _ = simulate_model("2pl", 200, 60, seed=1)
     assert irtjax.fit(short, "2pl").details["posteriors"] == "fixed nodes"
-    medium = irtjax.fit(simulate("2pl", 200, 250, seed=1)[0], "1pl", extremes="keep")
+    medium = irtjax.fit(simulate_model("2pl", 200, 250, seed=1)[0], "1pl", extremes="keep")
     assert medium.details["nodes"] == 121
-    many, theta, _ = simulate("2pl", 100, 1400, seed=1)
+    many, theta, _ = simulate_model("2pl", 100, 1400, seed=1)
     fit = fit_kept(many, "2pl")
     assert fit.details["posteriors"] == "normal"
     # fixed nodes snap every subject to one of them, and say that their errors are far smaller than they are
@@ -81,7 +81,7 @@ def test_nodes_follow_posteriors_that_are_narrower_than_expected():
     rng = np.random.default_rng(0)
     theta = rng.normal(size=300)
     a, b = rng.uniform(3, 4, 220), rng.normal(0, 1, 220)
-    responses = matrix((rng.random((300, 220)) < expit(a * (theta[:, None] - b))).astype(np.int8))
+    responses = matrix(draw(rng, by_difficulty(theta, a, b)))
     fit = fit_kept(responses, "2pl")
     assert fit.details["nodes"] > 121
     assert fit.log_likelihood_error < 1e-5 * 300
@@ -103,7 +103,7 @@ def test_sharded_equals_unsharded(long, long_fit, shape):
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_chunks_equal_the_whole(monkeypatch, long, model, dims):
     monkeypatch.setattr(blocks, "BLOCK_RESPONSES", 2**16)
-    responses = long[0] if model == "2pl" else simulate(model, *LONG, seed=3)[0]
+    responses = long[0] if model == "2pl" else simulate_model(model, *LONG, seed=3)[0]
     fits = []
     for chunk_bytes, enough_items in ((2**30, 1000), (2**16, 1000), (2**16, 1)):
         monkeypatch.setattr(blocks, "CHUNK_BYTES", chunk_bytes)
@@ -164,7 +164,7 @@ def test_permuting_subjects_and_items_permutes_the_estimates(long, long_fit):
 
 def test_a_second_fit_compiles_nothing_and_holds_no_data(long):
     before = normal_iteration._item_steps._cache_size()
-    other, _, _ = simulate("2pl", *LONG, seed=4)
+    other, _, _ = simulate_model("2pl", *LONG, seed=4)
     fit_kept(other, "2pl")
     fit_kept(long[0], "2pl")
     assert normal_iteration._item_steps._cache_size() <= before + 1
@@ -175,7 +175,7 @@ def test_a_second_fit_compiles_nothing_and_holds_no_data(long):
     ("model", "num_subjects", "num_items"), [("1pl", 400, 4000), ("2pl", 1000, 4000), ("2pl", 100, 10_000)]
 )
 def test_recovery_with_honest_standard_errors(model, num_subjects, num_items):
-    responses, theta, truth = simulate(model, num_subjects, num_items, seed=5)
+    responses, theta, truth = simulate_model(model, num_subjects, num_items, seed=5)
     fit = fit_kept(responses, model)
     assert fit.converged
     assert fit.iterations < 20, "items at the extremes are holding up the rest"
@@ -193,7 +193,7 @@ def test_recovery_with_honest_standard_errors(model, num_subjects, num_items):
 
 
 def test_anchors_put_a_new_population_on_the_old_scale():
-    responses, theta, truth = simulate("2pl", 500, 1500, seed=6, mean=0.8, sd=1.4)
+    responses, theta, truth = simulate_model("2pl", 500, 1500, seed=6, mean=0.8, sd=1.4)
     anchors = truth.head(30).rename(columns={"a": "discrimination", "b": "difficulty"})
     fit = fit_kept(responses, "2pl", anchors=anchors[["item_id", "discrimination", "difficulty"]])
     items = fit.items()
@@ -212,7 +212,7 @@ def test_several_dimensions(dims):
     a = np.abs(rng.normal(0.8, 0.4, (2000, dims))) * (rng.random((2000, dims)) < 0.7)
     a[:dims], d = np.tril(a[:dims]), rng.normal(size=2000)
     a[np.arange(dims), np.arange(dims)] = 1.2
-    responses = matrix((rng.random((800, 2000)) < expit(theta @ a.T + d)).astype(np.int8))
+    responses = matrix(draw(rng, expit(theta @ a.T + d)))
     fit = fit_kept(responses, "2pl", dims=dims)
     assert fit.converged
     assert fit.details["posteriors"] == "normal"
@@ -234,7 +234,7 @@ def test_several_dimensions(dims):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_asymptotes_on_a_long_test():
-    responses, theta, truth = simulate("3pl", 2000, 1000, seed=8)
+    responses, theta, truth = simulate_model("3pl", 2000, 1000, seed=8)
     fit = fit_kept(responses, "3pl")
     assert fit.details["posteriors"] == "normal"
     assert fit.converged
@@ -246,7 +246,7 @@ def test_asymptotes_on_a_long_test():
 
 
 def test_anchors_of_a_rasch_model_set_the_origin_only():
-    responses, _, _ = simulate("1pl", 150, 700, seed=10)
+    responses, _, _ = simulate_model("1pl", 150, 700, seed=10)
     rasch = irtjax.fit(responses, "rasch", extremes="keep")
     anchors = pd.DataFrame({"item_id": responses.item_ids, "difficulty": rasch.difficulty + 0.5}).iloc[5:9]
     fit = fit_kept(responses, "rasch", anchors=anchors)
@@ -260,13 +260,13 @@ def test_anchors_of_a_rasch_model_set_the_origin_only():
 
 
 def test_short_tests_of_several_dimensions_keep_their_nodes():
-    responses, _, _ = simulate("2pl", 150, 60, seed=11)
+    responses, _, _ = simulate_model("2pl", 150, 60, seed=11)
     fit = mml.fit_mml(responses, "2pl", extremes="keep", dims=2, max_iterations=3, standard_errors=False)
     assert fit.details["posteriors"] == "fixed nodes"
 
 
 def test_rotations_and_priors_that_do_not_go_together_are_refused():
-    responses, _, _ = simulate("2pl", 80, 200, seed=12)
+    responses, _, _ = simulate_model("2pl", 80, 200, seed=12)
     values = responses.values.copy()
     values[:, 1] = 1
     with pytest.raises(InputError, match="item 2 is one of the first 2, which fix the rotation"):
@@ -276,7 +276,7 @@ def test_rotations_and_priors_that_do_not_go_together_are_refused():
 
 
 def test_an_item_that_separates_the_subjects_stays_finite():
-    responses, theta, _ = simulate("2pl", *LONG, seed=9)
+    responses, theta, _ = simulate_model("2pl", *LONG, seed=9)
     values = responses.values.copy()
     values[:, 7] = theta > 0.3  # its slope has no maximum
     fit = fit_kept(matrix(values), "2pl")
@@ -288,7 +288,7 @@ def test_an_item_that_separates_the_subjects_stays_finite():
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_curvature_of_the_wrong_sign_leaves_posteriors_proper(monkeypatch):
     """Without a prior some slopes of a 3PL run off, and answers that they make unlikely bend the log-likelihood up."""
-    responses, _, _ = simulate("3pl", 250, 600, seed=12, missing=0.1)
+    responses, _, _ = simulate_model("3pl", 250, 600, seed=12, missing=0.1)
     monkeypatch.setattr(mml, "_expected_width", lambda *_: 0.0)
     fit = fit_kept(responses, "3pl", slope_prior=None, guessing_prior=GUESSING_PRIOR, max_iterations=60)
     assert (fit.ability_se > 0).all()

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 from irtjax import InputError

@@ -1,7 +1,7 @@
 """A small bank of all four models, and its posteriors by brute force in NumPy."""
 
 import numpy as np
-from scipy.special import expit
+from simulation import probability
 
 from irtjax.kernels.models import ItemParameters
 
@@ -33,15 +33,9 @@ def take(bank, chosen):
     return ItemParameters(*(leaf[chosen] for leaf in bank))
 
 
-def curves(bank, theta):
-    """P (Q, I)."""
-    c, d = expit(bank.lower), expit(bank.upper)
-    return c + (d - c) * expit(np.outer(theta, bank.slope[:, 0]) + bank.intercept)
-
-
 def posterior(bank, items, answers, mean=0.0, sd=1.0):
     """Weights (Q,) of `mean + sd * GRID`."""
-    p = curves(take(bank, items), mean + sd * GRID)
+    p = probability(take(bank, items), mean + sd * GRID)
     weights = np.exp(-0.5 * GRID**2) * np.where(np.array(answers) == 1, p, 1 - p).prod(axis=1)
     return weights / weights.sum()
 
@@ -53,7 +47,7 @@ def variance(weights, values):
 def expected_variance(bank, weights, theta, values):
     """E Var f given the answer to each item: the posterior of each answer, laid out."""
     expected = []
-    for p in curves(bank, theta).T:
+    for p in probability(bank, theta).T:
         total = 0.0
         for likelihood in (p, 1 - p):
             share = weights @ likelihood

@@ -4,6 +4,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from simulation import by_difficulty, draw
 
 from irtjax.evaluation.bank import Bank, calibrate
 from irtjax.evaluation.prediction import Crossed, cross
@@ -26,8 +27,8 @@ def simulate(num_subjects: int, num_items: int = 24, seed: int = 0) -> Simulated
     of_items, rng = np.random.default_rng(5), np.random.default_rng(seed)
     slope, difficulty = of_items.uniform(0.5, 2.5, num_items), of_items.normal(0, 1.2, num_items)
     ability = rng.normal(size=num_subjects)
-    p = 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
-    values = (rng.random(p.shape) < p).astype(np.int8)
+    p = by_difficulty(ability, slope, difficulty)
+    values = draw(rng, p)
     scores = 100 * (values.sum(axis=1) + rng.binomial(20, p).sum(axis=1)) / (21 * num_items)
     subjects, items = ([f"{what}{k}" for k in range(n)] for what, n in (("m", num_subjects), ("i", num_items)))
     return Simulated(ResponseMatrix(values, subjects, items), scores, slope, difficulty, ability)

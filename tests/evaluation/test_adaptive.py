@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adaptive_reference import GRID, bank_of, curves, mixed_bank, posterior, take
+from adaptive_reference import GRID, bank_of, mixed_bank, posterior, take
+from simulation import probability
 
 from irtjax import InputError
 from irtjax.estimation import scoring
@@ -68,7 +69,7 @@ def test_scores_count_the_answers_and_expect_the_others():
     given = np.where(np.arange(30) == 2, -1, np.resize(ANSWERS, 30))
     items, states = walk(test, given)
     theta = POPULATION.mean + POPULATION.sd * GRID
-    p = curves(BANK, theta)
+    p = probability(BANK, theta)
     for number in (1, 3, 10, 30):
         answered = np.array(items[:number])[given[:number] >= 0]
         y = given[:number][given[:number] >= 0]
@@ -88,7 +89,7 @@ def test_abilities_by_steep_items(method):
     test = adaptive_test(bank, ability=method, population=POPULATION, stop=Stop(10))
     items, states = walk(test)
     theta = POPULATION.mean + POPULATION.sd * np.linspace(-6, 6, 120_001)
-    p, y = curves(take(bank, items), theta), ANSWERS == 1
+    p, y = probability(take(bank, items), theta), ANSWERS == 1
     with np.errstate(divide="ignore"):
         each = np.log(np.where(y, p, 1 - p))
     for number, state in enumerate(states, 1):
@@ -246,7 +247,7 @@ def test_starts():
 
 def test_first_item_is_the_best_at_the_mean_of_the_population():
     test = adaptive_test(BANK, population=POPULATION, stop=Stop(10))
-    p = curves(BANK, POPULATION.mean + np.array([-1e-4, 0, 1e-4]))
+    p = probability(BANK, POPULATION.mean + np.array([-1e-4, 0, 1e-4]))
     expected = ((p[2] - p[0]) / 2e-4) ** 2 / (p[1] * (1 - p[1]))
     assert next_item(test, init(test, jax.random.key(0))) == expected.argmax()
 

@@ -3,7 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from adaptive_reference import bank_of, curves, mixed_bank
+from adaptive_reference import bank_of, mixed_bank
+from simulation import draw, probability
 
 from irtjax import InputError
 from irtjax.evaluation.adaptive import Stop, adaptive_test
@@ -16,7 +17,7 @@ KEY = jax.random.key(0)
 BANK = mixed_bank()
 RNG = np.random.default_rng(0)
 THETA = RNG.normal(size=7)
-VALUES = (RNG.random((7, 30)) < curves(BANK, THETA)).astype(np.int8)
+VALUES = draw(RNG, probability(BANK, THETA))
 VALUES[2, 5:] = -1
 VALUES[6] = -1
 
@@ -29,7 +30,7 @@ def _float64():
 
 def test_form_has_the_most_expected_information():
     theta = np.linspace(-8, 8, 4001)
-    p = curves(BANK, 0.5 + 1.3 * theta)
+    p = probability(BANK, 0.5 + 1.3 * theta)
     slope = np.gradient(p, 1.3 * theta, axis=0)
     weights = np.exp(-0.5 * theta**2) / np.exp(-0.5 * theta**2).sum()
     expected = weights @ (slope**2 / (p * (1 - p)))
@@ -64,12 +65,12 @@ def test_comparison_is_what_loops_find_and_the_adaptive_test_wins():
     rng = np.random.default_rng(1)
     bank = bank_of(rng.lognormal(0.3, 0.3, 150), rng.normal(0, 1.5, 150))
     theta = rng.normal(size=200)
-    values = (rng.random((200, 150)) < curves(bank, theta)).astype(np.int8)
+    values = draw(rng, probability(bank, theta))
     said = []
     study = compare_tests(bank, values, KEY, max_items=20, on_method=said.append)
     assert said == ["adaptive", "random", "form"]
     grid = np.linspace(-6, 6, 1201)
-    p = curves(bank, grid)
+    p = probability(bank, grid)
     likelihood = values @ np.log(p).T + (1 - values) @ np.log1p(-p).T - 0.5 * grid**2
     weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     eap = weights @ grid / weights.sum(axis=1)

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from adaptive_reference import curves, mixed_bank
+from adaptive_reference import mixed_bank
 from scipy.special import expit
+from simulation import draw, probability
 
 import irtjax
 from irtjax import InputError, ResponseMatrix, tasks
@@ -30,7 +31,7 @@ TABLE = pd.DataFrame(
     }
 )
 RNG = np.random.default_rng(0)
-VALUES = (RNG.random((3, 30)) < curves(BANK, np.array([-1.0, 0.2, 1.5]))).astype(np.int8)
+VALUES = draw(RNG, probability(BANK, np.array([-1.0, 0.2, 1.5])))
 
 
 def answers_of(row):
@@ -61,7 +62,7 @@ def test_checkpoints_are_direct_tests():
 def test_the_share_of_the_bank_by_simulation():
     nodes = np.array([-1.0, 0.0, 1.2])
     weights, items, answers = np.array([0.2, 0.5, 0.3]), np.array([3, 7, 20, 9, -1]), np.array([1, 0, 1, -1, -1])
-    right = curves(BANK, nodes).T
+    right = probability(BANK, nodes).T
     found = share_of_bank(right, weights, items, answers)
     rng = np.random.default_rng(1)
     drawn = (rng.random((200_000, 30)) < right.T[rng.choice(3, 200_000, p=weights)]).astype(float)

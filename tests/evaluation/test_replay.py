@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adaptive_reference import GRID, bank_of, curves, mixed_bank, posterior
+from adaptive_reference import GRID, bank_of, mixed_bank, posterior
+from simulation import draw, probability
 
 from irtjax import InputError
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Randomesque, Stop, adaptive_test
@@ -22,7 +23,7 @@ BANK = mixed_bank()
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 THETA = RNG.normal(size=7)
-VALUES = (RNG.random((7, 30)) < curves(BANK, THETA)).astype(np.int8)
+VALUES = draw(RNG, probability(BANK, THETA))
 VALUES[RNG.random((7, 30)) < 0.4] = -1
 VALUES[6] = -1
 VALUES[6, [2, 11]] = 1, 0  # two items only
@@ -105,7 +106,7 @@ def test_posterior_intervals_cover_abilities_and_scores():
     assert abs(z.mean()) < 4 / np.sqrt(4000)
     assert abs(z.std() - 1) < 4 / np.sqrt(2 * 4000)
     # the share right over the bank: answers of the test, and new ones to all other items
-    values = (np.random.default_rng(3).random((4000, 200)) < curves(RASCH_LIKE, theta)).astype(int)
+    values = (np.random.default_rng(3).random((4000, 200)) < probability(RASCH_LIKE, theta)).astype(int)
     np.put_along_axis(values, found.items, found.answers, axis=1)
     off = (found.score[:, -1] - values.mean(axis=1)) / found.score_error[:, -1]
     assert within_binomial((np.abs(off) < 1.645).mean(), 0.9, 4000)
@@ -140,7 +141,7 @@ def test_simulated_answers_follow_the_model():
     found = simulate(test, np.full(2000, 0.4), KEY)
     assert (np.sort(found.items, axis=1) == np.arange(30)).all()
     share = np.take_along_axis(found.answers, np.argsort(found.items, axis=1), axis=1).mean(axis=0)
-    p = curves(BANK, [0.4])[0]
+    p = probability(BANK, [0.4])[0]
     assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / 2000)).all()
 
 

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adaptive_reference import GRID, bank_of, curves, expected_variance, mixed_bank, posterior, take, variance
+from adaptive_reference import GRID, bank_of, expected_variance, mixed_bank, posterior, take, variance
 from scipy.integrate import quad
 from scipy.special import expit
+from simulation import probability
 
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
 from irtjax.evaluation.bank_tables import curves_of, fisher_information, nodes_of_bank
@@ -48,8 +49,8 @@ def test_information():
     test, state = state_of("information")
     _, _, ability = reference()
     step = 1e-4
-    p = curves(BANK, [ability])[0]
-    slope = np.diff(curves(BANK, [ability - step, ability + step]), axis=0)[0] / (2 * step)
+    p = probability(BANK, [ability])[0]
+    slope = np.diff(probability(BANK, [ability - step, ability + step]), axis=0)[0] / (2 * step)
     expected = slope**2 / (p * (1 - p))
     np.testing.assert_allclose(gain(test, state), expected, rtol=1e-6, atol=1e-9)
     assert next_item(test, state) == best_open(expected)
@@ -59,14 +60,14 @@ def test_information():
 def test_expected_variance(rule):
     test, state = state_of(rule)
     theta, weights, _ = reference()
-    values = theta if rule == "variance" else curves(BANK, theta).mean(axis=1)
+    values = theta if rule == "variance" else probability(BANK, theta).mean(axis=1)
     now, expected = variance(weights, values), expected_variance(BANK, weights, theta, values)
     np.testing.assert_allclose((now - gain(test, state)) / now, expected / now, atol=1e-6)
     assert next_item(test, state) == best_open(-expected)
 
 
 def divergence(item, ability, theta):
-    p, other = curves(take(BANK, [item]), [ability])[0, 0], curves(take(BANK, [item]), np.atleast_1d(theta))[:, 0]
+    p, other = (probability(take(BANK, [item]), at)[:, 0] for at in (ability, theta))
     return p * np.log(p / other) + (1 - p) * np.log((1 - p) / (1 - other))
 
 
@@ -137,7 +138,7 @@ def test_random_items_are_equally_frequent():
 def test_steep_items(rule):
     """As language models have on benchmarks: a posterior that is far narrower than the population."""
     bank = mixed_bank(steepness=20.0, spread=0.1)
-    values = GRID if rule == "variance" else curves(bank, GRID).mean(axis=1)
+    values = GRID if rule == "variance" else probability(bank, GRID).mean(axis=1)
     test = adaptive_test(bank, rule=rule, stop=Stop(10))
     state, items, answers = test.init(jax.random.key(0)), [], []
     for step in range(9):

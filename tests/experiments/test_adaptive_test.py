@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, assert_one_line, run, start
+from simulation import by_difficulty, draw
 
 import irtjax
 from experiments.common.dialogue import answer_in, hold
@@ -30,9 +31,7 @@ def folder(tmp_path_factory):
     items = pd.DataFrame(table).round(4)
     items.to_csv(folder / "items.csv", index=False)
     a, b = items.discrimination.to_numpy(), items.difficulty.to_numpy()
-    p = 1 / (1 + np.exp(-a * (rng.normal(size=(SUBJECTS, 1)) - b)))
-    values = (rng.random(p.shape) < p).astype(np.int8)
-    values[rng.random(p.shape) < 0.1] = -1
+    values = draw(rng, by_difficulty(rng.normal(size=SUBJECTS), a, b), missing=0.1)
     values[0] = np.where(values[0] < 0, 1, values[0])  # the first has all answers
     names = [f"s{k}" for k in range(SUBJECTS)]
     other = np.concatenate([values, np.ones((SUBJECTS, 1), np.int8)], axis=1)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from binaries import assert_one_line, run, start
-from conftest import REPOSITORY, simulate
+from conftest import REPOSITORY
+from simulation import simulate
 
 import irtjax
 from experiments.common import cli, progress

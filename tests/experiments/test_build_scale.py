@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
 from matplotlib.image import imread
+from scipy.special import expit
+from simulation import draw
 
 import irtjax
 
@@ -21,12 +23,10 @@ def responses_of(seed, num_subjects=NUM_SUBJECTS, shift=0.0):
     rng = np.random.default_rng(seed)
     theta = rng.normal(shift, 1, (num_subjects, 2))
     slope, intercept = np.linspace(1.2, 2, 12), np.linspace(-1, 1, 12)
-    p = np.concatenate([1 / (1 + np.exp(-(theta[:, [k]] * slope + intercept))) for k in range(2)], axis=1)
+    p = np.concatenate([expit(theta[:, [k]] * slope + intercept) for k in range(2)], axis=1)
     p[:, [2, 14]] = 0.5
-    values = (rng.random(p.shape) < p).astype(np.int8)
-    return irtjax.ResponseMatrix(
-        values, [f"s{j}" for j in range(num_subjects)], [f"i{i:02d}" for i in range(NUM_ITEMS)]
-    )
+    names = [f"s{j}" for j in range(num_subjects)], [f"i{i:02d}" for i in range(NUM_ITEMS)]
+    return irtjax.ResponseMatrix(draw(rng, p), *names)
 
 
 @pytest.fixture(scope="module")

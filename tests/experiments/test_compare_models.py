@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 from binaries import assert_bad_flags, csv_files, run
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 

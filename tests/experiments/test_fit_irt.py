@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import simulate
 from processes import Group, run
+from simulation import simulate
 
 import irtjax
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, assert_one_line, run
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
-from conftest import simulate
 from matplotlib.image import imread
+from simulation import simulate
 
 import irtjax
 from irtjax import ResponseMatrix

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
+from simulation import by_difficulty, draw
 
 import irtjax
 from experiments.reports.small_benchmark import FILES, best_method
@@ -17,8 +18,8 @@ MODELS, ITEMS = 60, 30
 def folder(tmp_path_factory):
     """Answers of 60 models to 30 items in two files by items, their scores, and answers of two more to five items."""
     folder, rng = tmp_path_factory.mktemp("benchmark"), np.random.default_rng(0)
-    p = 1 / (1 + np.exp(-1.5 * (rng.normal(size=(MODELS + 2, 1)) - rng.normal(size=ITEMS))))
-    values = (rng.random(p.shape) < p).astype(np.int8)
+    p = by_difficulty(rng.normal(size=MODELS + 2), 1.5, rng.normal(size=ITEMS))
+    values = draw(rng, p)
     models, items = np.array([f"m{k}" for k in range(MODELS + 2)]), np.array([f"i{k}" for k in range(ITEMS)])
     for name, some in (("a", slice(0, 18)), ("b", slice(12, ITEMS))):
         part = ResponseMatrix(values[:MODELS, some], models[:MODELS], items[some])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import matrix
 from scipy.special import expit
+from simulation import draw
 
 import irtjax
 from irtjax.estimation.driver import Problem, run
@@ -27,8 +28,7 @@ def simulate(num_subjects, num_items, dims, seed=0):
     slope[np.arange(num_items), np.arange(num_items) % dims] = rng.uniform(1.0, 2.0, num_items)
     intercept = rng.normal(size=num_items)
     theta = rng.normal(size=(num_subjects, dims))
-    values = (rng.random((num_subjects, num_items)) < expit(theta @ slope.T + intercept)).astype(np.int8)
-    return slope, intercept, values
+    return slope, intercept, draw(rng, expit(theta @ slope.T + intercept))
 
 
 def test_likelihoods_and_moments_are_those_of_separate_dimensions():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import matrix
 from scipy.special import expit, logsumexp
+from simulation import draw, probability
 
 import irtjax
 from irtjax.estimation.problem import specify
@@ -33,8 +34,7 @@ def long_test(dims: int, missing: float):
     items = ItemParameters(slope, intercept, -infinite, infinite)
     items.lower[5], items.upper[5] = -1.0, 2.0
     theta = rng.normal(size=(90, dims))
-    values = (rng.uniform(size=(90, 60)) < probabilities(items, theta)[0]).astype(np.int8)
-    values[rng.uniform(size=values.shape) < missing] = -1
+    values = draw(rng, probability(items, theta), missing)
     return items, Population(rng.normal(0, 0.1, dims), rng.uniform(0.9, 1.1, dims)), values
 
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import simulate
+from simulation import simulate
 
 import irtjax
 from irtjax import InputError

@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
+from simulation import draw
 
 import irtjax
 from irtjax import ResponseMatrix
@@ -28,8 +30,7 @@ def simulated(seed, slope, intercept, num_subjects=1000, theta=None):
     """Responses by the 2PL."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=num_subjects) if theta is None else theta
-    p = 1 / (1 + np.exp(-(np.outer(theta, slope) + intercept)))
-    return (rng.random(p.shape) < p).astype(np.int8)
+    return draw(rng, expit(np.outer(theta, slope) + intercept))
 
 
 class Oracle:

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import kstest
+from simulation import draw, probability
 
 import irtjax
 from irtjax.kernels.models import ItemParameters
@@ -21,22 +22,9 @@ def items_of(num_items, guessing, seed=0):
     return ItemParameters(slope, -slope[:, 0] * rng.normal(0, 1, num_items), lower, np.full(num_items, np.inf))
 
 
-def probability(items, theta):
-    c = expit(items.lower)
-    return c + (1 - c) * expit(theta[:, None] * items.slope[:, 0] + items.intercept)
-
-
-def answers(items, theta, seed, missing=0.0):
-    rng = np.random.default_rng(seed)
-    p = probability(items, theta)
-    values = (rng.random(p.shape) < p).astype(np.int8)
-    values[rng.random(p.shape) < missing] = -1
-    return values
-
-
 def test_mean_squares_by_brute_force():
     items = items_of(8, 0.2)
-    values = answers(items, np.linspace(-2, 2, 6), seed=1, missing=0.2)
+    values = draw(np.random.default_rng(1), probability(items, np.linspace(-2, 2, 6)), 0.2)
     values[0] = -1
     of_items, of_subjects = mean_squares(items, values, ZERO, ONE)
     nodes = np.linspace(-6, 6, 2001)
@@ -63,7 +51,7 @@ def test_mean_squares_by_brute_force():
 
 def test_lz_by_hand():
     items = items_of(12, 0.0)
-    values = answers(items, np.linspace(-1, 1, 4), seed=2, missing=0.1)
+    values = draw(np.random.default_rng(2), probability(items, np.linspace(-1, 1, 4)), 0.1)
     values[3] = -1
     found = lz(items, values, np.array([0.3]), np.array([1.2]))
     assert np.isnan(found[3])
@@ -82,7 +70,7 @@ def test_lz_by_hand():
 @pytest.mark.parametrize(("num_items", "guessing"), [(30, 0.0), (30, 0.2), (100, 0.0), (100, 0.2)])
 def test_under_the_model_lz_is_standard_normal_and_mean_squares_are_one(num_items, guessing):
     items = items_of(num_items, guessing)
-    values = answers(items, np.random.default_rng(3).normal(size=3000), seed=4, missing=0.05)
+    values = draw(np.random.default_rng(4), probability(items, np.random.default_rng(3).normal(size=3000)), 0.05)
     found = lz(items, values, ZERO, ONE)
     assert abs(found.mean()) < 0.12
     assert 0.94 < found.std() < 1.04
@@ -101,7 +89,7 @@ def planted():
     """Responses to 40 items, of which two have the wrong key; 20 of 600 subjects answer at random."""
     items = items_of(40, 0.0, seed=6)
     theta = np.random.default_rng(7).normal(0.5, 1, 600)
-    values = answers(items, theta, seed=8)
+    values = draw(np.random.default_rng(8), probability(items, theta))
     values[:20] = np.random.default_rng(9).integers(0, 2, (20, 40))
     values[:, :2] = 1 - values[:, :2]
     return irtjax.ResponseMatrix(values, [f"s{j}" for j in range(600)], [f"i{i}" for i in range(40)])

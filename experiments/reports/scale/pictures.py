@@ -27,14 +27,14 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
     empirical = empirical_curves(fit, responses)
     found = figures | {
         "curves.png": plots.item_curves(
-            responses.item_ids,
+            responses.item_ids.tolist(),
             empirical.model,
             empirical,
             result.decisions()["reason"],
             f"{name}: item characteristic curves",
         ),
         "wright.png": plots.wright_map(
-            fit.ability, fit.difficulty, fit.responses.item_ids, f"{name}: subjects and items"
+            fit.ability, fit.difficulty, fit.responses.item_ids.tolist(), f"{name}: subjects and items"
         ),
         "precision.png": plots.precision(
             precision.full, precision.short, precision.others, precision.dominant, f"{name}: precision"

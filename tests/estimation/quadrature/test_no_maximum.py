@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conftest import matrix
 from scipy.special import expit
+from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax import FitWarning
@@ -106,7 +107,7 @@ def test_steep_slopes_that_are_determined_stand():
     rng = np.random.default_rng(2)
     theta, a, b = rng.normal(size=4000), np.full(12, 30.0), rng.normal(0, 0.02, 12)
     a[:6], b[:6] = 1.5, rng.normal(size=6)
-    fit = irtjax.fit(matrix((rng.random((4000, 12)) < expit(a * (theta[:, None] - b))).astype(np.int8)), "2pl")
+    fit = irtjax.fit(matrix(draw(rng, by_difficulty(theta, a, b))), "2pl")
     assert fit.converged
     slope = fit.item_columns["discrimination"]
     assert (np.abs(slope[6:] - 30) < 4 * fit.item_columns["discrimination_se"][6:]).all()
@@ -122,8 +123,7 @@ def test_nodes_become_finer_where_a_steep_slope_has_a_maximum():
     slope[0, 1] = 0.0
     intercept = np.concatenate([rng.normal(size=6), rng.normal(0, 0.3, 4)])
     theta = rng.normal(size=(600, 2))
-    values = (rng.random((600, 10)) < expit(theta @ slope.T + intercept)).astype(np.int8)
-    fit = irtjax.fit(matrix(values), "2pl", dims=2)
+    fit = irtjax.fit(matrix(draw(rng, expit(theta @ slope.T + intercept))), "2pl", dims=2)
     assert fit.converged
     assert fit.details["nodes"] > 31**2
     assert np.abs(fit.parameters.slope).max() > 16

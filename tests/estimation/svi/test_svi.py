@@ -9,10 +9,11 @@ import numpy as np
 import numpyro
 import pandas as pd
 import pytest
-from conftest import matrix, simulate
+from conftest import matrix
 from numpyro import distributions as dist
 from numpyro.infer import MCMC, NUTS
 from scipy.optimize import minimize
+from simulation import by_difficulty, draw, simulate
 
 import irtjax
 from irtjax import InputError
@@ -274,13 +275,12 @@ def test_both_starts_lead_to_one_result(start):
 def simulate_2pl(num_subjects, num_items, seed=0):
     rng = np.random.default_rng(seed)
     theta, a, b = rng.normal(size=num_subjects), rng.lognormal(0, 0.3, num_items), rng.normal(size=num_items)
-    values = rng.random((num_subjects, num_items)) < 1 / (1 + np.exp(-a * (theta[:, None] - b)))
-    return matrix(values.astype(np.int8))
+    return matrix(draw(rng, by_difficulty(theta, a, b))), theta, a, b
 
 
 @pytest.mark.parametrize("priors", HIERARCHICAL_AND_SLOWLY_VAGUE)
 def test_the_2pl_agrees_with_marginal_maximum_likelihood(priors):
-    responses = simulate_2pl(600, 150, seed=2)
+    responses, *_ = simulate_2pl(600, 150, seed=2)
     result, reference = (
         irtjax.fit(responses, "2pl", "svi", priors=priors),
         mml.fit_mml(responses, "2pl", slope_prior=None),
@@ -344,7 +344,7 @@ def mean_field_optimum_2pl(values: np.ndarray, pivots: np.ndarray):
 
 
 def test_the_2pl_reaches_the_mean_field_optimum():
-    responses = simulate_2pl(*SHAPE_2PL, seed=4)
+    responses, *_ = simulate_2pl(*SHAPE_2PL, seed=4)
     result = svi.fit_svi(responses, "2pl", priors="vague")
     pivots = np.asarray(svi_start.starting_point(responses, "2pl", "mml", {}).pivots, float)
     theta, intercept, log_slope, elbo = mean_field_optimum_2pl(responses.values, pivots)
@@ -377,10 +377,8 @@ def test_item_moments_are_those_of_draws():
 @pytest.mark.slow
 @pytest.mark.parametrize("priors", svi.PRIORS)
 def test_the_2pl_recovers_simulated_parameters_with_honest_intervals(priors):
-    rng = np.random.default_rng(3)
-    theta, a, b = rng.normal(size=300), rng.lognormal(0, 0.3, 800), rng.normal(size=800)
-    values = rng.random((300, 800)) < 1 / (1 + np.exp(-a * (theta[:, None] - b)))
-    result = irtjax.fit(matrix(values.astype(np.int8)), "2pl", "svi", priors=priors)
+    responses, theta, a, b = simulate_2pl(300, 800, seed=3)
+    result = irtjax.fit(responses, "2pl", "svi", priors=priors)
     mean, sd = theta.mean(), theta.std()
     for estimate, se, truth in (
         (result.ability, result.ability_se, (theta - mean) / sd),

@@ -1,6 +1,6 @@
 """Runs binaries, each in a fork of a process that has imported the library once.
 
-  python tests/experiments/many_commands.py
+  python tests/many_commands.py
 
 Reads one JSON list per line: a module (or the path of a script), its flags, and the largest file that it may write.
 Answers each with one line of JSON: exit status, and what was printed. A fork before JAX starts its threads costs
