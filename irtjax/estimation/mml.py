@@ -15,27 +15,25 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.estimate import Estimate, oriented
+from irtjax.estimation.extreme_items import check_extremes, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
+from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior, normal_prior
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.estimation.special_items import (
-    EXTREME_PRIOR,
     anchored_items,
-    check_extremes,
     held_guessing,
     mark_unbounded,
     place_anchors,
-    place_extremes,
+    with_error_of_the_mean,
 )
 from irtjax.integration.rules import SharedNodes, importance_nodes_to_start_with
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses, Values, keep
-from irtjax.types import Bool
 
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
@@ -53,10 +51,11 @@ def fit_mml(
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
-    slope_prior: NormalPrior | ItemPriors | Literal["auto"] | None = "auto",
+    priors: Literal["auto"] | None = "auto",
+    slope_prior: NormalPrior | Sequence[float] | ItemPriors | Literal["auto"] | None = "auto",
     intercept_prior: ItemPriors | None = None,
-    guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
-    upper_prior: NormalPrior | Literal["auto"] | None = "auto",
+    guessing_prior: NormalPrior | Sequence[float] | Literal["auto"] | None = "auto",
+    upper_prior: NormalPrior | Sequence[float] | Literal["auto"] | None = "auto",
     extremes: str = "keep",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -80,10 +79,12 @@ def fit_mml(
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
+            Where the variance comes out as 0, as of a single subject, errors of abilities are those of the mean.
         guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
             item, NaN where the model decides. A 2PL then is P = c + (1 - c) σ(a (θ - b)) with c known; a 3PL estimates
             those that are not held. Extreme items have none, anchors keep their own.
-        slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
+        priors: None for plain maximum likelihood: those below are None where they are not given. "auto" for these.
+        slope_prior: normal, on slopes, a `NormalPrior` or (mean, sd); None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
             `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
             (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without
             where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is
@@ -95,8 +96,9 @@ def fit_mml(
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept, in standard
-            deviations of the population, or "refuse". On short tests they have no part in the fit of the others.
+            "keep" them or "refuse". Those that are kept have no part in the fit of the others. They are placed
+            afterwards as if 0.3 of an answer had been of the other kind, with the slope of the others and without
+            asymptotes (`estimation.extreme_items`).
         num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
@@ -113,6 +115,8 @@ def fit_mml(
         InputError: responses, model or anchors that cannot be fitted.
     """
     require_estimable(responses)
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
     types = item_types(model, responses.num_items)
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
@@ -131,9 +135,12 @@ def fit_mml(
     long = num_nodes is None and (
         _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
     )
-    given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
+    given = {
+        name: None if priors is None and prior == "auto" else normal_prior(prior, f"{name}_prior")
+        for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior))
+    }
     automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
-    priors: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
+    chosen: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
     held = held_guessing(guessing, responses.item_ids, extreme)
     specification = specify(
@@ -141,12 +148,10 @@ def fit_mml(
         dims=dims,
         anchored=anchored,
         guessing=held,
-        slope_prior=priors["slope"],
+        slope_prior=chosen["slope"],
         intercept_prior=intercept_prior,
-        guessing_prior=priors["guessing"],
-        upper_prior=priors["upper"],
-        extreme=extreme,
-        extreme_prior=EXTREME_PRIOR,
+        guessing_prior=chosen["guessing"],
+        upper_prior=chosen["upper"],
         estimate=estimated,
     )
     items = start_items(specification, right, observed, held)
@@ -171,10 +176,7 @@ def fit_mml(
         subjects = processes.share(responses.num_subjects) if own is None else slice(None)
         keep(values, subjects)
         values = np.asarray(values[subjects, :])
-    problem = Problem(values, items, specification)
-    apart = extreme.any() and not long  # among thousands of items they do no harm
-    if apart:
-        problem = _of_items(problem, ~extreme)
+    problem = Problem(values, *set_aside(items, specification, extreme, right))
     scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
     with scope():
         estimate, outcome = run(
@@ -185,11 +187,13 @@ def fit_mml(
             on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
         )
     if held is not None:
-        estimate = mark_unbounded(estimate, held if not apart else held[~extreme])
-    estimate = oriented(estimate)
-    if apart:
+        estimate = mark_unbounded(estimate, held)
+    estimate, without = oriented(estimate), None
+    if extreme.any():
         with scope():
-            estimate = place_extremes(estimate, items, np.asarray(values), extreme)
+            estimate, log_likelihood = place_extremes(estimate, specification, values, extreme, right, not long)
+        without = {"log_likelihood": log_likelihood, "num_parameters": num_parameters(problem.specification)}
+    estimate = with_error_of_the_mean(estimate, anchored, observed)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -202,7 +206,7 @@ def fit_mml(
         ability_se=squeeze(estimate.ability_se),
         log_likelihood=estimate.log_likelihood,
         log_likelihood_error=estimate.log_likelihood_error,
-        num_parameters=num_parameters(specification),
+        num_parameters=num_parameters(problem.specification) + int(extreme.sum()),
         iterations=outcome.iterations,
         status=_status(outcome.status, estimate),
         seconds=outcome.seconds,
@@ -211,20 +215,9 @@ def fit_mml(
             "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
+            **({} if without is None else {"extremes": "placed", "without_extremes": without}),
         },
     )
-
-
-def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
-    """The problem of some of the items.
-
-    Raises:
-        InputError: there are none.
-    """
-    if not chosen.any():
-        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
-    items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
-    return Problem(np.asarray(problem.values)[:, chosen], items, specification)
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

@@ -7,7 +7,7 @@ does, and one near 0 or below it is not ruled out.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,18 +46,22 @@ def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) 
         raise InputError(f"`{argument}`: N({mean[at]:g}, {sd[at]:g}²) of item number {at + 1}")
 
 
-def check_prior(prior: NormalPrior | None, argument: str) -> None:
-    """Refuses what is no normal distribution.
+def normal_prior(given: Any, argument: str) -> NormalPrior | ItemPriors | str | None:
+    """A prior as a user gives it: a `NormalPrior`, or any pair (mean, sd), is one; others are passed on.
 
     Raises:
-        InputError: it is of another type, or has an infinite mean or a standard deviation that is not positive.
+        InputError: it is no prior, or has an infinite mean or a standard deviation that is not positive.
     """
-    if prior is None:
-        return
-    if not isinstance(prior, NormalPrior):
-        raise InputError(f"`{argument}` {prior!r:.100}, expected a NormalPrior of mean and sd, None or 'auto'")
+    if given is None or isinstance(given, ItemPriors) or (isinstance(given, str) and given == "auto"):
+        return given
+    try:
+        prior = NormalPrior(*(float(number) for number in given))
+    except (TypeError, ValueError) as error:
+        message = f"`{argument}` {given!r:.100}, expected mean and sd such as (0, 2), None or 'auto'"
+        raise InputError(message) from error
     if not (math.isfinite(prior.mean) and 0 < prior.sd < math.inf):
         raise InputError(f"`{argument}` N({prior.mean:g}, {prior.sd:g}²), expected a finite mean and a positive sd")
+    return prior
 
 
 # Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say

@@ -21,7 +21,6 @@ from irtjax.estimation.priors import (
     ItemPriors,
     NormalPrior,
     check_item_priors,
-    check_prior,
 )
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Bool, Float, Int
@@ -202,8 +201,6 @@ def specify(
     intercept_prior: ItemPriors | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
-    extreme: Bool[np.ndarray, " I"] | None = None,
-    extreme_prior: NormalPrior | None = None,
     estimate: Sequence[str] = (),
 ) -> Specification:
     """Builds a specification.
@@ -218,8 +215,6 @@ def specify(
         intercept_prior: on the intercept of each item, None for none.
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
-        extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
-        extreme_prior: on that intercept.
         estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
             items have such a parameter; a slope that is shared then has none. With D = 1 that of slopes is normal on
             the scale asinh slope, whatever the given one.
@@ -247,7 +242,6 @@ def specify(
         ("guessing", guessing_prior, dims + 1),
         ("upper", upper_prior, dims + 2),
     ):
-        check_prior(prior, f"{name}_prior")
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2
     for name, priors, column in (("slope", own_slopes, 0), ("intercept", intercept_prior, dims)):
@@ -255,17 +249,8 @@ def specify(
         if priors is not None:
             prior_mean[:, column], prior_precision[:, column] = priors.mean, np.asarray(priors.sd) ** -2.0
     shared = np.array([kind == "1pl" for kind in types])
-    if dims > 1 and extreme is not None and extreme[:dims].any():
-        raise InputError(
-            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
-            "no one answered it right: put another item there"
-        )
     if dims > 1 and same_slopes is not None and same_slopes.mean != 0 and "slope" not in estimate:
         raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
-    if extreme is not None and extreme.any() and extreme_prior is not None:
-        free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
-        prior_mean[extreme, dims], prior_precision[extreme, dims] = extreme_prior.mean, extreme_prior.sd**-2
-        shared &= ~extreme
     anchored = np.zeros(num_items, bool) if anchored is None else np.asarray(anchored, bool)
     free[anchored] = False
     shared &= ~anchored

@@ -99,6 +99,7 @@ class Fit:
 
     def _headline(self) -> list[str]:
         dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
+        without = self.without_extremes() if "without_extremes" in self.details else None
         several = f" in {dims} dimensions" if dims > 1 else ""
         end = "converged" if self.converged else f"not converged ({self.status.value})"
         return [
@@ -109,6 +110,7 @@ class Fit:
                 f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters, "
                 f"AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}",
             ),
+            *([] if without is None else [fit_text.without_extremes(*without, int(self.extreme.sum()))]),
         ]
 
     def save(self, directory: str | os.PathLike) -> None:
@@ -175,7 +177,7 @@ class Fit:
 
     @property
     def extreme(self) -> np.ndarray:
-        """(I,) bool: items that everyone or no one answered right, whose difficulty is known by its prior only."""
+        """(I,) bool: items that everyone or no one answered right, whose likelihood alone has no maximum."""
         right, observed = self.responses.counts(axis=0)
         return (right == 0) | (right == observed)
 
@@ -190,6 +192,16 @@ class Fit:
             return None
         return (np.abs(self.item_columns["discrimination"]) > Z_95 * np.nan_to_num(error, nan=np.inf)) & ~self.extreme
 
+    def without_extremes(self) -> tuple[float, int]:
+        """Log-likelihood of the responses to items that are not `extreme`, and free parameters but for the extreme ones'.
+
+        These depend on no rule by which extreme items are placed. Without such items they are those of the fit.
+        """
+        record = self.details.get("without_extremes")
+        if record is None:
+            return self.log_likelihood, self.num_parameters
+        return record["log_likelihood"], record["num_parameters"]
+
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
         notes, number, extreme = [], self.responses.num_items, self.extreme
@@ -197,7 +209,7 @@ class Fit:
             all_right = int((self.responses.counts(axis=0)[0] > 0)[extreme].sum())
             notes.append(
                 f"{extreme.sum():,} of {number:,} items were answered right by everyone ({all_right:,}) or by no one "
-                f"({extreme.sum() - all_right:,}): their difficulties come from the prior (column extreme)"
+                f"({extreme.sum() - all_right:,}): {self._of_extremes()} (column extreme)"
             )
         if self.discriminates is None:
             return notes
@@ -214,6 +226,12 @@ class Fit:
                 "more often wrong there; look for wrong keys"
             )
         return notes
+
+    def _of_extremes(self) -> str:
+        placed = self.details.get("extremes") == "placed"
+        return "they are placed as if 0.3 of an answer had been of the other kind" if placed else (
+            "their difficulties come from the prior"
+        )
 
     def predict_items(self, features: Any) -> pd.DataFrame:
         """Parameters of items that nobody has answered, for a fit that was given features.
