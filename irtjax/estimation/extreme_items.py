@@ -137,7 +137,9 @@ def place_extremes(
         numbers = observed.T @ abilities.shares
         outside = _outside(estimate, specification, extreme, sign[chosen])
         intercept = _intercepts(numbers, abilities.places, slope[chosen], sign[chosen], outside)
-        added += observed @ log_expit(sign[chosen, None] * (intercept[:, None] + slope[chosen, None] * abilities.places))
+        added += observed @ log_expit(
+            sign[chosen, None] * (intercept[:, None] + slope[chosen, None] * abilities.places)
+        )
         found.append(np.stack([intercept, *_errors(numbers, abilities.places, slope[chosen], intercept)], axis=1))
     results = np.concatenate(found)
     if not by_subject:

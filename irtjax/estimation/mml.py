@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,7 +17,7 @@ from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.estimate import Estimate, oriented
 from irtjax.estimation.extreme_items import check_extremes, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior, normal_prior
+from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -51,11 +51,11 @@ def fit_mml(
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
-    priors: Literal["auto"] | None = "auto",
-    slope_prior: NormalPrior | Sequence[float] | ItemPriors | Literal["auto"] | None = "auto",
-    intercept_prior: ItemPriors | None = None,
-    guessing_prior: NormalPrior | Sequence[float] | Literal["auto"] | None = "auto",
-    upper_prior: NormalPrior | Sequence[float] | Literal["auto"] | None = "auto",
+    priors: str | None = "auto",
+    slope_prior: Prior = "auto",
+    intercept_prior: Prior = None,
+    guessing_prior: Prior = "auto",
+    upper_prior: Prior = "auto",
     extremes: str = "keep",
     num_nodes: int | None = None,
     tolerance: float | None = None,

@@ -29,6 +29,9 @@ class ItemPriors(NamedTuple):
     sd: Float[AnyArray, " I"]
 
 
+Prior = Any  # as users give it: `NormalPrior` or any pair (mean, sd), `ItemPriors`, "auto" or None
+
+
 def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) -> None:
     """Refuses what are no priors of the items.
 
@@ -46,7 +49,7 @@ def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) 
         raise InputError(f"`{argument}`: N({mean[at]:g}, {sd[at]:g}²) of item number {at + 1}")
 
 
-def normal_prior(given: Any, argument: str) -> NormalPrior | ItemPriors | str | None:
+def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str | None:
     """A prior as a user gives it: a `NormalPrior`, or any pair (mean, sd), is one; others are passed on.
 
     Raises:

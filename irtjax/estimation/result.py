@@ -229,8 +229,10 @@ class Fit:
 
     def _of_extremes(self) -> str:
         placed = self.details.get("extremes") == "placed"
-        return "they are placed as if 0.3 of an answer had been of the other kind" if placed else (
-            "their difficulties come from the prior"
+        return (
+            "they are placed as if 0.3 of an answer had been of the other kind"
+            if placed
+            else ("their difficulties come from the prior")
         )
 
     def predict_items(self, features: Any) -> pd.DataFrame:

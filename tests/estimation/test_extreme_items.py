@@ -146,7 +146,8 @@ def test_a_summary_does_not_count_what_was_not_estimated():
     estimated = two_pl.item_columns["discrimination"][~two_pl.extreme]
     assert f"median {np.median(estimated):.2f}" in repr(two_pl)
     number = int(two_pl.extreme.sum())
-    assert f"{two_pl.without_extremes()[0]:,.2f} with {2 * (SHAPE[1] - number)} parameters, without {number} extreme" in (
-        repr(two_pl)
+    assert (
+        f"{two_pl.without_extremes()[0]:,.2f} with {2 * (SHAPE[1] - number)} parameters, without {number} extreme"
+        in (repr(two_pl))
     )
     assert two_pl.record()["without_extremes"]["num_parameters"] == 2 * (SHAPE[1] - number)
