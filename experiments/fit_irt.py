@@ -174,8 +174,9 @@ def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, An
 
 def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:
     return {
-        "priors": "hierarchical" if _PRIORS.value == "auto" else _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
-        "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
+        "priors": "hierarchical" if _PRIORS.value == "auto" else _PRIORS.value, "seed": _SEED.value,
+        "start": _START.value, "max_steps": _MAX_ITERATIONS.value, "on_chunk": on_step,
+        "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value,
     }  # fmt: skip
 
 

@@ -24,9 +24,9 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     Responses to items that everyone or no one answered right have no part in it (`Fit.without_extremes`): every model
     can make them as likely as it wants, and where they are placed is a rule and no estimate.
 
-    The statistic is at least as large as reported where priors had a say in the wider model, so that the p-value is
-    then too large: fit both with `priors=None` for the test itself. The χ² distribution does not hold where the restriction lies on a boundary, as c = 0 does: the p-value for 2PL
-    against 3PL is then too large.
+    Where priors had a say in the wider model the statistic is too small, and the p-value too large: fit both with
+    `priors=None` for a test. The χ² distribution does not hold where the restriction lies on a boundary, as c = 0
+    does: the p-value for 2PL against 3PL is then too large.
 
     Raises:
         InputError: fits that cannot be compared.

@@ -14,7 +14,7 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
-from irtjax.estimation.estimate import Estimate, oriented
+from irtjax.estimation.estimate import Estimate, in_logits, oriented
 from irtjax.estimation.extreme_items import check_extremes, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
@@ -143,8 +143,11 @@ def fit_mml(
     chosen: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
     held = held_guessing(guessing, responses.item_ids, extreme)
+    as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is the same to the last digit
+    if as_1pl:
+        chosen["slope"] = None
     specification = specify(
-        types,
+        ("1pl",) * len(types) if as_1pl else types,
         dims=dims,
         anchored=anchored,
         guessing=held,
@@ -193,6 +196,8 @@ def fit_mml(
         with scope():
             estimate, log_likelihood = place_extremes(estimate, specification, values, extreme, right, not long)
         without = {"log_likelihood": log_likelihood, "num_parameters": num_parameters(problem.specification)}
+    if as_1pl:
+        estimate = in_logits(estimate)
     estimate = with_error_of_the_mean(estimate, anchored, observed)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
