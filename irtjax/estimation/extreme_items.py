@@ -16,8 +16,8 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.estimate import Estimate
 from irtjax.estimation.problem import Specification
-from irtjax.integration.posteriors import posteriors
-from irtjax.kernels.models import ItemParameters
+from irtjax.integration.posteriors import LEAST, posteriors
+from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import Responses, Values, mine
 from irtjax.types import Bool, Float, Int
@@ -165,6 +165,31 @@ def place_extremes(
         items=items, covariances=covariances, log_likelihoods=log_likelihoods, log_likelihood=total
     )
     return Placed(complete, estimate.log_likelihood)
+
+
+def log_likelihood_without(
+    estimate: Estimate,
+    values: Values,
+    extreme: Bool[np.ndarray, " I"],
+    right: Int[np.ndarray, " I"],
+    by_subject: bool,
+) -> float:
+    """Marginal log-likelihood of the responses to the others, where extreme items had a part in the fit (D = 1).
+
+    Arguments as for `place_extremes`. On long tests it is log p(y) + log E 1/p(extreme answers | θ), with the posterior
+    given all answers.
+    """
+    if by_subject:
+        items = ItemParameters(*(np.asarray(leaf, float)[~extreme] for leaf in estimate.items))
+        return float(marginal(items, np.asarray(values)[:, ~extreme], *estimate.population).sum())
+    abilities, added = _dealt(estimate.ability, estimate.ability_se), np.zeros((len(estimate.ability), PLACES))
+    of_extremes = ItemParameters(*(np.asarray(leaf, float)[extreme] for leaf in estimate.items))
+    sign = np.where(right[extreme] > 0, 1, -1)
+    for chosen, observed in _columns(values, extreme, by_subject):
+        some = ItemParameters(*(leaf[chosen] for leaf in of_extremes))
+        p, q = probabilities(some, abilities.places[:, None])
+        added += observed @ np.log(np.maximum(np.where(sign[chosen] > 0, p, q), LEAST)).T
+    return estimate.log_likelihood + float(abilities.log_mean(-processes.total(added)).sum())
 
 
 def marginal(

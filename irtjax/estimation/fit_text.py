@@ -1,6 +1,7 @@
 """What a fit says of itself: a line for each kind of estimate."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,21 @@ def without_extremes(log_likelihood: float, num_parameters: int, number: int) ->
     """The line of a log-likelihood without extreme items, of which there are so many."""
     text = f"{log_likelihood:,.2f} with {num_parameters:,} parameters, without {counted(number, 'extreme item')}"
     return row("", text)
+
+
+def of_priors(priors: Mapping[str, Mapping[str, Any]]) -> str:
+    """The line of the priors of items, as `fit.json` has them."""
+    kinds = {True: "estimated from the items", False: "given"}
+    texts = [
+        ", ".join(
+            f"{prior.get('scale', name)} ~ N({prior['mean']:.2f}, {prior['sd']:.2f}²)"
+            for name, prior in priors.items()
+            if prior.get("estimated", False) is kind
+        )
+        for kind in kinds
+    ]
+    said = [f"{text} ({what})" for text, what in zip(texts, kinds.values(), strict=True) if text]
+    return row("priors", "; ".join(said) or "none of all items")
 
 
 def of_items(columns: Mapping[str, Float[np.ndarray, " I"]]) -> list[str]:

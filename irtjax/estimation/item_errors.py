@@ -36,7 +36,7 @@ def item_covariances(
         specification: what is free.
         sd: (D,) standard deviation of the population, 1 but for a Rasch model.
         num_subjects: J.
-        anchor_information: (2, 2) information of anchors about origin and log unit of the scale, in place of the sample's.
+        anchor_information: (2, 2) information of anchors about origin and log unit of the scale, for the sample's.
     """
     dims, size = slope.shape[1], information.shape[1]
     free = np.array(specification.free)[:, :size]

@@ -14,10 +14,11 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
+from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
-from irtjax.estimation.extreme_items import check_extremes, place_extremes, set_aside
+from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
+from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -53,7 +54,7 @@ def fit_mml(
     guessing: float | Sequence[float] | np.ndarray | None = None,
     priors: str | None = "auto",
     slope_prior: Prior = "auto",
-    intercept_prior: Prior = None,
+    intercept_prior: Prior = "auto",
     guessing_prior: Prior = "auto",
     upper_prior: Prior = "auto",
     extremes: str = "keep",
@@ -82,23 +83,25 @@ def fit_mml(
             Where the variance comes out as 0, as of a single subject, errors of abilities are those of the mean.
         guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
             item, NaN where the model decides. A 2PL then is P = c + (1 - c) σ(a (θ - b)) with c known; a 3PL estimates
-            those that are not held. Extreme items have none, anchors keep their own.
-        priors: None for plain maximum likelihood: those below are None where they are not given. "auto" for these.
-        slope_prior: normal, on slopes, a `NormalPrior` or (mean, sd); None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
-            `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
-            (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without
-            where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is
-            none on short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of
-            long ones.
+            those that are not held. Extreme items without a prior have none, anchors keep their own.
+        priors: "auto", or None for plain maximum likelihood: priors below are then None where they are not given.
+        slope_prior: normal, on slopes: a `NormalPrior` or any pair (mean, sd); None for none. "auto" (D = 1) is one of
+            asinh slope (`estimation.priors`), whose mean and standard deviation are estimated from the items
+            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL, and the 3PL
+            with fewer than 50 items, go without where responses determine slopes (by more than 90%, on average) and
+            intercepts. With D > 1, none on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
-        intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
+        intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
+            "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
+            ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
+            nor where `slope_prior` is None.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "keep" them or "refuse". Those that are kept have no part in the fit of the others. They are placed
-            afterwards as if 0.3 of an answer had been of the other kind, with the slope of the others and without
-            asymptotes (`estimation.extreme_items`).
+            "keep" them or "refuse". Where intercepts have a prior, those that are kept are as others. Else they have no
+            part in the fit, and are placed afterwards as if 0.3 of an answer had been of the other kind, with the slope
+            of the others and without asymptotes (`estimation.extreme_items`).
         num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
@@ -115,13 +118,14 @@ def fit_mml(
         InputError: responses, model or anchors that cannot be fitted.
     """
     require_estimable(responses)
-    if priors not in ("auto", None):
-        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
     types = item_types(model, responses.num_items)
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
-    extreme = ((right == 0) | (right == observed)) & ~anchored & (intercept_prior is None)
+    given = _given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
+    if given["intercept"] == "auto" and empirical_priors.intercepts_determined(right, observed) > DETERMINED:
+        given["intercept"] = None
+    extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
     check_extremes(responses, extreme, extremes)
     most_nodes = round(MOST_GIVEN ** (1 / dims))
     if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
@@ -135,15 +139,19 @@ def fit_mml(
     long = num_nodes is None and (
         _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
     )
-    given = {
-        name: None if priors is None and prior == "auto" else normal_prior(prior, f"{name}_prior")
-        for name, prior in (("slope", slope_prior), ("guessing", guessing_prior), ("upper", upper_prior))
+    start = {
+        "slope": SLOPE_PRIOR if long else None,
+        "intercept": INTERCEPT_PRIOR,
+        "guessing": GUESSING_PRIOR,
+        "upper": UPPER_PRIOR,
     }
-    automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
-    chosen: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
+    chosen: dict[str, Any] = {name: start[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
-    held = held_guessing(guessing, responses.item_ids, extreme)
-    as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is the same to the last digit
+    aside = extreme & (given["intercept"] is None)
+    held = held_guessing(guessing, responses.item_ids, aside)
+    as_1pl = (
+        types[0] == "rasch" and not anchored.any()
+    )  # the same model: fitted as one, it is the same to the last digit
     if as_1pl:
         chosen["slope"] = None
     specification = specify(
@@ -152,7 +160,7 @@ def fit_mml(
         anchored=anchored,
         guessing=held,
         slope_prior=chosen["slope"],
-        intercept_prior=intercept_prior,
+        intercept_prior=chosen["intercept"],
         guessing_prior=chosen["guessing"],
         upper_prior=chosen["upper"],
         estimate=estimated,
@@ -179,7 +187,7 @@ def fit_mml(
         subjects = processes.share(responses.num_subjects) if own is None else slice(None)
         keep(values, subjects)
         values = np.asarray(values[subjects, :])
-    problem = Problem(values, *set_aside(items, specification, extreme, right))
+    problem = Problem(values, *set_aside(items, specification, aside, right))
     scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
     with scope():
         estimate, outcome = run(
@@ -191,11 +199,21 @@ def fit_mml(
         )
     if held is not None:
         estimate = mark_unbounded(estimate, held)
-    estimate, without = oriented(estimate), None
+    estimate, of_extremes = oriented(estimate), {}
+    number = num_parameters(estimate.specification)
     if extreme.any():
+        aside = extreme & ~np.asarray(estimate.specification.free)[:, dims]  # as they had no prior, or lost it
         with scope():
-            estimate, log_likelihood = place_extremes(estimate, specification, values, extreme, right, not long)
-        without = {"log_likelihood": log_likelihood, "num_parameters": num_parameters(problem.specification)}
+            if aside.any():
+                estimate, log_likelihood = place_extremes(estimate, specification, values, aside, right, not long)
+            else:
+                log_likelihood = log_likelihood_without(estimate, values, extreme, right, not long)
+        of_others = num_parameters(set_aside(items, estimate.specification, extreme, right)[1])
+        of_extremes = {
+            "extremes": "placed" if aside.any() else "prior",
+            "without_extremes": {"log_likelihood": log_likelihood, "num_parameters": of_others},
+        }
+        number += int(aside.sum())
     if as_1pl:
         estimate = in_logits(estimate)
     estimate = with_error_of_the_mean(estimate, anchored, observed)
@@ -211,7 +229,7 @@ def fit_mml(
         ability_se=squeeze(estimate.ability_se),
         log_likelihood=estimate.log_likelihood,
         log_likelihood_error=estimate.log_likelihood_error,
-        num_parameters=num_parameters(problem.specification) + int(extreme.sum()),
+        num_parameters=number,
         iterations=outcome.iterations,
         status=_status(outcome.status, estimate),
         seconds=outcome.seconds,
@@ -220,9 +238,30 @@ def fit_mml(
             "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
-            **({} if without is None else {"extremes": "placed", "without_extremes": without}),
+            **of_extremes,
         },
     )
+
+
+def _given(
+    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
+) -> dict[str, Any]:
+    """The priors as they were asked for, or "auto".
+
+    Raises:
+        InputError: what is no prior.
+    """
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    given = {
+        name: None
+        if priors is None and isinstance(prior, str) and prior == "auto"
+        else normal_prior(prior, f"{name}_prior")
+        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
+    }
+    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
+        given["intercept"] = None  # the slope of an extreme item needs a prior, too
+    return given
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

@@ -72,6 +72,27 @@ def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str 
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
 ASINH_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
+INTERCEPT_PRIOR = NormalPrior(0.0, 3.0)  # likewise of intercepts
+
+
+class Weak(NamedTuple):
+    """What is known of the standard deviation of an estimated prior before there are items (conjugate).
+
+    Attributes:
+        sd: expected.
+        of_sd: items that would tell it as well.
+        damping: of the mean, which so many items of which nothing is known would leave half-way to where they are.
+    """
+
+    sd: float
+    of_sd: float
+    damping: float
+
+
+# Slopes of tests differ by half of their size (log a ~ N(0, 0.5²) is the prior of BILOG), intercepts by one to three
+# logits. With more than some tens of items, these tell their priors by themselves.
+WEAK_SLOPES = Weak(0.5, 10.0, 1.0)
+WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
 
 
 class PriorTerms(NamedTuple):

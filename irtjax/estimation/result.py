@@ -93,6 +93,8 @@ class Fit:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
         lines = [*self._headline(), *fit_text.of_items(self.item_columns)]
         lines += fit_text.of_abilities(self.ability, self.ability_se)
+        if self.estimator == "mml":
+            lines.append(fit_text.of_priors(self.details.get("priors", {})))
         if "difficulty" in self.item_columns:
             lines += fit_text.of_ends(self.responses.item_ids, self.difficulty)
         return fit_text.Text("\n".join([*lines, *(f"note: {note}" for note in self.notes())]))
@@ -193,7 +195,7 @@ class Fit:
         return (np.abs(self.item_columns["discrimination"]) > Z_95 * np.nan_to_num(error, nan=np.inf)) & ~self.extreme
 
     def without_extremes(self) -> tuple[float, int]:
-        """Log-likelihood of the responses to items that are not `extreme`, and free parameters but for the extreme ones'.
+        """Log-likelihood of the responses to items that are not `extreme`, and free parameters of these.
 
         These depend on no rule by which extreme items are placed. Without such items they are those of the fit.
         """
