@@ -51,7 +51,12 @@ _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bou
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
 )
-_PRIORS = flags.DEFINE_enum("priors", "hierarchical", PRIORS, "priors of abilities and items (svi)")
+_PRIORS = flags.DEFINE_enum(
+    "priors",
+    "auto",
+    ["auto", "none", *PRIORS],
+    "priors: auto, or none for plain maximum likelihood (mml); auto, hierarchical or vague (svi)",
+)
 _ASYMPTOTE_PRIORS = flags.DEFINE_bool("asymptote_priors", True, "priors on the asymptotes of 3pl and 4pl (mml)")
 _SLOPE_PRIOR = flags.DEFINE_list(
     "slope_prior",
@@ -100,7 +105,7 @@ peers.define_flags()
 
 
 ONLY_MML = ["dims", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
-ONLY_SVI = ["priors", "start", "seed", "batch_subjects", "batch_items"]
+ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
 
 def main() -> None:
@@ -109,9 +114,11 @@ def main() -> None:
     if _MODEL.value not in ("3pl", "4pl"):
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
-        app.without_effect(["slope_prior"], "--model=rasch")
+        app.without_effect(["slope_prior"], "--model=rasch, whose slopes are 1 (--model=1pl has one)")
     if _ESTIMATOR.value == "svi" and _MODEL.value not in BY_SVI:
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
+    if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
+        app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
     harness.require_effect(_RESPONSES.value)
@@ -160,14 +167,16 @@ def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, An
     options = {
         "dims": _DIMS.value, "anchors": _ANCHORS.value, "extremes": _EXTREMES.value, "on_iteration": on_step,
         "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value, "guessing": held,
+        "priors": None if _PRIORS.value == "none" else "auto",
     }  # fmt: skip
     return options if _ASYMPTOTE_PRIORS.value else options | {"guessing_prior": None, "upper_prior": None}
 
 
 def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:
     return {
-        "priors": _PRIORS.value, "seed": _SEED.value, "start": _START.value, "max_steps": _MAX_ITERATIONS.value,
-        "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value, "on_chunk": on_step,
+        "priors": "hierarchical" if _PRIORS.value == "auto" else _PRIORS.value, "seed": _SEED.value,
+        "start": _START.value, "max_steps": _MAX_ITERATIONS.value, "on_chunk": on_step,
+        "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value,
     }  # fmt: skip
 
 

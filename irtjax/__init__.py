@@ -8,6 +8,7 @@ from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit_files import read_items
+from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import score
 from irtjax.fitting import fit
@@ -23,6 +24,7 @@ __all__ = [
     "Fit",
     "FitWarning",
     "InputError",
+    "NormalPrior",
     "ResponseMatrix",
     "StoredResponses",
     "compare",

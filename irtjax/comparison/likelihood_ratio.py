@@ -21,8 +21,12 @@ class LikelihoodRatio(NamedTuple):
 def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     """Tests a model against a wider one that contains it, both fitted by MML to the same responses.
 
-    The χ² distribution does not hold where the restriction lies on a boundary, as c = 0 does: the p-value for 2PL
-    against 3PL is then too large.
+    Responses to items that everyone or no one answered right have no part in it (`Fit.without_extremes`): every model
+    can make them as likely as it wants, and where they are placed is a rule and no estimate.
+
+    Where priors had a say in the wider model the statistic is too small, and the p-value too large: fit both with
+    `priors=None` for a test. The χ² distribution does not hold where the restriction lies on a boundary, as c = 0
+    does: the p-value for 2PL against 3PL is then too large.
 
     Raises:
         InputError: fits that cannot be compared.
@@ -33,11 +37,11 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     in_files = isinstance(one, StoredResponses) or isinstance(other, StoredResponses)
     if (one != other) if in_files else not np.array_equal(np.asarray(one.values), np.asarray(other.values)):
         raise InputError("a likelihood-ratio test needs two fits of the same responses")
-    degrees = full.num_parameters - restricted.num_parameters
+    (of_restricted, fewer), (of_full, more) = restricted.without_extremes(), full.without_extremes()
+    degrees = more - fewer
     if degrees <= 0:
         raise InputError(
-            f"the full model has {full.num_parameters} parameters, the restricted one {restricted.num_parameters}: "
-            "give the restricted model first"
+            f"the full model has {more} parameters, the restricted one {fewer}: give the restricted model first"
         )
-    statistic = 2 * (full.log_likelihood - restricted.log_likelihood)
+    statistic = 2 * (of_full - of_restricted)
     return LikelihoodRatio(statistic, degrees, float(chi2.sf(statistic, degrees)))

@@ -9,6 +9,7 @@ from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
+from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.responses.matrix import share_right
 from irtjax.responses.stored import StoredValues, counts_of, mine
 from irtjax.types import Float, Int
@@ -18,8 +19,8 @@ MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that few real items have
-LEAST_SPREAD = 0.01  # of abilities, in logits
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
+ONE_SLOPE = ("rasch", "1pl")  # for all items
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, likewise
 
 
@@ -91,14 +92,13 @@ def _of_status(fit: Fit) -> str | None:
             )
         return (
             f"{which}they separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
-            "give a `slope_prior`, of mean 0 and sd 2 for example, or take more subjects, fewer dimensions or the 1pl"
+            f"{_steadier(fit)}"
         )
     return {
         Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
         Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
         Status.NOT_IDENTIFIED: (
-            "the responses do not determine the estimates: others have the same likelihood; give a `slope_prior`, "
-            "or take more items, fewer dimensions or the 1pl"
+            f"the responses do not determine the estimates: others have the same likelihood; {_steadier(fit)}"
         ),
         Status.NOT_SETTLED: (
             f"not converged: regressions on the features still moved after {fit.details.get('rounds')} rounds; give "
@@ -106,6 +106,15 @@ def _of_status(fit: Fit) -> str | None:
         ),
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)
+
+
+def _steadier(fit: Fit) -> str:
+    """What keeps the slopes of such a model finite."""
+    if fit.model == "rasch":
+        return "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2), or more subjects"
+    dims = fit.parameters.slope.shape[1]
+    fewer = "more subjects" if fit.model == "1pl" else "more subjects, or the 1pl"
+    return f"give a `slope_prior` such as (0, 2), or take {'fewer dimensions, ' if dims > 1 else ''}{fewer}"
 
 
 def _of_integration(fit: Fit) -> str | None:
@@ -146,7 +155,7 @@ def _of_steep_items(fit: Fit) -> str | None:
         return None
     return (
         f"{steep.sum():,} of {len(steep):,} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects "
-        f"so sharply that their slopes (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`"
+        f"so sharply that their slopes (over {STEEP:.0f}) may have no finite maximum: {_steadier(fit)}"
     )
 
 
@@ -172,7 +181,7 @@ def _of_signs(fit: Fit) -> str | None:
     if max(negative_rest, negative_slope) <= MANY * num_items:
         return None
     return (
-        f"of {num_items} items {negative_rest} correlate negatively with the rest and {negative_slope} have a "
-        "negative slope: one dimension does not mean 'more right answers' here; fit groups of items on their own "
-        "(such as each gold label), or the 1pl"
+        f"of {num_items} items {negative_rest} correlate negatively with the rest, beyond chance, and {negative_slope} "
+        "have a slope below 0 by more than two standard errors: one dimension does not mean 'more right answers' here; "
+        f"fit groups of items on their own (such as each gold label){'' if fit.model in ONE_SLOPE else ', or the 1pl'}"
     )

@@ -11,13 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.estimation.item_step import scoring_step, solve
-from irtjax.estimation.priors import scale_neutral_shift, to_prior_scale
+from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.kernels.models import ItemParameters
-from irtjax.types import AnyArray, Float
+from irtjax.types import AnyArray, Float, Int
 
 LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
+MOST_SD_OF_INTERCEPTS = 10.0
+MOST_STEP = 20.0  # of an intercept, to where responses alone would have it
 MOST_CHANGE = 1.0  # of a mean in one step
+NOTHING = Weak(0.0, 0.0, 0.0)
+DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
+FIXED_POINTS = 50
 TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
@@ -71,6 +76,11 @@ def reestimate(
     responses determine: m = mean x and s² = Σ (x - m)² / Σ (1 - V/s²), sums over items. Slopes of D dimensions have a
     mean each and share s, so that a rotation changes nothing. All are taken on the scale of the prior.
 
+    In one dimension, the sums in s² for slopes and intercepts are those of some more items of the expected deviation
+    (`priors.Weak`): a few items would not tell it. The mean of an intercept is a line in the item's slope a,
+    m_i = α + β a_i, fitted by least squares, so that Σ (x_i - m_i) = Σ a_i (x_i - m_i) = 0: that is, the prior does not
+    pull at the origin of ability, a change of which moves x_i by a_i.
+
     Args:
         items: I items.
         gradient: (I, K) of the log-likelihood.
@@ -86,15 +96,23 @@ def reestimate(
         for leaf in (specification.prior_mean, specification.prior_precision)
     )
     for group in specification.estimated:
-        squares = shares = xp.full((), TINY, dtype=gradient.dtype)
+        weak = _weak(specification, group)
+        squares = xp.full((), TINY + weak.of_sd * weak.sd**2, dtype=gradient.dtype)
+        shares = xp.full((), TINY + weak.of_sd, dtype=gradient.dtype)
         for k in group:
             usable, determined = known.usable[:, k], known.determined[:, k].sum()
-            distance = xp.where(usable, known.value[:, k] - means[k], 0.0).sum()
-            mean = means[k] + xp.clip(distance / (determined + TINY), -MOST_CHANGE, MOST_CHANGE)
+            distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
+            if group == (specification.dims,) and specification.dims == 1:
+                whole = distance * (usable.sum() / (determined + weak.damping + TINY))
+                mean = _line(items.slope[:, 0], means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable)
+            else:
+                step = distance.sum() / (determined + weak.damping + TINY)
+                mean = means[k] + xp.clip(step, -MOST_CHANGE, MOST_CHANGE)
             means[k] = xp.where(_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
-        variance = xp.clip(squares / shares, LEAST_SD**2, MOST_SD**2)
+        most = MOST_SD_OF_INTERCEPTS if group == (specification.dims,) else MOST_SD
+        variance = xp.clip(squares / shares, LEAST_SD**2, most**2)
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
@@ -103,6 +121,23 @@ def reestimate(
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
+
+
+def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+    """The line in x through the usable y, by least squares, at every x; their mean where x hardly varies."""
+    xp, number = y.__array_namespace__(), usable.sum()
+    x = xp.where(usable, xp.asarray(x, dtype=y.dtype), 0.0)
+    centred = xp.where(usable, x - x.sum() / (number + TINY), 0.0)
+    middle, spread = xp.where(usable, y, 0.0).sum() / (number + TINY), (centred**2).sum()
+    by_x = (centred * xp.where(usable, y, 0.0)).sum() / (spread + TINY)
+    return middle + by_x * centred
+
+
+def _weak(specification: Specification, group: tuple[int, ...]) -> Weak:
+    """What is known of a group of priors before there are items."""
+    if specification.dims == 1 and group == (0,):
+        return WEAK_SLOPES
+    return WEAK_INTERCEPTS if group == (specification.dims,) else NOTHING
 
 
 def stretched(specification: Specification, unit: float) -> Specification:
@@ -135,8 +170,7 @@ def largest_change(before: Specification, after: Specification) -> float:
     """How far the estimated priors have moved: means in standard deviations, or log standard deviations."""
     changes = [0.0]
     for column in (column for group in before.estimated for column in group):
-        chosen = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
-        at = np.flatnonzero(chosen)[:1]
+        at = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
         mean, precision = (
             [np.asarray(getattr(one, name))[at, column] for one in (before, after)]
             for name in ("prior_mean", "prior_precision")
@@ -149,20 +183,54 @@ def largest_change(before: Specification, after: Specification) -> float:
 
 
 def summary(specification: Specification) -> dict[str, Any]:
-    """Mean and standard deviation of every prior but those of single items, for `fit.json`."""
+    """Mean and standard deviation of every prior but those of single items, for `fit.json`.
+
+    The mean of an estimated prior of intercepts, which depends on the slope, is that of all items.
+    """
     dims = specification.dims
     free, mean, precision = (
         np.array(leaf) for leaf in (specification.free, specification.prior_mean, specification.prior_precision)
     )
     precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
-    columns = dict(zip([*names, "logit_guessing", "logit_upper"], [*range(dims), dims + 1, dims + 2], strict=True))
+    columns = dict(zip([*names, "intercept", "logit_guessing", "logit_upper"], range(dims + 3), strict=True))
     priors: dict[str, dict[str, Any]] = {}
     for name, column in columns.items():
         chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))
-        if chosen.size and np.ptp(mean[chosen, column]) == 0 and np.ptp(precision[chosen, column]) == 0:
-            first = chosen[0], column
-            priors[name] = {"mean": float(mean[first]), "sd": float(precision[first] ** -0.5)}
+        group = next((group for group in specification.estimated if column in group), ())
+        if (
+            chosen.size
+            and (np.ptp(mean[chosen, column]) == 0 or group == (dims,))
+            and (np.ptp(precision[chosen, column]) == 0)
+        ):
+            sd = float(precision[chosen[0], column] ** -0.5)
+            priors[name] = {"mean": float(mean[chosen, column].mean()), "sd": sd, "estimated": bool(group)}
             if specification.asinh_slopes and column == 0:
                 priors[name]["scale"] = "asinh a"
     return priors
+
+
+def without_slopes(specification: Specification) -> Specification:
+    """The specification without the estimated prior of asinh slopes."""
+    precision = np.array(specification.prior_precision)
+    precision[np.asarray(specification.free)[:, 0], 0] = 0.0
+    estimated = tuple(group for group in specification.estimated if group != (0,))
+    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, asinh_slopes=False)
+
+
+def intercepts_determined(right: Int[np.ndarray, " I"], observed: Int[np.ndarray, " I"]) -> float:
+    """Share of the variance of intercepts, 0 to 1, that responses determine, by percent correct alone.
+
+    A logit x = log((r + 1/2) / (n - r + 1/2)) has the error V = (n + 1)² / (n (r + 1/2) (n - r + 1/2)), and a variance
+    s² besides, where s² = Σ w² (x - m)² / Σ w with w = s² / (s² + V), as in `reestimate`. The share is the reliability
+    s² / (s² + mean V): a few items with few answers count by their large errors.
+    """
+    x = np.log((right + 0.5) / (observed - right + 0.5))
+    error = (observed + 1.0) ** 2 / (observed * (right + 0.5) * (observed - right + 0.5))
+    variance = WEAK_INTERCEPTS.sd**2
+    for _ in range(FIXED_POINTS):
+        share = variance / (variance + error)
+        mean = (share @ x) / share.sum()
+        squares = (share**2) @ (x - mean) ** 2 + WEAK_INTERCEPTS.of_sd * WEAK_INTERCEPTS.sd**2
+        variance = max(squares / (share.sum() + WEAK_INTERCEPTS.of_sd), LEAST_SD**2)
+    return float(variance / (variance + error.mean()))

@@ -62,3 +62,21 @@ def oriented(estimate: Estimate) -> Estimate:
         ability=estimate.ability * sign,
         covariances=estimate.covariances * of_parameters[:, None] * of_parameters[None, :],
     )
+
+
+def in_logits(estimate: Estimate) -> Estimate:
+    """The estimate of a 1PL as one of the Rasch model: slopes are 1, and the population has the spread.
+
+    With the common slope a, a θ is the ability, a the standard deviation of the population, and intercepts stay.
+    """
+    unit = float(np.asarray(estimate.items.slope)[0, 0])
+    covariances = np.array(estimate.covariances)
+    known = np.isfinite(covariances)
+    covariances[:, 0], covariances[:, :, 0] = np.where(known[:, 0], 0.0, np.nan), np.where(known[:, :, 0], 0.0, np.nan)
+    return estimate._replace(
+        items=estimate.items._replace(slope=np.ones_like(estimate.items.slope)),
+        population=Population(unit * np.asarray(estimate.population.mean), unit * np.asarray(estimate.population.sd)),
+        covariances=covariances,
+        ability=unit * estimate.ability,
+        ability_se=unit * estimate.ability_se,
+    )

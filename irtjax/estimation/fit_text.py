@@ -1,6 +1,7 @@
 """What a fit says of itself: a line for each kind of estimate."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,27 @@ def counted(number: int, noun: str) -> str:
 def row(name: str, text: str) -> str:
     """A line of a table."""
     return f"  {name:<{WIDTH}}{text}"
+
+
+def without_extremes(log_likelihood: float, num_parameters: int, number: int) -> str:
+    """The line of a log-likelihood without extreme items, of which there are so many."""
+    text = f"{log_likelihood:,.2f} with {num_parameters:,} parameters, without {counted(number, 'extreme item')}"
+    return row("", text)
+
+
+def of_priors(priors: Mapping[str, Mapping[str, Any]]) -> str:
+    """The line of the priors of items, as `fit.json` has them."""
+    kinds = {True: "estimated from the items", False: "given"}
+    texts = [
+        ", ".join(
+            f"{prior.get('scale', name)} ~ N({prior['mean']:.2f}, {prior['sd']:.2f}²)"
+            for name, prior in priors.items()
+            if prior.get("estimated", False) is kind
+        )
+        for kind in kinds
+    ]
+    said = [f"{text} ({what})" for text, what in zip(texts, kinds.values(), strict=True) if text]
+    return row("priors", "; ".join(said) or "none of all items")
 
 
 def of_items(columns: Mapping[str, Float[np.ndarray, " I"]]) -> list[str]:
@@ -56,11 +78,26 @@ def of_ends(item_ids: Shaped[np.ndarray, " I"], difficulty: Float[np.ndarray, " 
 
 
 def _range(values: Float[np.ndarray, " N"], errors: Float[np.ndarray, " N"] | None) -> str:
+    """Lowest, highest and median value, and median error; those that were estimated, where some were held."""
+    if errors is not None and (errors == 0).any():
+        held = errors == 0
+        if held.all():
+            return f"{_span(values)} (held)"
+        values, errors = values[~held], errors[~held]
+    text = _span(values)
+    if errors is None or not np.isfinite(errors).any() or not np.isfinite(values).any():
+        return text
+    number = np.median(errors[np.isfinite(errors)])
+    return f"{text}, standard error {number:.2f}" + ("" if _equal(values) else " (median)")
+
+
+def _span(values: Float[np.ndarray, " N"]) -> str:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return "none is finite"
     low, high, middle = np.round([finite.min(), finite.max(), np.median(finite)], 2) + 0.0  # no -0.00
-    text = f"{low:.2f} to {high:.2f}, median {middle:.2f}"
-    if errors is None or not np.isfinite(errors).any():
-        return text
-    return f"{text}, standard error {np.median(errors[np.isfinite(errors)]):.2f} (median)"
+    return f"{middle:.2f} for all items" if _equal(finite) else f"{low:.2f} to {high:.2f}, median {middle:.2f}"
+
+
+def _equal(values: Float[np.ndarray, " N"]) -> bool:
+    return bool(values.size > 1 and np.ptp(values) == 0)

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,28 +14,27 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
-from irtjax.estimation.estimate import Estimate, oriented
+from irtjax.estimation.empirical_priors import DETERMINED
+from irtjax.estimation.estimate import Estimate, in_logits, oriented
+from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
+from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit, item_columns
 from irtjax.estimation.special_items import (
-    EXTREME_PRIOR,
     anchored_items,
-    check_extremes,
     held_guessing,
     mark_unbounded,
     place_anchors,
-    place_extremes,
+    with_error_of_the_mean,
 )
 from irtjax.integration.rules import SharedNodes, importance_nodes_to_start_with
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses, Values, keep
-from irtjax.types import Bool
 
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
@@ -53,10 +52,11 @@ def fit_mml(
     dims: int = 1,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
-    slope_prior: NormalPrior | ItemPriors | Literal["auto"] | None = "auto",
-    intercept_prior: ItemPriors | None = None,
-    guessing_prior: NormalPrior | Literal["auto"] | None = "auto",
-    upper_prior: NormalPrior | Literal["auto"] | None = "auto",
+    priors: str | None = "auto",
+    slope_prior: Prior = "auto",
+    intercept_prior: Prior = "auto",
+    guessing_prior: Prior = "auto",
+    upper_prior: Prior = "auto",
     extremes: str = "keep",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -80,23 +80,28 @@ def fit_mml(
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
+            Where the variance comes out as 0, as of a single subject, errors of abilities are those of the mean.
         guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
             item, NaN where the model decides. A 2PL then is P = c + (1 - c) σ(a (θ - b)) with c known; a 3PL estimates
-            those that are not held. Extreme items have none, anchors keep their own.
-        slope_prior: normal, on slopes; None for none. "auto" is, with 50 slopes or more, one of asinh slope (D = 1,
-            `estimation.priors`) whose mean and standard deviation are estimated from the items themselves
-            (`estimation.empirical_priors`); it has no say in the unit of ability. The 2PL of a short test goes without
-            where responses determine its slopes well enough (by more than 90%, on average). With fewer slopes it is
-            none on short tests, but N(1, 1) on asinh slope where there are 4PL items, and N(1, 2²) on the slopes of
-            long ones.
+            those that are not held. Extreme items without a prior have none, anchors keep their own.
+        priors: "auto", or None for plain maximum likelihood: priors below are then None where they are not given.
+        slope_prior: normal, on slopes: a `NormalPrior` or any pair (mean, sd); None for none. "auto" (D = 1) is one of
+            asinh slope (`estimation.priors`), whose mean and standard deviation are estimated from the items
+            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL, and the 3PL
+            with fewer than 50 items, go without where responses determine slopes (by more than 90%, on average) and
+            intercepts. With D > 1, none on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
-        intercept_prior: normal, on the intercept -a b of each item; None for none. Extreme items are then as others.
+        intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
+            "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
+            ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
+            nor where `slope_prior` is None.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
-            "keep" them with slope 1 (0 with D > 1), no asymptotes and a N(0, 3²) prior on the intercept, in standard
-            deviations of the population, or "refuse". On short tests they have no part in the fit of the others.
+            "keep" them or "refuse". Where intercepts have a prior, those that are kept are as others. Else they have no
+            part in the fit, and are placed afterwards as if 0.3 of an answer had been of the other kind, with the slope
+            of the others and without asymptotes (`estimation.extreme_items`).
         num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
@@ -117,7 +122,10 @@ def fit_mml(
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
-    extreme = ((right == 0) | (right == observed)) & ~anchored & (intercept_prior is None)
+    given = _given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
+    if given["intercept"] == "auto" and empirical_priors.intercepts_determined(right, observed) > DETERMINED:
+        given["intercept"] = None
+    extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
     check_extremes(responses, extreme, extremes)
     most_nodes = round(MOST_GIVEN ** (1 / dims))
     if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
@@ -131,22 +139,30 @@ def fit_mml(
     long = num_nodes is None and (
         _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
     )
-    given = {"slope": slope_prior, "guessing": guessing_prior, "upper": upper_prior}
-    automatic = {"slope": SLOPE_PRIOR if long else None, "guessing": GUESSING_PRIOR, "upper": UPPER_PRIOR}
-    priors: dict[str, Any] = {name: automatic[name] if prior == "auto" else prior for name, prior in given.items()}
+    start = {
+        "slope": SLOPE_PRIOR if long else None,
+        "intercept": INTERCEPT_PRIOR,
+        "guessing": GUESSING_PRIOR,
+        "upper": UPPER_PRIOR,
+    }
+    chosen: dict[str, Any] = {name: start[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
-    held = held_guessing(guessing, responses.item_ids, extreme)
+    aside = extreme & (given["intercept"] is None)
+    held = held_guessing(guessing, responses.item_ids, aside)
+    as_1pl = (
+        types[0] == "rasch" and not anchored.any()
+    )  # the same model: fitted as one, it is the same to the last digit
+    if as_1pl:
+        chosen["slope"] = None
     specification = specify(
-        types,
+        ("1pl",) * len(types) if as_1pl else types,
         dims=dims,
         anchored=anchored,
         guessing=held,
-        slope_prior=priors["slope"],
-        intercept_prior=intercept_prior,
-        guessing_prior=priors["guessing"],
-        upper_prior=priors["upper"],
-        extreme=extreme,
-        extreme_prior=EXTREME_PRIOR,
+        slope_prior=chosen["slope"],
+        intercept_prior=chosen["intercept"],
+        guessing_prior=chosen["guessing"],
+        upper_prior=chosen["upper"],
         estimate=estimated,
     )
     items = start_items(specification, right, observed, held)
@@ -171,10 +187,7 @@ def fit_mml(
         subjects = processes.share(responses.num_subjects) if own is None else slice(None)
         keep(values, subjects)
         values = np.asarray(values[subjects, :])
-    problem = Problem(values, items, specification)
-    apart = extreme.any() and not long  # among thousands of items they do no harm
-    if apart:
-        problem = _of_items(problem, ~extreme)
+    problem = Problem(values, *set_aside(items, specification, aside, right))
     scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
     with scope():
         estimate, outcome = run(
@@ -185,11 +198,25 @@ def fit_mml(
             on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
         )
     if held is not None:
-        estimate = mark_unbounded(estimate, held if not apart else held[~extreme])
-    estimate = oriented(estimate)
-    if apart:
+        estimate = mark_unbounded(estimate, held)
+    estimate, of_extremes = oriented(estimate), {}
+    number = num_parameters(estimate.specification)
+    if extreme.any():
+        aside = extreme & ~np.asarray(estimate.specification.free)[:, dims]  # as they had no prior, or lost it
         with scope():
-            estimate = place_extremes(estimate, items, np.asarray(values), extreme)
+            if aside.any():
+                estimate, log_likelihood = place_extremes(estimate, specification, values, aside, right, not long)
+            else:
+                log_likelihood = log_likelihood_without(estimate, values, extreme, right, not long)
+        of_others = num_parameters(set_aside(items, estimate.specification, extreme, right)[1])
+        of_extremes = {
+            "extremes": "placed" if aside.any() else "prior",
+            "without_extremes": {"log_likelihood": log_likelihood, "num_parameters": of_others},
+        }
+        number += int(aside.sum())
+    if as_1pl:
+        estimate = in_logits(estimate)
+    estimate = with_error_of_the_mean(estimate, anchored, observed)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -202,7 +229,7 @@ def fit_mml(
         ability_se=squeeze(estimate.ability_se),
         log_likelihood=estimate.log_likelihood,
         log_likelihood_error=estimate.log_likelihood_error,
-        num_parameters=num_parameters(specification),
+        num_parameters=number,
         iterations=outcome.iterations,
         status=_status(outcome.status, estimate),
         seconds=outcome.seconds,
@@ -211,20 +238,30 @@ def fit_mml(
             "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
+            **of_extremes,
         },
     )
 
 
-def _of_items(problem: Problem, chosen: Bool[np.ndarray, " I"]) -> Problem:
-    """The problem of some of the items.
+def _given(
+    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
+) -> dict[str, Any]:
+    """The priors as they were asked for, or "auto".
 
     Raises:
-        InputError: there are none.
+        InputError: what is no prior.
     """
-    if not chosen.any():
-        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
-    items, specification = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], (problem.items, problem.specification))
-    return Problem(np.asarray(problem.values)[:, chosen], items, specification)
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    given = {
+        name: None
+        if priors is None and isinstance(prior, str) and prior == "auto"
+        else normal_prior(prior, f"{name}_prior")
+        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
+    }
+    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
+        given["intercept"] = None  # the slope of an extreme item needs a prior, too
+    return given
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

@@ -7,7 +7,7 @@ does, and one near 0 or below it is not ruled out.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class ItemPriors(NamedTuple):
     sd: Float[AnyArray, " I"]
 
 
+Prior = Any  # as users give it: `NormalPrior` or any pair (mean, sd), `ItemPriors`, "auto" or None
+
+
 def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) -> None:
     """Refuses what are no priors of the items.
 
@@ -46,18 +49,22 @@ def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) 
         raise InputError(f"`{argument}`: N({mean[at]:g}, {sd[at]:g}²) of item number {at + 1}")
 
 
-def check_prior(prior: NormalPrior | None, argument: str) -> None:
-    """Refuses what is no normal distribution.
+def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str | None:
+    """A prior as a user gives it: a `NormalPrior`, or any pair (mean, sd), is one; others are passed on.
 
     Raises:
-        InputError: it is of another type, or has an infinite mean or a standard deviation that is not positive.
+        InputError: it is no prior, or has an infinite mean or a standard deviation that is not positive.
     """
-    if prior is None:
-        return
-    if not isinstance(prior, NormalPrior):
-        raise InputError(f"`{argument}` {prior!r:.100}, expected a NormalPrior of mean and sd, None or 'auto'")
+    if given is None or isinstance(given, ItemPriors) or (isinstance(given, str) and given == "auto"):
+        return given
+    try:
+        prior = NormalPrior(*(float(number) for number in given))
+    except (TypeError, ValueError) as error:
+        message = f"`{argument}` {given!r:.100}, expected mean and sd such as (0, 2), None or 'auto'"
+        raise InputError(message) from error
     if not (math.isfinite(prior.mean) and 0 < prior.sd < math.inf):
         raise InputError(f"`{argument}` N({prior.mean:g}, {prior.sd:g}²), expected a finite mean and a positive sd")
+    return prior
 
 
 # Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say
@@ -65,6 +72,27 @@ def check_prior(prior: NormalPrior | None, argument: str) -> None:
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
 ASINH_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
+INTERCEPT_PRIOR = NormalPrior(0.0, 3.0)  # likewise of intercepts
+
+
+class Weak(NamedTuple):
+    """What is known of the standard deviation of an estimated prior before there are items (conjugate).
+
+    Attributes:
+        sd: expected.
+        of_sd: items that would tell it as well.
+        damping: of the mean, which so many items of which nothing is known would leave half-way to where they are.
+    """
+
+    sd: float
+    of_sd: float
+    damping: float
+
+
+# Slopes of tests differ by half of their size (log a ~ N(0, 0.5²) is the prior of BILOG), intercepts by one to three
+# logits. With more than some tens of items, these tell their priors by themselves.
+WEAK_SLOPES = Weak(0.5, 10.0, 1.0)
+WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
 
 
 class PriorTerms(NamedTuple):

@@ -21,7 +21,6 @@ from irtjax.estimation.priors import (
     ItemPriors,
     NormalPrior,
     check_item_priors,
-    check_prior,
 )
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Bool, Float, Int
@@ -194,11 +193,9 @@ def specify(
     anchored: Bool[np.ndarray, " I"] | None = None,
     guessing: Float[np.ndarray, " I"] | None = None,
     slope_prior: NormalPrior | ItemPriors | None = None,
-    intercept_prior: ItemPriors | None = None,
+    intercept_prior: NormalPrior | ItemPriors | None = None,
     guessing_prior: NormalPrior | None = GUESSING_PRIOR,
     upper_prior: NormalPrior | None = UPPER_PRIOR,
-    extreme: Bool[np.ndarray, " I"] | None = None,
-    extreme_prior: NormalPrior | None = None,
     estimate: Sequence[str] = (),
 ) -> Specification:
     """Builds a specification.
@@ -210,14 +207,12 @@ def specify(
         anchored: (I,) bool; items held at given parameters. The mean and variance of the population are then free.
         guessing: (I,) at which lower asymptotes are held; NaN where the type decides.
         slope_prior: on slopes, or on asinh slope of each item, None for none.
-        intercept_prior: on the intercept of each item, None for none.
+        intercept_prior: on intercepts, or on that of each item, None for none.
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
-        extreme: (I,) bool; items answered right by everyone or no one: only their intercept is free.
-        extreme_prior: on that intercept.
-        estimate: which of "slope", "guessing" and "upper" have a prior that is estimated, from the given one on, if 50
-            items have such a parameter; a slope that is shared then has none. With D = 1 that of slopes is normal on
-            the scale asinh slope, whatever the given one.
+        estimate: which of "slope", "intercept", "guessing" and "upper" have a prior that is estimated, from the given
+            one on; those of asymptotes, and of slopes with D > 1, if 50 items have such a parameter. A slope that is
+            shared then has none. With D = 1 that of slopes is normal on the scale asinh slope, whatever the given one.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
@@ -237,30 +232,24 @@ def specify(
     same_slopes = None if isinstance(slope_prior, ItemPriors) else slope_prior
     if own_slopes is not None and (dims > 1 or not flags[:, 0].all() or "1pl" in types):
         raise InputError("`slope_prior` of each item: expected `dims` 1, and items with slopes of their own")
-    for name, prior, columns in (
-        ("slope", same_slopes, slice(0, dims)),
-        ("guessing", guessing_prior, dims + 1),
-        ("upper", upper_prior, dims + 2),
+    for prior, columns in (
+        (same_slopes, slice(0, dims)),
+        (None if isinstance(intercept_prior, ItemPriors) else intercept_prior, dims),
+        (guessing_prior, dims + 1),
+        (upper_prior, dims + 2),
     ):
-        check_prior(prior, f"{name}_prior")
         if prior is not None:
             prior_mean[:, columns], prior_precision[:, columns] = prior.mean, prior.sd**-2
-    for name, priors, column in (("slope", own_slopes, 0), ("intercept", intercept_prior, dims)):
+    for name, priors, column in (
+        ("slope", own_slopes, 0),
+        ("intercept", intercept_prior if isinstance(intercept_prior, ItemPriors) else None, dims),
+    ):
         check_item_priors(priors, num_items, f"{name}_prior")
         if priors is not None:
             prior_mean[:, column], prior_precision[:, column] = priors.mean, np.asarray(priors.sd) ** -2.0
     shared = np.array([kind == "1pl" for kind in types])
-    if dims > 1 and extreme is not None and extreme[:dims].any():
-        raise InputError(
-            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
-            "no one answered it right: put another item there"
-        )
     if dims > 1 and same_slopes is not None and same_slopes.mean != 0 and "slope" not in estimate:
         raise InputError(f"dims {dims} needs a slope prior of mean 0: any other prefers one rotation over another")
-    if extreme is not None and extreme.any() and extreme_prior is not None:
-        free[np.ix_(extreme, np.arange(free.shape[1]) != dims)] = False
-        prior_mean[extreme, dims], prior_precision[extreme, dims] = extreme_prior.mean, extreme_prior.sd**-2
-        shared &= ~extreme
     anchored = np.zeros(num_items, bool) if anchored is None else np.asarray(anchored, bool)
     free[anchored] = False
     shared &= ~anchored
@@ -269,11 +258,11 @@ def specify(
         raise InputError("anchor items need dims 1")
     # one slope has one prior, however many items share it
     prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
-    groups = {"slope": tuple(range(dims)), "guessing": (dims + 1,), "upper": (dims + 2,)}
+    groups = {"slope": tuple(range(dims)), "intercept": (dims,), "guessing": (dims + 1,), "upper": (dims + 2,)}
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
-    estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= FEWEST)
-    # of a few 4PL items the same prior, held: nothing else keeps their slopes from running off to infinity
-    asinh_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
+    fewest = {name: 1 if dims == 1 and name in ("slope", "intercept") else FEWEST for name in groups}
+    estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= fewest[name])
+    asinh_slopes = dims == 1 and (0,) in estimated
     if asinh_slopes:
         prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
     prior_precision = np.where(free, prior_precision, 0.0)
@@ -343,5 +332,5 @@ def without_asymptotes(items: ItemParameters, specification: Specification) -> t
         upper=_compact(np.where(specification.free[:, dims + 2], np.inf, items.upper)),
     )
     free, precision = _compact(free), _compact(np.where(free, specification.prior_precision, 0.0))
-    estimated = tuple(group for group in specification.estimated if max(group) < dims)
+    estimated = tuple(group for group in specification.estimated if max(group) <= dims)
     return bare, dataclasses.replace(specification, free=free, prior_precision=precision, estimated=estimated)

@@ -93,12 +93,15 @@ class Fit:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
         lines = [*self._headline(), *fit_text.of_items(self.item_columns)]
         lines += fit_text.of_abilities(self.ability, self.ability_se)
+        if self.estimator == "mml":
+            lines.append(fit_text.of_priors(self.details.get("priors", {})))
         if "difficulty" in self.item_columns:
             lines += fit_text.of_ends(self.responses.item_ids, self.difficulty)
         return fit_text.Text("\n".join([*lines, *(f"note: {note}" for note in self.notes())]))
 
     def _headline(self) -> list[str]:
         dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
+        without = self.without_extremes() if "without_extremes" in self.details else None
         several = f" in {dims} dimensions" if dims > 1 else ""
         end = "converged" if self.converged else f"not converged ({self.status.value})"
         return [
@@ -109,6 +112,7 @@ class Fit:
                 f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters, "
                 f"AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}",
             ),
+            *([] if without is None else [fit_text.without_extremes(*without, int(self.extreme.sum()))]),
         ]
 
     def save(self, directory: str | os.PathLike) -> None:
@@ -175,7 +179,7 @@ class Fit:
 
     @property
     def extreme(self) -> np.ndarray:
-        """(I,) bool: items that everyone or no one answered right, whose difficulty is known by its prior only."""
+        """(I,) bool: items that everyone or no one answered right, whose likelihood alone has no maximum."""
         right, observed = self.responses.counts(axis=0)
         return (right == 0) | (right == observed)
 
@@ -190,6 +194,16 @@ class Fit:
             return None
         return (np.abs(self.item_columns["discrimination"]) > Z_95 * np.nan_to_num(error, nan=np.inf)) & ~self.extreme
 
+    def without_extremes(self) -> tuple[float, int]:
+        """Log-likelihood of the responses to items that are not `extreme`, and free parameters of these.
+
+        These depend on no rule by which extreme items are placed. Without such items they are those of the fit.
+        """
+        record = self.details.get("without_extremes")
+        if record is None:
+            return self.log_likelihood, self.num_parameters
+        return record["log_likelihood"], record["num_parameters"]
+
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
         notes, number, extreme = [], self.responses.num_items, self.extreme
@@ -197,7 +211,7 @@ class Fit:
             all_right = int((self.responses.counts(axis=0)[0] > 0)[extreme].sum())
             notes.append(
                 f"{extreme.sum():,} of {number:,} items were answered right by everyone ({all_right:,}) or by no one "
-                f"({extreme.sum() - all_right:,}): their difficulties come from the prior (column extreme)"
+                f"({extreme.sum() - all_right:,}): {self._of_extremes()} (column extreme)"
             )
         if self.discriminates is None:
             return notes
@@ -214,6 +228,14 @@ class Fit:
                 "more often wrong there; look for wrong keys"
             )
         return notes
+
+    def _of_extremes(self) -> str:
+        placed = self.details.get("extremes") == "placed"
+        return (
+            "they are placed as if 0.3 of an answer had been of the other kind"
+            if placed
+            else ("their difficulties come from the prior")
+        )
 
     def predict_items(self, features: Any) -> pd.DataFrame:
         """Parameters of items that nobody has answered, for a fit that was given features.

@@ -1,25 +1,18 @@
-"""Items that are not estimated like the others: anchors, held asymptotes, items that everyone or no one got right."""
+"""Items that are not estimated like the others: anchors, and those whose lower asymptote is held."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
-from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.priors import NormalPrior
-from irtjax.integration.posteriors import posteriors
-from irtjax.kernels.models import ItemParameters, from_table, probabilities
-from irtjax.responses.matrix import MISSING
+from irtjax.kernels.models import ItemParameters, from_table, information
 from irtjax.responses.stored import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
-EXTREME_PRIOR = NormalPrior(0.0, 3.0)  # on intercepts of extreme items, in standard deviations of the population
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+LEAST_SPREAD = 0.01  # logits between abilities a standard deviation apart, to the steepest item
 FARTHEST = 100.0  # logits: an intercept with a larger standard error says nothing
-MOST_STEPS, LONGEST_STEP = 100, 2.0  # of Newton's method
 
 
 def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[np.ndarray, " I"]:
@@ -84,23 +77,6 @@ def mark_unbounded(estimate: Estimate, guessing: Float[np.ndarray, " I"]) -> Est
     return estimate._replace(unbounded=estimate.unbounded | off, covariances=covariances)
 
 
-def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
-    """Refuses extreme items where the choice is to refuse them.
-
-    Raises:
-        InputError: an unknown choice, or refused items; it names the first five.
-    """
-    if choice not in ("refuse", "keep"):
-        raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
-    if choice == "refuse" and extreme.any():
-        names = ", ".join(f"'{item}'" for item in responses.item_ids[extreme][:5])
-        more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
-        raise InputError(
-            f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
-            "remove them, or keep them under a prior (`extremes=keep`)"
-        )
-
-
 def place_anchors(
     items: ItemParameters,
     anchors: pd.DataFrame,
@@ -122,67 +98,22 @@ def place_anchors(
     return placed
 
 
-def place_extremes(
-    estimate: Estimate, items: ItemParameters, values: Int[np.ndarray, "J I"], extreme: Bool[np.ndarray, " I"]
+def with_error_of_the_mean(
+    estimate: Estimate, anchored: Bool[np.ndarray, " I"], observed: Int[np.ndarray, " I"]
 ) -> Estimate:
-    """Adds extreme items to the estimate of the others, each at its posterior mode given the abilities.
+    """The estimate with the error of the population's mean for those of abilities, where abilities do not vary.
 
-    Each intercept c maximises Σ_j E log P(y_j | c, θ_j) + log N(c + a mean; 0, (3 sd)²), where mean and sd are those of
-    the population, and the expectation is over a normal posterior of the ability. Extreme items say nothing of
-    abilities: if they had a part in the fit, their prior would pull the whole scale to where it likes their intercepts
-    best.
+    On the scale of anchors the likeliest variance of few subjects is often 0, and that of one always is. All abilities
+    are the mean then. Its error is (Σ_i n_i I_i)^-1/2, with the information of one answer to each anchor there.
 
     Args:
-        estimate: of the items that are not extreme.
-        items: all of them as they start: of extreme items all but the intercepts is kept.
-        values: of all items, and of this process's subjects.
-        extreme: (I,) which were answered right by everyone or by no one.
+        estimate: of all items.
+        anchored: (I,) which items are anchors.
+        observed: (I,) n, the answers to each.
     """
-    dims, (mean, *_), (sd, *_) = items.slope.shape[1], *estimate.population
-    array = ItemParameters(*(np.array(leaf, float) for leaf in items))
-    for leaf, fitted in zip(array, estimate.items, strict=True):
-        leaf[~extreme] = fitted
-    seen = processes.gather(np.asarray(values)[:, extreme])
-    patterns, which = np.unique(seen, axis=1, return_inverse=True)
-    abilities = estimate.ability[:, 0, None] + estimate.ability_se[:, 0, None] * NODES
-    slope = array.slope[extreme][0, 0]  # the same for all
-    found = [_intercept(slope * (abilities - mean), answers, EXTREME_PRIOR.sd * sd) for answers in patterns.T]
-    at_mean, variance = np.array(found)[which.ravel()].T
-    array.intercept[extreme] = at_mean - slope * mean
-    covariances = np.zeros((extreme.size, *estimate.covariances.shape[1:]))
-    covariances[~extreme] = estimate.covariances
-    covariances[extreme, dims, dims] = variance
-    unbounded = np.zeros(extreme.size, bool)
-    unbounded[~extreme] = estimate.unbounded
-    if dims > 1:  # without slopes they add the same at all abilities
-        p, q = probabilities(array, np.zeros((1, dims)))
-        added = (seen == 1) @ np.log(p[0, extreme]) + (seen == 0) @ np.log(q[0, extreme])
-        log_likelihoods, log_likelihood = estimate.log_likelihoods + added, estimate.log_likelihood + added.sum()
-    else:
-        log_likelihoods = np.empty(len(values))
-        for part in posteriors(array, values, *estimate.population):
-            log_likelihoods[part.rows] = part.log_likelihood
-        log_likelihoods = processes.gather(log_likelihoods)
-        log_likelihood = log_likelihoods.sum()
-    return estimate._replace(
-        items=array,
-        covariances=covariances,
-        unbounded=unbounded,
-        log_likelihoods=log_likelihoods,
-        log_likelihood=float(log_likelihood),
-    )
-
-
-def _intercept(logits: Float[np.ndarray, "J Q"], answers: Int[np.ndarray, " J"], sd: float) -> tuple[float, float]:
-    """Posterior mode of an intercept under N(0, sd²), and its variance, given what else makes the logits at nodes."""
-    seen = answers != MISSING
-    sign, logits, intercept = 2.0 * answers[seen].max() - 1, logits[seen], 0.0
-    for _ in range(MOST_STEPS):
-        wrong = expit(-sign * (intercept + logits))
-        gradient = sign * (wrong @ NODE_WEIGHTS).sum() / NODE_WEIGHTS.sum() - intercept / sd**2
-        information = ((wrong * (1 - wrong)) @ NODE_WEIGHTS).sum() / NODE_WEIGHTS.sum() + 1 / sd**2
-        step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
-        intercept += step
-        if abs(step) < 1e-10:
-            break
-    return float(intercept), float(1 / information)
+    mean, sd = (np.asarray(leaf, float) for leaf in estimate.population)
+    if not anchored.any() or np.abs(estimate.items.slope).max() * sd[0] >= LEAST_SPREAD:
+        return estimate
+    anchors = ItemParameters(*(np.asarray(leaf, float)[anchored] for leaf in estimate.items))
+    total = float(observed[anchored] @ information(anchors, mean[None])[0])
+    return estimate._replace(ability_se=np.hypot(estimate.ability_se, total**-0.5))

