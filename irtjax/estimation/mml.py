@@ -30,16 +30,12 @@ from irtjax.estimation.special_items import (
     place_anchors,
     with_error_of_the_mean,
 )
-from irtjax.integration.rules import SharedNodes, importance_nodes_to_start_with
-from irtjax.kernels.quadrature import nodes_per_dimension, spacing
+from irtjax.integration.choice import Totals, choose
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses, Values, keep
 
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
-MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
-MOST_SHARED = 3  # dimensions in which subjects share nodes
-NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
 FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
 
@@ -58,6 +54,7 @@ def fit_mml(
     guessing_prior: Prior = "auto",
     upper_prior: Prior = "auto",
     extremes: str = "keep",
+    integration: str = "auto",
     num_nodes: int | None = None,
     tolerance: float | None = None,
     max_iterations: int = 3000,
@@ -67,10 +64,10 @@ def fit_mml(
 ) -> Fit:
     """Fits item parameters by marginal maximum likelihood (Bock and Aitkin 1981), abilities integrated out.
 
-    How they are integrated out depends on the width of their posteriors. Where it is expected to be above 0.1, as on
-    tests of up to some 500 items per dimension: nodes that all subjects share, in float64, their spacing halved until
-    that changes the log-likelihood by less than 1e-5 nats per subject (`estimation.quadrature`). On longer tests: a
-    normal posterior for each subject, in float32 (`estimation.normal`).
+    How they are integrated out depends on the width of their posteriors, unless `integration` says it. Where it is
+    expected to be above 0.1, as on tests of up to some 500 items per dimension: nodes that all subjects share, in
+    float64, their spacing halved until that changes the log-likelihood by less than 1e-5 nats per subject
+    (`estimation.quadrature`). On longer tests: a normal posterior for each subject, in float32 (`estimation.normal`).
 
     The log-likelihood of the result is computed by a rule finer than that of the fit, and its error by the difference
     of the two: on nodes for all subjects, with normal posteriors for a sample of them (D = 1).
@@ -102,7 +99,9 @@ def fit_mml(
             "keep" them or "refuse". Where intercepts have a prior, those that are kept are as others. Else they have no
             part in the fit, and are placed afterwards as if 0.3 of an answer had been of the other kind, with the slope
             of the others and without asymptotes (`estimation.extreme_items`).
-        num_nodes: nodes per dimension in [-6, 6], used however long the test; None to choose.
+        integration: "nodes" that all subjects share, nodes "around" each subject's posterior, "normal" posteriors, or
+            "auto", which chooses (`integration.choice`).
+        num_nodes: nodes per dimension in [-6, 6], that all subjects share, used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
             item (but one in a thousand), 0.01 (with asymptotes 0.02) if None.
@@ -127,18 +126,11 @@ def fit_mml(
         given["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
     check_extremes(responses, extreme, extremes)
-    most_nodes = round(MOST_GIVEN ** (1 / dims))
-    if num_nodes is not None and not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most_nodes:
-        raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most_nodes:,} with `dims` {dims}")
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
-    own = None
-    if dims > MOST_SHARED and num_nodes is None:
-        own = importance_nodes_to_start_with(responses.num_subjects, responses.num_items)
-    long = num_nodes is None and (
-        _expected_width(right, observed, responses.num_subjects, dims) < NARROW or (dims > MOST_SHARED and own is None)
-    )
+    rule = choose(integration, num_nodes, Totals(right, observed, responses.num_subjects), dims)
+    long, own = rule is None, rule is not None and rule.moves_with_posterior
     start = {
         "slope": SLOPE_PRIOR if long else None,
         "intercept": INTERCEPT_PRIOR,
@@ -149,9 +141,7 @@ def fit_mml(
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
     aside = extreme & (given["intercept"] is None)
     held = held_guessing(guessing, responses.item_ids, aside)
-    as_1pl = (
-        types[0] == "rasch" and not anchored.any()
-    )  # the same model: fitted as one, it is the same to the last digit
+    as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is so to the last digit
     if as_1pl:
         chosen["slope"] = None
     specification = specify(
@@ -170,13 +160,13 @@ def fit_mml(
         items = place_anchors(items, anchors, responses.item_ids, anchored)
     engine: QuadratureEngine | NormalPosteriors
     values: Values = responses.values
-    if long:
+    if rule is None:
         engine = NormalPosteriors(tolerance, mesh)
         if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
             raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
     else:
         engine = QuadratureEngine(
-            own or SharedNodes(num_nodes or _nodes_to_start_with(right, observed, responses.num_subjects, dims), dims),
+            rule,
             adapt=num_nodes is None,
             tolerance=TOLERANCE if tolerance is None else tolerance,
             standard_errors=standard_errors,
@@ -184,11 +174,11 @@ def fit_mml(
         # each process has subjects of its own; where nodes are, too, few subjects are all on every process
         if responses.num_subjects < processes.number():
             raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
-        subjects = processes.share(responses.num_subjects) if own is None else slice(None)
+        subjects = slice(None) if own else processes.share(responses.num_subjects)
         keep(values, subjects)
         values = np.asarray(values[subjects, :])
     problem = Problem(values, *set_aside(items, specification, aside, right))
-    scope = contextlib.nullcontext if own is None else processes.alone  # where nodes are own, all do all of it
+    scope = processes.alone if own else contextlib.nullcontext  # where nodes are own, all do all of it
     with scope():
         estimate, outcome = run(
             engine,
@@ -278,20 +268,3 @@ def _status(status: Status, estimate: Estimate) -> Status:
 
 def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:
     on_iteration(iterations, info.change)
-
-
-def _expected_width(right: np.ndarray, observed: np.ndarray, num_subjects: int, dims: int) -> float:
-    """Posterior standard deviation of ability to expect of a subject with the mean number of responses, slopes of 1.
-
-    The items' information is shared by the dimensions.
-    """
-    p = right / observed
-    return float((1 + (observed * p * (1 - p)).sum() / (num_subjects * dims)) ** -0.5)
-
-
-def _nodes_to_start_with(right: np.ndarray, observed: np.ndarray, num_subjects: int, dims: int) -> int:
-    """Nodes per dimension as close as the posteriors are expected to be wide."""
-    number = nodes_per_dimension(dims)
-    width = _expected_width(right, observed, num_subjects, dims)
-    # in between, more nodes; three dimensions have many already
-    return 2 * number - 1 if width < spacing(number) and dims < 3 else number

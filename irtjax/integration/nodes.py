@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.item_models.binary import BINARY
-from irtjax.item_models.protocol import ItemModel, Natural
+from irtjax.item_models.protocol import ItemModel, Moments, Natural
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
@@ -82,16 +82,28 @@ def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndar
 
 
 def natural(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> Natural:
-    """What an answer adds to log-likelihoods at nodes, as NumPy arrays.
-
-    Arrays of nodes by items have a few thousand numbers, which NumPy handles without compilation. In several dimensions
-    they have millions, for which a compiled program is five times as fast.
-    """
-    many = len(nodes) * len(items.intercept) > COMPILED
-    found = _compiled(model, items, nodes) if many else model.natural(items, nodes)
+    """What an answer adds to log-likelihoods at nodes, as NumPy arrays."""
+    found = _natural(model, items, nodes) if _many(items, nodes) else model.natural(items, nodes)
     return Natural(*map(np.asarray, found))
 
 
+def moments(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"], *, asymptotes: bool) -> Moments:
+    """The statistics of one trial at nodes, as NumPy arrays; without `asymptotes` their derivatives are left out."""
+    if _many(items, nodes):
+        return Moments(*map(np.asarray, _moments(model, asymptotes, items, nodes)))
+    return Moments(*map(np.asarray, model.moments(items, nodes, asymptotes=asymptotes)))
+
+
+def _many(items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> bool:
+    """Whether compilation is worth it: not with thousands of numbers; with millions it is five times as fast."""
+    return len(nodes) * len(items.intercept) > COMPILED
+
+
 @functools.partial(jax.jit, static_argnums=0)
-def _compiled(model: ItemModel, items: ItemParameters, nodes: jax.Array) -> Natural:
+def _natural(model: ItemModel, items: ItemParameters, nodes: jax.Array) -> Natural:
     return model.natural(jax.tree.map(jnp.asarray, items), nodes)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _moments(model: ItemModel, asymptotes: bool, items: ItemParameters, nodes: jax.Array) -> Moments:
+    return model.moments(jax.tree.map(jnp.asarray, items), nodes, asymptotes=asymptotes)

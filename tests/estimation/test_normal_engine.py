@@ -42,12 +42,11 @@ def long_fit(long):
     ("model", "nats", "in_se", "se"),
     [("rasch", 0.01, 0.002, 0.01), ("1pl", 0.01, 0.002, 0.01), ("2pl", 0.01, 0.005, 0.03), ("3pl", 0.2, 0.03, 0.25)],
 )
-def test_equals_fine_nodes(monkeypatch, model, nats, in_se, se):
+def test_equals_fine_nodes(model, nats, in_se, se):
     responses, _, _ = simulate_model("1pl" if model == "rasch" else model, 600, 300, seed=3, missing=0.1)
     options = {"extremes": "keep", "slope_prior": None, "guessing_prior": GUESSING_PRIOR}
     nodes = mml.fit_mml(responses, model, num_nodes=241, tolerance=1e-4, **options)
-    monkeypatch.setattr(mml, "_expected_width", lambda *_: 0.0)
-    normal = mml.fit_mml(responses, model, tolerance=0.01, **options)
+    normal = mml.fit_mml(responses, model, integration="normal", tolerance=0.01, **options)
     assert (nodes.details["posteriors"], normal.details["posteriors"]) == ("fixed nodes", "normal")
     assert normal.log_likelihood == pytest.approx(nodes.log_likelihood, abs=nats)
     for name in ("difficulty", "discrimination")[: 1 if model == "rasch" else 2]:
@@ -286,11 +285,11 @@ def test_an_item_that_separates_the_subjects_stays_finite():
 
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
-def test_curvature_of_the_wrong_sign_leaves_posteriors_proper(monkeypatch):
+def test_curvature_of_the_wrong_sign_leaves_posteriors_proper():
     """Without a prior some slopes of a 3PL run off, and answers that they make unlikely bend the log-likelihood up."""
     responses, _, _ = simulate_model("3pl", 250, 600, seed=12, missing=0.1)
-    monkeypatch.setattr(mml, "_expected_width", lambda *_: 0.0)
-    fit = fit_kept(responses, "3pl", slope_prior=None, guessing_prior=GUESSING_PRIOR, max_iterations=60)
+    options = {"slope_prior": None, "guessing_prior": GUESSING_PRIOR, "max_iterations": 60}
+    fit = fit_kept(responses, "3pl", integration="normal", **options)
     assert (fit.ability_se > 0).all()
     assert np.isfinite(fit.log_likelihood)
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from irtjax.integration.nodes import natural
-from irtjax.item_models.protocol import ItemModel, Moments
+from irtjax.integration.nodes import moments, natural
+from irtjax.item_models.protocol import ItemModel
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Float
 
@@ -33,11 +33,6 @@ def log_likelihood(items: ItemParameters, counts: Counts) -> Float[np.ndarray, "
     return (counts.statistics * eta - counts.observed * log_normalizer).sum(axis=0)
 
 
-def moments_at(items: ItemParameters, counts: Counts, *, asymptotes: bool) -> Moments:
-    """The moments at the nodes of counts, as NumPy arrays."""
-    return Moments(*map(np.asarray, counts.model.moments(items, counts.nodes, asymptotes=asymptotes)))
-
-
 def score(
     items: ItemParameters, counts: Counts, *, asymptotes: bool
 ) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
@@ -50,7 +45,7 @@ def score(
         counts: at Q nodes.
         asymptotes: whether any item has one; without, their derivatives are left out and K is D + 1, not D + 3.
     """
-    nodes, found = counts.nodes, moments_at(items, counts, asymptotes=asymptotes)
+    nodes, found = counts.nodes, moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
     residual = counts.statistics - counts.observed * found.mean
     weight = counts.observed * found.variance
     dims, num_own = nodes.shape[1], found.by_own.shape[2]
@@ -78,7 +73,7 @@ def population_score(
 
     The nodes are where the population puts them, mean + sd z, so that these parameters enter by the predictors.
     """
-    found = moments_at(items, counts, asymptotes=asymptotes)
+    found = moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
     residual = (counts.statistics - counts.observed * found.mean) * found.by_predictor
     weight = counts.observed * found.variance * found.by_predictor**2
     distance = counts.nodes - mean[None, :]

@@ -20,7 +20,7 @@ from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.problem import Specification, as_array, layout
 from irtjax.estimation.quadrature import score_moments
 from irtjax.integration.e_step import Expected
-from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.nodes import Answers, moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import ItemModel
 from irtjax.kernels.models import ItemParameters, has_asymptotes
@@ -125,15 +125,14 @@ def _complete(
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
     distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
-    found = model.moments(items, nodes, asymptotes=True)
+    mean, variance, by_x, by_own = map(np.asarray, moments(model, items, nodes, asymptotes=True))
     second = np.asarray(model.second_derivatives(items, nodes))
-    mean, by_x = np.asarray(found.mean), np.asarray(found.by_predictor)
     coordinate = _derivatives_of_predictor(slope, nodes, distance)
     by = by_x[:, :, None] * coordinate
-    by[:, :, dims : dims + 3] = found.by_own
+    by[:, :, dims : dims + 3] = by_own
     statistics, observed = expected.statistics, np.broadcast_to(expected.observed, expected.statistics.shape)
     residual = statistics - observed * mean
-    information = _products(observed * np.asarray(found.variance), by, by)
+    information = _products(observed * variance, by, by)
     information -= _curvature(residual, by_x, second, coordinate, slope, distance)
     squares = _products(statistics * (1 - mean) ** 2 + (observed - statistics) * mean**2, by, by)
     return _Complete(mean, by, information, squares)
