@@ -221,7 +221,8 @@ def _may_drop_slope_prior(state: State) -> bool:
     asymptotes = state.waiting is not None or has_asymptotes(state.point.items)
     few = np.asarray(specification.free)[:, 0].sum() < FEWEST
     intercepts = (specification.dims,) in specification.estimated
-    return specification.asinh_slopes and (0,) in specification.estimated and not intercepts and (few or not asymptotes)
+    estimated = specification.asinh_slopes and (0,) in specification.estimated
+    return bool(estimated and not intercepts and (few or not asymptotes))
 
 
 def _spread(state: State) -> float:
