@@ -17,7 +17,7 @@ def probability(items: ItemParameters, theta: np.ndarray) -> np.ndarray:
     """P(right) (J, I) at abilities (J, D), or (J,) of one dimension."""
     slope, intercept, lower, upper = (np.asarray(leaf, float) for leaf in items)
     c, d = expit(lower), expit(upper)
-    return c + (d - c) * expit(np.reshape(theta, (-1, slope.shape[1])) @ slope.T + intercept)
+    return c + (d - c) * expit(np.reshape(np.asarray(theta, float), (-1, slope.shape[1])) @ slope.T + intercept)
 
 
 def by_difficulty(
