@@ -69,6 +69,7 @@ def _normal_approximations(
     items = jax.tree.map(jnp.asarray, items)
     modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, batch_size=64)
     found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
-    weight = found.variance * found.by_predictor**2 * (1.0 if observed is None else observed)
+    by_x = 1.0 if found.by_predictor is None else found.by_predictor
+    weight = found.variance * by_x**2 * (1.0 if observed is None else observed)
     information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
     return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))

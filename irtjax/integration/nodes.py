@@ -90,8 +90,8 @@ def natural(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q
 def moments(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"], *, asymptotes: bool) -> Moments:
     """The statistics of one trial at nodes, as NumPy arrays; without `asymptotes` their derivatives are left out."""
     if _many(items, nodes):
-        return Moments(*map(np.asarray, _moments(model, asymptotes, items, nodes)))
-    return Moments(*map(np.asarray, model.moments(items, nodes, asymptotes=asymptotes)))
+        return jax.tree.map(np.asarray, _moments(model, asymptotes, items, nodes))
+    return jax.tree.map(np.asarray, model.moments(items, nodes, asymptotes=asymptotes))
 
 
 def _many(items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> bool:

@@ -45,8 +45,8 @@ class Binary:
         xp = x.__array_namespace__()
         log_s, log_not_s = log_sigmoids(x)
         if not asymptotes:
-            p, one = xp.exp(log_s), xp.ones_like(x)
-            return Moments(p, p * xp.exp(log_not_s), one, one[:, :, None])
+            p = xp.exp(log_s)
+            return Moments(p, p * xp.exp(log_not_s))
         log_p, log_q = _log_probabilities(items, x)
         (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
         span = d + xp.log1p(-xp.exp(c - d))
@@ -54,7 +54,7 @@ class Binary:
             xp.exp(part - log_p - log_q)
             for part in (span + log_s + log_not_s, c + not_c + log_not_s, d + not_d + log_s)
         ]
-        return Moments(xp.exp(log_p), xp.exp(log_p + log_q), by[0], xp.stack(by, axis=2))
+        return Moments(xp.exp(log_p), xp.exp(log_p + log_q), by[0], xp.stack(by[1:], axis=2))
 
     def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
         """Of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
@@ -62,11 +62,14 @@ class Binary:
         ∂²P/∂x² = ∂P/∂x (1 - 2 s), ∂²P/∂lower² = ∂P/∂lower (1 - 2 c), ∂²P/∂lower ∂x = -∂P/∂lower s, likewise with upper.
         """
         found = self.moments(items, theta, asymptotes=True)
-        by, p = found.by_own, found.mean
-        xp = by.__array_namespace__()
+        p, by_x, by_others = found.mean, found.by_predictor, found.by_others
+        assert by_x is not None
+        assert by_others is not None
+        xp = p.__array_namespace__()
         s, not_s = (xp.exp(leaf) for leaf in log_sigmoids(theta @ items.slope.T + items.intercept[None, :]))
         c, d = (xp.tanh(-0.5 * end)[None, :] for end in (items.lower, items.upper))  # 1 - 2 σ
-        x, lower, upper = (by[:, :, k] for k in range(3))
+        x, (lower, upper) = by_x, (by_others[:, :, k] for k in range(2))
+        by = xp.stack([x, lower, upper], axis=2)
         none = xp.zeros_like(x)
         rows = (
             (x * (not_s - s), -lower * s, upper * not_s),

@@ -32,19 +32,19 @@ class Moments(NamedTuple):
     """The statistics of one trial at Q nodes, of models with one statistic per item (M = I).
 
     The score of a parameter is (T - n `mean`) times the derivative of η by it, and its expected information is
-    n `variance` times that squared. The slopes enter η by their predictor, slope·θ; the others are the item's own.
+    n `variance` times that squared. Slopes and intercept enter η by their predictor, slope·θ + intercept.
 
     Attributes:
         mean: (Q, I) E T.
         variance: (Q, I) Var T.
-        by_predictor: (Q, I) ∂η by slope·θ.
-        by_own: (Q, I, K - D) ∂η by the other parameters, the intercept first.
+        by_predictor: (Q, I) ∂η by the predictor; None where it is η.
+        by_others: (Q, I, K - D - 1) ∂η by the parameters after the intercept; None where there are none.
     """
 
     mean: Float[AnyArray, "Q I"]
     variance: Float[AnyArray, "Q I"]
-    by_predictor: Float[AnyArray, "Q I"]
-    by_own: Float[AnyArray, "Q I own"]
+    by_predictor: Float[AnyArray, "Q I"] | None = None
+    by_others: Float[AnyArray, "Q I others"] | None = None
 
 
 @runtime_checkable
@@ -65,4 +65,4 @@ class ItemModel(Protocol):
         """Means, variances and derivatives; without `asymptotes` those by lower and upper are left out."""
 
     def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
-        """∂²η by L coordinates: slope·θ + intercept, and the item's parameters after the intercept."""
+        """∂²η by L coordinates: the predictor, and the item's parameters after the intercept."""

@@ -38,7 +38,7 @@ def score(
 ) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
     """Gradient (I, K) and expected information (I, K, K) of the counts in the parameters of each item.
 
-    Σ (T - n E T) ∂η and Σ n Var T ∂η ∂η', sums over nodes; the slopes by products with the nodes.
+    Σ (T - n E T) ∂η and Σ n Var T ∂η ∂η', sums over nodes; slopes and intercept by products with the nodes.
 
     Args:
         items: of I items.
@@ -46,23 +46,24 @@ def score(
         asymptotes: whether any item has one; without, their derivatives are left out and K is D + 1, not D + 3.
     """
     nodes, found = counts.nodes, moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
+    design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
+    products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
     residual = counts.statistics - counts.observed * found.mean
     weight = counts.observed * found.variance
-    dims, num_own = nodes.shape[1], found.by_own.shape[2]
-    own = [found.by_own[:, :, k] for k in range(num_own)]
-    gradient = np.empty((found.mean.shape[1], dims + num_own))
-    information = np.empty((*gradient.shape, gradient.shape[1]))
-    gradient[:, :dims] = (residual * found.by_predictor).T @ nodes
-    products = (nodes[:, :, None] * nodes[:, None, :]).reshape(len(nodes), -1)
-    weighted = weight * found.by_predictor
-    information[:, :dims, :dims] = ((weighted * found.by_predictor).T @ products).reshape(-1, dims, dims)
-    for k, one in enumerate(own):
-        gradient[:, dims + k] = (residual * one).sum(axis=0)
-        cross = (weighted * one).T @ nodes
-        information[:, :dims, dims + k] = information[:, dims + k, :dims] = cross
-        for n, other in enumerate(own[: k + 1]):
-            square = (weight * one * other).sum(axis=0)
-            information[:, dims + k, dims + n] = information[:, dims + n, dims + k] = square
+    by_x = found.by_predictor
+    of_x = weight if by_x is None else weight * by_x
+    first = design.shape[1]
+    size = first + (0 if found.by_others is None else found.by_others.shape[2])
+    gradient, information = np.empty((found.mean.shape[1], size)), np.empty((found.mean.shape[1], size, size))
+    gradient[:, :first] = (residual if by_x is None else residual * by_x).T @ design
+    squares = (of_x if by_x is None else of_x * by_x).T @ products
+    information[:, :first, :first] = squares.reshape(-1, first, first)
+    others = [] if found.by_others is None else list(np.moveaxis(np.asarray(found.by_others), 2, 0))
+    for k, one in enumerate(others, first):
+        gradient[:, k] = (residual * one).sum(axis=0)
+        information[:, :first, k] = information[:, k, :first] = (of_x * one).T @ design
+        for n, other in enumerate(others[: k - first + 1], first):
+            information[:, k, n] = information[:, n, k] = (weight * one * other).sum(axis=0)
     return gradient, information
 
 
@@ -74,8 +75,9 @@ def population_score(
     The nodes are where the population puts them, mean + sd z, so that these parameters enter by the predictors.
     """
     found = moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
-    residual = (counts.statistics - counts.observed * found.mean) * found.by_predictor
-    weight = counts.observed * found.variance * found.by_predictor**2
+    by_x = 1.0 if found.by_predictor is None else found.by_predictor
+    residual = (counts.statistics - counts.observed * found.mean) * by_x
+    weight = counts.observed * found.variance * by_x**2
     distance = counts.nodes - mean[None, :]
     by_mean, by_square = residual @ items.slope, weight @ items.slope**2
     return (

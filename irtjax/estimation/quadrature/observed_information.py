@@ -125,11 +125,11 @@ def _complete(
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
     distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
-    mean, variance, by_x, by_own = map(np.asarray, moments(model, items, nodes, asymptotes=True))
+    mean, variance, by_x, by_others = map(np.asarray, moments(model, items, nodes, asymptotes=True))
     second = np.asarray(model.second_derivatives(items, nodes))
     coordinate = _derivatives_of_predictor(slope, nodes, distance)
     by = by_x[:, :, None] * coordinate
-    by[:, :, dims : dims + 3] = by_own
+    by[:, :, dims + 1 : dims + 3] = by_others
     statistics, observed = expected.statistics, np.broadcast_to(expected.observed, expected.statistics.shape)
     residual = statistics - observed * mean
     information = _products(observed * variance, by, by)
