@@ -10,7 +10,7 @@ import numpy as np
 
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Moments, Natural
-from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
@@ -83,8 +83,10 @@ def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndar
 
 def natural(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> Natural:
     """What an answer adds to log-likelihoods at nodes, as NumPy arrays."""
-    found = _natural(model, items, nodes) if _many(items, nodes) else model.natural(items, nodes)
-    return Natural(*map(np.asarray, found))
+    asymptotes = has_asymptotes(items)
+    if _many(items, nodes):
+        return Natural(*map(np.asarray, _natural(model, asymptotes, items, nodes)))
+    return Natural(*map(np.asarray, model.natural(items, nodes, asymptotes=asymptotes)))
 
 
 def moments(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"], *, asymptotes: bool) -> Moments:
@@ -99,9 +101,9 @@ def _many(items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> bool:
     return len(nodes) * len(items.intercept) > COMPILED
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _natural(model: ItemModel, items: ItemParameters, nodes: jax.Array) -> Natural:
-    return model.natural(jax.tree.map(jnp.asarray, items), nodes)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _natural(model: ItemModel, asymptotes: bool, items: ItemParameters, nodes: jax.Array) -> Natural:
+    return model.natural(jax.tree.map(jnp.asarray, items), nodes, asymptotes=asymptotes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -222,7 +222,7 @@ def _log_likelihoods(values: jax.Array, blocks: ItemParameters, nodes: jax.Array
 
     def add(total: jax.Array, block: tuple[ItemParameters, jax.Array]) -> tuple[jax.Array, None]:
         items, y = block
-        eta, log_normalizer = BINARY.natural(items, nodes)
+        eta, log_normalizer = BINARY.natural(items, nodes, asymptotes=True)
         return total + BINARY.statistics(y) @ eta.T - (y >= 0).astype(eta.dtype) @ log_normalizer.T, None
 
     zeros = jnp.zeros((values.shape[0], nodes.shape[0]), nodes.dtype)

@@ -11,10 +11,8 @@ wall the logarithms of both answers are finite, and the ratios as well.
 
 import dataclasses
 
-import numpy as np
-
 from irtjax.item_models.protocol import Moments, Natural
-from irtjax.kernels.models import ItemParameters, has_asymptotes, sigmoids
+from irtjax.kernels.models import ItemParameters, sigmoids
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Int
 
@@ -30,11 +28,12 @@ class Binary:
         return (values == 1).astype(float)
 
     @in_full_precision
-    def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Natural:
+    def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Natural:
         """The logit of P, and -log(1 - P)."""
         x = theta @ items.slope.T + items.intercept[None, :]
-        if isinstance(x, np.ndarray) and not has_asymptotes(items):
-            return Natural(x, -log_sigmoids(x)[1])
+        if not asymptotes:
+            xp = x.__array_namespace__()
+            return Natural(x, xp.maximum(x, 0) + xp.log(1 + xp.exp(-xp.abs(x))))
         log_p, log_q = _log_probabilities(items, x)
         return Natural(log_p - log_q, -log_q)
 
@@ -43,18 +42,18 @@ class Binary:
         """P, P (1 - P), and derivatives of the logit of P."""
         x = theta @ items.slope.T + items.intercept[None, :]
         xp = x.__array_namespace__()
-        log_s, log_not_s = log_sigmoids(x)
         if not asymptotes:
-            p = xp.exp(log_s)
-            return Moments(p, p * xp.exp(log_not_s))
-        log_p, log_q = _log_probabilities(items, x)
+            small = xp.exp(-xp.abs(x))
+            large = 1 / (1 + small)
+            return Moments(xp.where(x >= 0, large, small * large), small * large * large)
+        (log_s, log_not_s), (log_p, log_q) = log_sigmoids(x), _log_probabilities(items, x)
         (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
         span = d + xp.log1p(-xp.exp(c - d))
-        by = [
-            xp.exp(part - log_p - log_q)
-            for part in (span + log_s + log_not_s, c + not_c + log_not_s, d + not_d + log_s)
-        ]
-        return Moments(xp.exp(log_p), xp.exp(log_p + log_q), by[0], xp.stack(by[1:], axis=2))
+        of_both = log_p + log_q
+        by_x, *by_others = (
+            xp.exp(part - of_both) for part in (span + log_s + log_not_s, c + not_c + log_not_s, d + not_d + log_s)
+        )
+        return Moments(xp.exp(log_p), xp.exp(of_both), by_x, xp.stack(by_others, axis=2))
 
     def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
         """Of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
@@ -83,7 +82,7 @@ class Binary:
 def log_sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Float[AnyArray, "..."]]:
     """Log σ(x) and log σ(-x)."""
     xp = x.__array_namespace__()
-    bend = xp.log1p(xp.exp(-xp.abs(x)))
+    bend = xp.log(1 + xp.exp(-xp.abs(x)))
     return xp.minimum(x, 0) - bend, xp.minimum(-x, 0) - bend
 
 
@@ -104,7 +103,7 @@ def _log_probabilities(
         total = xp.where(in_tail, small + large * r, large + small * r)
         return xp.where(alone, logit, 0.0) + xp.log(xp.where(alone, large, total))
 
-    bend = xp.log1p(r)
+    bend = xp.log(1 + r)
     return log_sum(d, c, x < 0, x) - bend, log_sum(not_c, not_d, x >= 0, -x) - bend
 
 

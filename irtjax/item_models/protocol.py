@@ -58,11 +58,11 @@ class ItemModel(Protocol):
     def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
         """T of responses, 0 where they are missing (negative)."""
 
-    def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Natural:
-        """η and A at abilities, finite wherever the curves' parameters are."""
+    def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Natural:
+        """η and A at abilities, finite wherever the parameters are; `asymptotes`: whether any item has one."""
 
     def moments(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Moments:
         """Means, variances and derivatives; without `asymptotes` those by lower and upper are left out."""
 
     def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
-        """∂²η by L coordinates: the predictor, and the item's parameters after the intercept."""
+        """∂²η by L coordinates: the predictor, and the item's parameters after the intercept; where η is another."""

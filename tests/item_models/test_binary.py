@@ -1,5 +1,6 @@
 """The family of right/wrong items: against automatic differentiation, and in long arithmetic where doubles end."""
 
+import functools
 from decimal import Context, Decimal, localcontext
 
 import jax
@@ -28,14 +29,14 @@ def items_of(dims, asymptotes):
 def test_the_family_is_that_of_the_curves(dims, asymptotes):
     items, theta = items_of(dims, asymptotes), RNG.normal(size=(5, dims))
     p, q = probabilities(items, theta)
-    eta, log_normalizer = BINARY.natural(items, theta)
+    eta, log_normalizer = BINARY.natural(items, theta, asymptotes=asymptotes)
     np.testing.assert_allclose(eta - log_normalizer, np.log(p), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(-log_normalizer, np.log(q), rtol=1e-12, atol=1e-13)
     found = BINARY.moments(items, theta, asymptotes=asymptotes)
     np.testing.assert_allclose(found.mean, p, rtol=1e-12)
     np.testing.assert_allclose(found.variance, p * q, rtol=1e-12)
     with jax.enable_x64(True):
-        compiled = jax.jit(BINARY.natural)(jax.tree.map(jnp.asarray, items), jnp.asarray(theta))
+        compiled = jax.jit(functools.partial(BINARY.natural, asymptotes=True))(items, theta)
         np.testing.assert_allclose(compiled.eta, eta, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(compiled.log_normalizer, log_normalizer, rtol=1e-10, atol=1e-13)
 
@@ -72,7 +73,7 @@ def test_logarithms_are_right_where_probabilities_are_not(steep):
     lower, upper = np.array([-np.inf, -np.inf, -1.0, -700.0]), np.array([np.inf, np.inf, np.inf, 2.0])
     items = ItemParameters(slope, np.array([0.3, -0.2, 1.0, 0.5]), lower, upper)
     theta = np.array([[-10.0], [-0.37], [0.0], [1e-3], [10.0]])
-    eta, log_normalizer = BINARY.natural(items, theta)
+    eta, log_normalizer = BINARY.natural(items, theta, asymptotes=True)
     found = BINARY.moments(items, theta, asymptotes=True)
     assert all(np.isfinite(leaf).all() for leaf in (eta, log_normalizer, *found))
     context = Context(prec=60, Emax=10**17, Emin=-(10**17))

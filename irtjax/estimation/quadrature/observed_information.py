@@ -125,17 +125,21 @@ def _complete(
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
     distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
-    mean, variance, by_x, by_others = map(np.asarray, moments(model, items, nodes, asymptotes=True))
-    second = np.asarray(model.second_derivatives(items, nodes))
+    asymptotes = has_asymptotes(items)
+    mean, variance, by_x, by_others = moments(model, items, nodes, asymptotes=asymptotes)
+    second = np.asarray(model.second_derivatives(items, nodes)) if asymptotes else None
     coordinate = _derivatives_of_predictor(slope, nodes, distance)
-    by = by_x[:, :, None] * coordinate
-    by[:, :, dims + 1 : dims + 3] = by_others
+    by: np.ndarray = coordinate.copy() if by_x is None else np.asarray(by_x)[:, :, None] * coordinate
+    if by_others is not None:
+        by[:, :, dims + 1 : dims + 3] = by_others
     statistics, observed = expected.statistics, np.broadcast_to(expected.observed, expected.statistics.shape)
     residual = statistics - observed * mean
     information = _products(observed * variance, by, by)
-    information -= _curvature(residual, by_x, second, coordinate, slope, distance)
+    information -= _of_the_population(residual if by_x is None else residual * by_x, slope, distance)
+    if second is not None:
+        information -= _curvature(residual, second, coordinate, dims)
     squares = _products(statistics * (1 - mean) ** 2 + (observed - statistics) * mean**2, by, by)
-    return _Complete(mean, by, information, squares)
+    return _Complete(np.asarray(mean), by, information, squares)
 
 
 def _derivatives_of_predictor(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
@@ -149,17 +153,8 @@ def _derivatives_of_predictor(slope: np.ndarray, nodes: np.ndarray, distance: np
     return by_parameter
 
 
-def _curvature(
-    residual: np.ndarray,
-    by_x: np.ndarray,
-    second: np.ndarray,
-    coordinate: np.ndarray,
-    slope: np.ndarray,
-    distance: np.ndarray,
-) -> np.ndarray:
-    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I) times ∂²η, from that by x, lower and upper."""
-    dims = slope.shape[1]
-    mean, log_sd = dims + 3, 2 * dims + 3
+def _curvature(residual: np.ndarray, second: np.ndarray, coordinate: np.ndarray, dims: int) -> np.ndarray:
+    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I) times ∂²η, from that by predictor, lower and upper."""
     weighted = residual[:, :, None, None] * second
     curvature = _products(weighted[:, :, 0, 0], coordinate, coordinate)
     for k in (1, 2):
@@ -167,15 +162,24 @@ def _curvature(
         curvature[:, dims + k] += cross
         curvature[:, :, dims + k] += cross
     curvature[:, dims + 1 : dims + 3, dims + 1 : dims + 3] += weighted[:, :, 1:, 1:].sum(axis=0)
-    # ∂η/∂x ∂²x: the predictor is linear in all but the population, which multiplies the slopes
-    of_mean = (residual * by_x).sum(axis=0)
-    of_log_sd = (residual * by_x).T @ distance
+    return curvature
+
+
+def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Sums (I, 3 D + 3, 3 D + 3) of residuals (Q, I), in the predictor, times its second derivatives.
+
+    It is linear in all but mean and log sd of the population, which multiply the slopes.
+    """
+    dims = slope.shape[1]
+    mean, log_sd = dims + 3, 2 * dims + 3
+    sums: np.ndarray = np.zeros((len(slope), *2 * (3 * dims + 3,)))
+    of_mean, of_log_sd = residual.sum(axis=0), residual.T @ distance
     for k in range(dims):
         for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
-            curvature[:, k, column] += value
-            curvature[:, column, k] += value
-        curvature[:, log_sd + k, log_sd + k] += slope[:, k] * of_log_sd[:, k]
-    return curvature
+            sums[:, k, column] += value
+            sums[:, column, k] += value
+        sums[:, log_sd + k, log_sd + k] += slope[:, k] * of_log_sd[:, k]
+    return sums
 
 
 def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
