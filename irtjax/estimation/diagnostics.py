@@ -94,7 +94,7 @@ def _of_status(fit: Fit) -> str | None:
             "give a `slope_prior`, of mean 0 and sd 2 for example, or take more subjects, fewer dimensions or the 1pl"
         )
     return {
-        Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
+        Status.OUT_OF_ITERATIONS: f"{begin}: raise `{_limit(fit)}`, or ask whether the data support the model",
         Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
         Status.NOT_IDENTIFIED: (
             "the responses do not determine the estimates: others have the same likelihood; give a `slope_prior`, "
@@ -106,6 +106,11 @@ def _of_status(fit: Fit) -> str | None:
         ),
         Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
     }.get(fit.status)
+
+
+def _limit(fit: Fit) -> str:
+    """The option of an estimator that ends fits which do not converge."""
+    return "max_steps" if fit.estimator == "svi" else "max_iterations"
 
 
 def _of_integration(fit: Fit) -> str | None:
@@ -146,7 +151,8 @@ def _of_steep_items(fit: Fit) -> str | None:
         return None
     return (
         f"{steep.sum():,} of {len(steep):,} items, such as '{fit.responses.item_ids[steep][0]}', separate the subjects "
-        f"so sharply that their slopes (over {STEEP:.0f}) may have no finite maximum: give a `slope_prior`"
+        f"so sharply that their slopes (over {STEEP:.0f}) may have no finite maximum: give "
+        f"{'`priors` with less room for slopes' if fit.estimator == 'svi' else 'a `slope_prior`'}"
     )
 
 

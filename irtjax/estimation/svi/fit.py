@@ -50,7 +50,8 @@ def fit_svi(
     deviations at the start. In noise the mean of the guide's parameters over a chunk turns back from one chunk to the
     next. When, twice in a row, it does not move on as it did before (`programs._drift`), the step size falls from 0.1
     to 0.02. When that happens again, the fit has converged, and the mean of these two chunks and six more is the
-    result.
+    result. With up to 65,536 responses it is run on from there, as long as the ELBO rises: a start that was far off had
+    other standard deviations.
 
     The likelihood knows only θ - b (1PL) or a (θ - b) (2PL), so the scale is fixed afterwards: the mean ability of the
     subjects is 0 and, in the 2PL, their standard deviation 1.
@@ -60,18 +61,19 @@ def fit_svi(
         model: "1pl" or "2pl".
         priors: "vague", "hierarchical", or a function of the model's name that returns `model.Priors`; it may draw
             hyperparameters of its own as NumPyro sites.
-        start: of the guide's locations: "mml", from a fit by marginal maximum likelihood, or "proportions", from logits
-            of percent correct.
+        start: of the guide's locations: "mml", from a fit by marginal maximum likelihood; "proportions", from logits of
+            percent correct; or "best", the one of these that has the higher ELBO (`choice.best_run`).
         features: (I, F) numbers that describe the items, in their order, or a table whose index has their ids. The
             hierarchical priors of difficulties, and of log discriminations, then have means that are regressions on
             them: b_i ~ N(m_b + w' x_i, 1/u_b), with x in standard deviations, w ~ N(0, ω² 1) and ω half-normal(1).
         batch_subjects: subjects in a step, drawn at random; None for all.
         batch_items: items in a step; None for all.
         seed: of the random draws.
-        max_steps: where a fit that has not converged is ended (`converged` is then False).
+        max_steps: from each start, where a fit that has not converged is ended (`converged` is then False).
         mesh: devices to spread the fit over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`). A
             batch is brought to all of them. If they are of several processes, all of these must call this function.
-        on_chunk: called with the number of steps made and the ELBO after each chunk.
+        on_chunk: called with the number of steps made since the start and the ELBO after each chunk; first of the fit
+            from one start, then from the next.
 
     Returns:
         Posterior means and standard deviations; difficulties of the 2PL by `guide.item_moments`. A mean-field guide
@@ -79,9 +81,9 @@ def fit_svi(
         features, their regression too, and in the 2PL that of log discriminations (`slope_regression`).
 
     Raises:
-        InputError: an unknown model, priors or start, no steps, a subject or an item without responses, batches of
-            responses that stay in files, or features that are missing, not finite, in several blocks, or with other
-            priors.
+        InputError: an unknown model, priors or start, no steps, a subject or an item without responses,
+            responses that stay in files (but of several processes each reads its part), or features that are missing,
+            not finite, in several blocks, or with other priors.
     """
     if model not in MODELS:
         raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")

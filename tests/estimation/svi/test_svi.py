@@ -218,7 +218,7 @@ def test_bad_requests_are_named():
         fit(responses, priors="flat")
     with pytest.raises(InputError, match="estimator svi fits the 1pl or the 2pl, not '3pl'"):
         fit(responses, model="3pl")
-    with pytest.raises(InputError, match="unknown start 'zero', expected one of mml, proportions"):
+    with pytest.raises(InputError, match="unknown start 'zero', expected one of best, mml, proportions"):
         fit(responses, start="zero")
     with pytest.raises(InputError, match="`batch_items` 11, expected a whole number, 1 to 10"):
         fit(responses, batch_items=11)
