@@ -29,8 +29,8 @@ from irtjax import processes
 from irtjax.errors import InputError, printable
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
+from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
