@@ -20,7 +20,6 @@ import irtjax
 _SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "subjects")
 _ITEMS = flags.DEFINE_integer("num_items", 1_000_000, "items")
 _MODEL = flags.DEFINE_enum("model", "2pl", ["1pl", "2pl"], "item response model")
-_ESTIMATOR = flags.DEFINE_enum("estimator", "mml", ["mml", "svi"], "estimator")
 _FOLDER = flags.DEFINE_string("folder", None, "where shards are kept; default: a folder that is removed at the end")
 SHARD = 50_000  # items
 
@@ -50,7 +49,7 @@ def main(_: list[str]) -> None:
         subjects = [f"subject_{subject}" for subject in range(_SUBJECTS.value)]
         irtjax.write_shards(draw(_SUBJECTS.value, difficulty), subjects, folder)
     before, size, began = peak(), _SUBJECTS.value * _ITEMS.value, time.perf_counter()
-    fit = irtjax.fit(folder, _MODEL.value, _ESTIMATOR.value)
+    fit = irtjax.fit(folder, _MODEL.value)
     seconds, correlation = time.perf_counter() - began, np.corrcoef(fit.difficulty, difficulty)[0, 1]
     print(fit)
     each = 1e9 * seconds / size / fit.iterations

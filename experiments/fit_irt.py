@@ -29,8 +29,8 @@ from irtjax import processes
 from irtjax.errors import InputError, printable
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
-from irtjax.estimation.svi.fit import PRIORS, STARTS
 from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
@@ -63,7 +63,7 @@ _SLOPE_PRIOR = flags.DEFINE_list(
     ["auto"],
     "normal prior on slopes: mean,sd, none, or auto: estimated where the responses leave slopes open (mml)",
 )
-_START = flags.DEFINE_enum("start", "mml", STARTS, "where svi begins")
+_START = flags.DEFINE_enum("start", BEST, STARTS, "where svi begins; best: at the one of the highest ELBO")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
 _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")

@@ -95,7 +95,7 @@ def _of_status(fit: Fit) -> str | None:
             f"{_steadier(fit)}"
         )
     return {
-        Status.OUT_OF_ITERATIONS: f"{begin}: raise `max_iterations`, or ask whether the data support the model",
+        Status.OUT_OF_ITERATIONS: f"{begin}: raise `{_limit(fit)}`, or ask whether the data support the model",
         Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
         Status.NOT_IDENTIFIED: (
             f"the responses do not determine the estimates: others have the same likelihood; {_steadier(fit)}"
@@ -110,11 +110,18 @@ def _of_status(fit: Fit) -> str | None:
 
 def _steadier(fit: Fit) -> str:
     """What keeps the slopes of such a model finite."""
+    if fit.estimator == "svi":
+        return "give `priors` with less room for slopes"
     if fit.model == "rasch":
         return "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2), or more subjects"
     dims = fit.parameters.slope.shape[1]
     fewer = "more subjects" if fit.model == "1pl" else "more subjects, or the 1pl"
     return f"give a `slope_prior` such as (0, 2), or take {'fewer dimensions, ' if dims > 1 else ''}{fewer}"
+
+
+def _limit(fit: Fit) -> str:
+    """The option of an estimator that ends fits which do not converge."""
+    return "max_steps" if fit.estimator == "svi" else "max_iterations"
 
 
 def _of_integration(fit: Fit) -> str | None:

@@ -207,6 +207,12 @@ class Fit:
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
         notes, number, extreme = [], self.responses.num_items, self.extreme
+        if not self.details.get("starts_agree", True):
+            ends = ", ".join(f"{elbo:,.1f} from {start}" for start, elbo in self.details["elbo_by_start"].items())
+            notes.append(
+                f"the ELBO depends on where the fit began ({ends}): the estimates are those of the start "
+                f"{self.details['start']}, and there may be better ones"
+            )
         if extreme.any():
             all_right = int((self.responses.counts(axis=0)[0] > 0)[extreme].sum())
             notes.append(

@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
     Attributes:
         values: responses (J, I) int8, on the devices.
-        start: likewise.
+        start: where the guide begins, on the devices.
     """
 
     values: jax.Array

@@ -11,7 +11,6 @@ import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
 from irtjax.estimation.svi.model import Directions, PriorFunction, Size, hyperparameters, plate
-from irtjax.kernels.reading import Parts
 from irtjax.types import AnyArray, Float, Int
 
 
@@ -45,7 +44,6 @@ def guide(
     subjects: Size,
     items: Size,
     mesh: jax.sharding.Mesh | None,
-    parts: Parts | None = None,
     sign: float | jax.Array = 1.0,
 ) -> None:
     """Independent normal distributions (log-normal for positive sites), their parameters relative to `start`.
@@ -61,7 +59,7 @@ def guide(
     are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
     and an extreme item known to 2. `sign` mirrors the noise of all draws.
     """
-    del responses, mesh, parts
+    del responses, mesh
     for site, support in hyperparameters(priors, model, start.directions).items():
         _draw(site, site, start, sign, [biject_to(support)])
     with plate("subjects", subjects) as rows:

@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 from numpyro import handlers
 
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
-from irtjax.kernels.reading import Parts, log_likelihood_of_parts
 from irtjax.types import AnyArray, Int
 
 MODELS = ("1pl", "2pl")
@@ -130,14 +129,13 @@ def response_model(
     subjects: Size,
     items: Size,
     mesh: jax.sharding.Mesh | None = None,
-    parts: Parts | None = None,
     directions: Directions | None = None,
     with_value: bool | jax.Array = True,
 ) -> None:
     """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
 
     Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
-    is spared the logarithm of each probability. If the responses are read in `parts`, `responses` are none.
+    is spared the logarithm of each probability.
     """
     given, moved = priors(model), effects(model, directions)
     with plate("subjects", subjects) as rows:
@@ -156,10 +154,7 @@ def response_model(
         responses, scale, mesh = responses[:, columns], scale * items.number / columns.size, None
     log_likelihood: Callable
     arguments: tuple
-    if parts is not None:
-        slope = jnp.ones_like(b) if a is None else a
-        log_likelihood, arguments = functools.partial(_of_parts, parts), (theta, slope, -slope * b)
-    elif a is None:
+    if a is None:
         log_likelihood, arguments = functools.partial(log_likelihood_1pl, mesh=mesh), (theta, b, responses)
     else:
         log_likelihood, arguments = functools.partial(log_likelihood_2pl, mesh=mesh), (theta, a, b, responses)
@@ -171,10 +166,6 @@ def response_model(
 def _moved(prior: dist.Distribution, by: jax.Array | None) -> dist.Distribution:
     """A normal or log-normal distribution with another location."""
     return prior if by is None else type(prior)(prior.loc + by, prior.scale)
-
-
-def _of_parts(parts: Parts, theta: jax.Array, slope: jax.Array, intercept: jax.Array) -> AnyArray:
-    return log_likelihood_of_parts(theta, slope, intercept, parts)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.sharding import NamedSharding
 from numpyro.infer import SVI, Trace_ELBO
@@ -14,11 +15,12 @@ from numpyro.infer.svi import SVIState
 
 from irtjax.estimation.svi.guide import Normal, Start, guide
 from irtjax.estimation.svi.model import PriorFunction, Size, response_model
-from irtjax.kernels.reading import Parts
-from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE
+from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 
 FEW_RESPONSES, MANY_RESPONSES = 2**12, 2**22
+WORKED_ON, FEWEST_DRAWS = 2**22, 2  # responses in all draws of a look at the ELBO; each a pair of mirror images
 MEMORY = 0.99  # of squared gradients; Adam's usual 0.999 remembers those of the start, and creeps from there
+PARTS = "shift", "stretch"  # of the parameters of a site
 PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
 
 
@@ -28,6 +30,11 @@ def steps_per_chunk(num_responses: int) -> int:
     Few responses leave more to the priors, in directions that are slow, and their steps cost next to nothing.
     """
     return 10 if num_responses >= MANY_RESPONSES else 25 if num_responses >= FEW_RESPONSES else 100
+
+
+def draws_per_look(num_responses: int) -> int:
+    """Draws that `advance` with a step size of 0 estimates the ELBO from."""
+    return min(max(WORKED_ON // num_responses, FEWEST_DRAWS), steps_per_chunk(num_responses) + 1)
 
 
 class AntitheticELBO(Trace_ELBO):
@@ -76,7 +83,6 @@ class Settings(NamedTuple):
     subjects: Size
     items: Size
     mesh: jax.sharding.Mesh | None = None
-    parts: Parts | None = None  # that responses are read in, where they are not in memory
 
     @property
     def num_responses(self) -> int:
@@ -92,12 +98,14 @@ class Chunk(NamedTuple):
         movement: how far that is from the mean of the chunk before: the largest root mean square of a site.
         drift: the cosine of the angle between this movement and the one before, see `_drift`.
         elbo: in nats: of the state after the chunk; on very few responses the mean of the states in it.
+        look: with a step size of 0, estimates of the ELBO; each of two draws that are mirror images.
     """
 
     mean: dict[str, Normal]
     movement: jax.Array
     drift: jax.Array
     elbo: jax.Array
+    look: jax.Array
 
 
 @functools.lru_cache(maxsize=16)
@@ -111,12 +119,12 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         ),
         lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
         optimizer,
-        AntitheticELBO(settings.num_responses < MANY_RESPONSES and settings.parts is None),
+        AntitheticELBO(settings.num_responses < MANY_RESPONSES),
     )
 
     def means(state: SVIState, start: Start) -> dict[str, Normal]:
         params = svi.get_params(state)
-        return {site: Normal(params[f"{site}_shift"], params[f"{site}_stretch"]) for site in start.sites}
+        return {site: Normal(*(params[f"{site}_{part}"] for part in PARTS)) for site in start.sites}
 
     def advance(
         state: SVIState,
@@ -131,25 +139,29 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         One step more is made and dropped again: its loss, of the random draws that the next step would take, is the
         ELBO of the state after the chunk. A program for the ELBO alone would take half as long again to compile. On
         very few responses, where that is nothing, the ELBO is the mean over all steps of the chunk.
+
+        With a step size of 0 nothing moves, and it is a look at the ELBO: a few steps, each with its value.
         """
         every = settings.num_responses < FEW_RESPONSES
-        steps = steps_per_chunk(settings.num_responses)
+        steps, draws = steps_per_chunk(settings.num_responses), draws_per_look(settings.num_responses)
+        look = jnp.asarray(step_size) == 0
         count, (params, adam) = state.optim_state
         adam.hyperparams["learning_rate"] = jnp.asarray(step_size, jnp.float32)
         state = state._replace(optim_state=(count, (params, adam)))
 
-        def step(carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
-            state, total = carry[0]
-            new, loss = svi.update(state, start, responses, every | (number == steps))
-            return ((new, jax.tree.map(jnp.add, total, means(new, start))), carry[0]), loss
+        def step(number: jax.Array, carry: tuple) -> tuple:
+            (state, total), _, losses = carry
+            new, loss = svi.update(state, start, responses, every | look | (number == steps))
+            return (new, jax.tree.map(jnp.add, total, means(new, start))), carry[0], losses.at[number].set(loss)
 
         begun = state, jax.tree.map(jnp.zeros_like, means(state, start))
-        (_, (state, total)), losses = jax.lax.scan(step, (begun, begun), jnp.arange(steps + 1))
+        number = jnp.where(look, draws, steps + 1)
+        _, (state, total), losses = jax.lax.fori_loop(0, number, step, (begun, begun, jnp.zeros(steps + 1)))
         mean = jax.tree.map(lambda x: x / steps, total)
         movement, before = _movement(mean, last), _movement(last, before_last)
         size = jnp.stack([jnp.sqrt(jnp.mean(part**2)) for part in jax.tree.leaves(movement)]).max()
         elbo = -losses.mean() if every else -losses[-1]
-        return state, Chunk(mean, size, _drift(movement, before), elbo)
+        return state, Chunk(mean, size, _drift(movement, before), elbo, -losses[:draws])
 
     def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
         return svi.init(key, start, responses, False)
@@ -169,6 +181,17 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         return jax.jit(init, out_shardings=where)(key, start, responses)
 
     return init_spread, jax.jit(advance, donate_argnums=0)
+
+
+def moved(state: SVIState, changes: dict[str, Normal], mesh: jax.sharding.Mesh | None) -> SVIState:
+    """A state whose guide has other parameters, shift and stretch of each site."""
+    count, (params, adam) = state.optim_state
+    changed = {}
+    for site, change in changes.items():
+        parts = np.asarray(change.loc, np.float32), np.log(np.asarray(change.scale, np.float32))
+        for part, values in zip(PARTS, parts, strict=True):  # Adam moves the logarithm of a stretch
+            changed[f"{site}_{part}"] = place(jnp.asarray(values), mesh, PLACES.get(site, EVERYWHERE))
+    return state._replace(optim_state=(count, ({**params, **changed}, adam)))
 
 
 def _movement(mean: dict[str, Normal], last: dict[str, Normal]) -> dict[str, Normal]:

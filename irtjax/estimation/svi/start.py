@@ -22,7 +22,9 @@ from irtjax.responses.blocks import Chunks
 from irtjax.responses.stored import Responses, Values, counts_of
 from irtjax.types import Scalar
 
-STARTS = ("mml", "proportions")
+LOCATIONS = ("mml", "proportions")  # the first stands where they are equally good
+BEST = "best"  # of these
+STARTS = (BEST, *LOCATIONS)
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
 LEAST_ABILITY_VARIANCE = 0.25  # few responses may leave none to maximum likelihood, from where it is a long way back
