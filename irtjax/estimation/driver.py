@@ -13,8 +13,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from irtjax.estimation.problem import Specification
+from irtjax.item_models.binary import BINARY
+from irtjax.item_models.protocol import ItemModel
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.stored import Values
+from irtjax.types import Int
 
 PATIENCE = 40  # steps without a smaller change, after which a phase has stalled
 
@@ -28,11 +31,15 @@ class Problem:
             tests has those of this process's subjects in memory.
         items: parameters to start from; those that are not free are held there.
         specification: what is free or shared, priors, and how the scale is identified.
+        model: what a response says of ability; the engine for long tests has right/wrong items alone.
+        trials: (J, I) of each response, of models that have any.
     """
 
     values: Values
     items: ItemParameters
     specification: Specification
+    model: ItemModel = BINARY
+    trials: Int[np.ndarray, "J I"] | None = None
 
 
 class Info(NamedTuple):

@@ -3,7 +3,6 @@
 Subjects are taken in blocks, so that neither their responses as numbers nor their posteriors are ever all in memory.
 """
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -152,12 +151,14 @@ def _everywhere(curves: Curves, answers: Answers, block: int, keep: bool) -> tup
     """As `e_step`, where every subject may be at every node: one tile."""
     curves, num_subjects = curves.tile(0), answers.num_subjects
     number = -(-num_subjects // block)
-    padded = jnp.pad(answers.values, ((0, number * block - num_subjects), (0, 0)), constant_values=MISSING)
+    padding = (0, number * block - num_subjects), (0, 0)
+    blocks = jax.tree.map(
+        lambda leaf: jnp.pad(leaf, padding, constant_values=MISSING).reshape(number, block, -1), answers
+    )
     there = (jnp.arange(number * block) < num_subjects).reshape(number, block)
 
-    def of_block(sums: tuple[jax.Array, ...], at: tuple[jax.Array, jax.Array]) -> tuple[tuple, tuple]:
-        values, there = at
-        some = dataclasses.replace(answers, values=values)
+    def of_block(sums: tuple[jax.Array, ...], at: tuple[Answers, jax.Array]) -> tuple[tuple, tuple]:
+        some, there = at
         joint = curves.joint(some)
         largest = joint.max(axis=1)
         weights = jnp.exp(joint - largest[:, None])
@@ -170,7 +171,7 @@ def _everywhere(curves: Curves, answers: Answers, block: int, keep: bool) -> tup
     size = len(curves.log_weights)
     width = 1 if answers.complete and answers.trials is None else answers.num_items
     begun = jnp.zeros_like(curves.eta), jnp.zeros((size, width), curves.eta.dtype)
-    sums, of_blocks = jax.lax.scan(of_block, begun, (padded.reshape(number, block, -1), there))
+    sums, of_blocks = jax.lax.scan(of_block, begun, (blocks, there))
     log_likelihoods, of_subjects, weights = jax.tree.map(
         lambda leaf: leaf.reshape(number * block, *leaf.shape[2:])[:num_subjects], of_blocks
     )

@@ -30,7 +30,7 @@ class Answers:
         values: (J, I) as the model encodes them; negative where missing.
         model: what they say of ability.
         complete: whether all were observed.
-        trials: (I,) of each item; None for one.
+        trials: (J, I) of each response; None for one.
     """
 
     values: Any
@@ -51,12 +51,13 @@ class Answers:
 
     def rows(self, rows: AnyArray | slice) -> "Answers":
         """Those of some subjects; none, where there is no such subject."""
-        if isinstance(self.values, np.ndarray):
-            return dataclasses.replace(self, values=self.values[rows])
-        found = (
-            self.values[rows] if isinstance(rows, slice) else self.values.at[rows].get(mode="fill", fill_value=MISSING)
-        )
-        return dataclasses.replace(self, values=found)
+
+        def of(leaf: AnyArray) -> AnyArray:
+            if isinstance(rows, slice) or isinstance(leaf, np.ndarray):
+                return leaf[rows]
+            return leaf.at[rows].get(mode="fill", fill_value=MISSING)
+
+        return jax.tree.map(of, self)
 
     @property
     def num_subjects(self) -> int:
@@ -70,7 +71,7 @@ class Answers:
 
 
 def to_answers(
-    values: Int[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, " I"] | None = None
+    values: Int[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
 ) -> Answers:
     """Puts encoded responses on the device."""
     return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials))

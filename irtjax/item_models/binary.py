@@ -11,6 +11,8 @@ wall the logarithms of both answers are finite, and the ratios as well.
 
 import dataclasses
 
+import numpy as np
+
 from irtjax.item_models.protocol import Moments, Natural
 from irtjax.kernels.models import ItemParameters, sigmoids
 from irtjax.kernels.precision import in_full_precision
@@ -26,6 +28,12 @@ class Binary:
     def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J I"]:
         """1 where an answer is right, else 0."""
         return (values == 1).astype(float)
+
+    def log_base(
+        self, values: Int[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, " J"]:
+        """0."""
+        return np.zeros(len(values))
 
     @in_full_precision
     def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Natural:

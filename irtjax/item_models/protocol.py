@@ -12,6 +12,8 @@ columns, each of one item.
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
@@ -57,6 +59,11 @@ class ItemModel(Protocol):
 
     def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
         """T of responses, 0 where they are missing (negative)."""
+
+    def log_base(
+        self, values: Int[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, " J"]:
+        """Σ log h over the responses of each subject, in nats."""
 
     def natural(self, items: ItemParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Natural:
         """η and A at abilities, finite wherever the parameters are; `asymptotes`: whether any item has one."""

@@ -72,7 +72,7 @@ class QuadratureEngine:
             items, specification = without_asymptotes(items, specification)
         dims = specification.dims
         with jax.enable_x64(True):
-            answers = to_answers(np.asarray(problem.values))
+            answers = to_answers(np.asarray(problem.values), problem.model, problem.trials)
             population = Population(np.zeros(dims), np.ones(dims))
             placed = self.rule.lay_out(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)

@@ -30,7 +30,9 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     num_subjects = int(processes.total(answers.num_subjects))
     placed = state.rule.lay_out(items, population, answers)
     found = e_step(items, population, answers, placed, moments=True)
-    log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods, found.mean, found.sd))
+    trials = None if answers.trials is None else np.asarray(answers.trials)
+    base = answers.model.log_base(np.asarray(answers.values), trials)
+    log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
     difference = node_checks.compare(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
     errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
@@ -44,7 +46,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     error = max(abs(change), num_subjects * float(np.sqrt((difference**2).mean() / len(difference))))
     if state.rule.moves_with_posterior:  # what the nodes of the fit were off by, as posteriors had moved since
         of_fit = e_step(items, population, answers, state.grid).log_likelihoods
-        error = max(error, abs(float(of_fit.sum() - log_likelihoods.sum())))
+        error = max(error, abs(float(of_fit.sum() - found.log_likelihoods.sum())))
     return Estimate(
         items=items,
         population=population,
@@ -90,7 +92,7 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
             return _Errors(none, identified=False)
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
-    if state.rule.moves_with_posterior:
+    if state.rule.moves_with_posterior or state.answers.trials is not None:
         return _Errors(none)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
     return _Errors(covariances, "each item")
