@@ -49,13 +49,16 @@ def test_the_fit_is_the_dense_maximum(fitted):
     np.testing.assert_allclose(estimate.log_likelihoods, log_likelihood(estimate.items, nodes), rtol=1e-9)
     start = np.asarray(as_array(estimate.items))
 
-    def loss(vector):
-        array = np.where(places.items >= 0, places.gather(vector), start)
-        return -log_likelihood(as_items(array), nodes).sum()
+    k, n = np.where(SEEN, SUCCESSES, 0), np.where(SEEN, TRIALS, 0)
 
-    found = minimize(
-        loss, np.concatenate([np.ones(8), np.zeros(8)])[np.argsort(places.items[:, :2].T.ravel())], tol=1e-9
-    )
+    def loss(vector):
+        items = as_items(np.where(places.items >= 0, places.gather(vector), start))
+        log_p, log_q = np.log(probabilities(items, nodes.nodes))
+        return -logsumexp(k @ log_p.T + (n - k) @ log_q.T + nodes.log_weights, axis=1).sum()
+
+    at_fit = places.add_up(np.where(places.items >= 0, start, 0.0))
+    constant = estimate.log_likelihoods.sum() + loss(at_fit)
+    found = minimize(loss, at_fit + 0.1, tol=1e-9)
     assert constant - found.fun == pytest.approx(estimate.log_likelihood, abs=1e-5)
     at = places.items[:, :2]
     np.testing.assert_allclose(as_array(estimate.items)[:, :2], found.x[at], atol=2e-4)
