@@ -21,13 +21,13 @@ import numpy as np
 
 from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
-from irtjax.evaluation.bank_tables import Tables, nodes_of_bank, tables_of
+from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
 from irtjax.kernels.ability import STANDARD, Ability, Population
+from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
-from irtjax.kernels.quadrature import rectangular
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`
@@ -189,7 +189,7 @@ class AdaptiveTest:
             log_posterior = log_posterior + told.sum(axis=0)
             log_posterior -= jax.nn.logsumexp(log_posterior)
             p, q = (jnp.where(right | wrong, jnp.exp(x[items]), 0) for x in (tables.log_right, tables.log_wrong))
-            unseen = Unseen(unseen.expected - p.sum(axis=0), unseen.noise - (p * q).sum(axis=0))
+            unseen = unseen.without(p, q, self.num_items - (given >= 0).sum())
         ability, error = self._ability(log_posterior, asked, given)
         score, score_error = share_right(log_posterior, (given == 1).sum(), unseen, self.num_items)
         return State(
@@ -280,8 +280,8 @@ def adaptive_test(
             The group that is most behind its quota is asked next (Kingsbury and Zara 1989).
         start: None, the first item is chosen by the rule at the population's mean; a `Band` of difficulties; or
             positions of items that are asked first, in this order.
-        num_nodes: Q; by default enough for the narrowest posterior that the bank can lead to in `max_items` answers.
-            Tables take 8 or 12 bytes for each item and node.
+        num_nodes: Q, equally spaced; by default nodes for every posterior that the bank can lead to in `max_items`
+            answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
 
     Raises:
         InputError: an empty bank, an item whose parameters are not finite, an unknown rule or method, one that is not
@@ -291,13 +291,12 @@ def adaptive_test(
     which, shares = grouped(len(bank.intercept), groups, quotas, stop.max_items)
     first, in_band = first_items(bank, start, stop.max_items)
     dtype, mean, sd = jnp.asarray(bank.slope).dtype, float(population.mean), float(population.sd)
-    nodes = log_prior = np.zeros(0)
+    line = LineNodes(np.zeros(0), np.zeros(0), np.zeros(0))
     if bank.slope.shape[1] == 1:
-        quadrature = rectangular(num_nodes or nodes_of_bank(bank, stop.max_items, sd))
-        nodes, log_prior = mean + sd * quadrature.nodes[:, 0], quadrature.log_weights
+        line = even_nodes(num_nodes, mean, sd) if num_nodes else line_nodes(bank, stop.max_items, mean, sd)
     return AdaptiveTest(
-        tables=tables_of(bank, nodes, sd, rule in READ_RIGHT),
-        log_prior=jnp.asarray(log_prior, dtype),
+        tables=tables_of(bank, line, sd, rule in READ_RIGHT),
+        log_prior=jnp.asarray(line.log_weights, dtype),
         population=Population(*(jnp.asarray(x, dtype) for x in population)),
         design=Design(
             jnp.asarray(which, jnp.int32),

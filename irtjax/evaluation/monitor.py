@@ -209,12 +209,12 @@ def share_of_bank(
         answers: (K,) 1 right, 0 wrong, negative for none.
     """
     weights = weights / weights.sum()
-    seen = items[(items >= 0) & (answers >= 0)]
-    size, nodes = len(right), right[seen]
-    mean = ((answers[items >= 0] == 1).sum() + right.sum(axis=0) - nodes.sum(axis=0)) / size
-    noise = (right * (1 - right)).sum(axis=0) - (nodes * (1 - nodes)).sum(axis=0)
-    sd = np.maximum(np.sqrt(np.maximum(noise, 0)) / size, LEAST_SD)
-    centre = float(weights @ mean)
+    unseen = np.delete(right, items[(items >= 0) & (answers >= 0)], axis=0)
+    size = len(right)
+    mean = ((answers[items >= 0] == 1).sum() + unseen.sum(axis=0)) / size
+    noise = (unseen * (1 - unseen)).sum(axis=0)
+    sd = np.maximum(np.sqrt(noise) / size, LEAST_SD)
+    centre = float(np.clip(weights @ mean, mean.min(), mean.max()))  # rounding may lead out
     line = np.linspace(0, 1, FINEST + 1)
     below = ndtr((line[:, None] - mean) / sd) @ weights
     low, high = np.interp([(1 - LEVEL) / 2, (1 + LEVEL) / 2], below, line)
