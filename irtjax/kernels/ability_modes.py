@@ -161,8 +161,8 @@ def _likeliest(responses: AnyArray, items: ItemParameters) -> tuple[jax.Array, j
     z = _highest(jnp.where(limit.held, responses, -1), items, False)
     limit = asymptotic(responses, items, limit, z)
     held = jnp.where(limit.held, responses, -1)
-    z = _highest(held, items, False, z)
     left_open = open_space(limit.held, items.slope)
+    z = _highest(held, items, False, z - left_open @ z)  # which may have gone far in one dimension, and so no farther
     information = log_posterior(held, items, False)[1](z)[1]
     # what is added has no part in the dimensions that are known
     information += jnp.maximum(jnp.trace(information), 1) * left_open
@@ -194,7 +194,8 @@ def _highest(
         slope, information = slope_and_information(z)
         ridge = 10 * jnp.finfo(dtype).eps * jnp.trace(information) + jnp.finfo(dtype).tiny
         change = jnp.linalg.solve(information + ridge * jnp.eye(dims, dtype=dtype), slope)
-        change = jnp.clip(change, -radius, radius)
+        # shorter, but in the same direction: along a narrow ridge no other one leads upwards
+        change = change * jnp.minimum(1, radius / jnp.maximum(jnp.abs(change).max(), jnp.finfo(dtype).tiny))
         candidates = z[None, :] + jnp.asarray([1.0, 0.5, 0.25, 0.0625, 0.0], dtype)[:, None] * change[None, :]
         best = jnp.argmax(objective(candidates))
         moved = jnp.abs(candidates[best] - z).max()
