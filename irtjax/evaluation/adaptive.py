@@ -23,8 +23,9 @@ from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, s
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
+from irtjax.evaluation.item_bank import item_bank
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
-from irtjax.kernels.ability import STANDARD, Ability, Population
+from irtjax.kernels.ability import Ability, Population
 from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
@@ -248,11 +249,11 @@ class AdaptiveTest:
 
 
 def adaptive_test(
-    bank: ItemParameters,
+    bank: Any,
     *,
     rule: str = "information",
     ability: str = "eap",
-    population: Population = STANDARD,
+    population: Population | None = None,
     stop: Stop,
     exposure: Randomesque | Progressive | None = None,
     groups: Sequence[Any] | np.ndarray | None = None,
@@ -264,6 +265,8 @@ def adaptive_test(
 
     Args:
         bank: parameters of I items, 1PL to 4PL, or in D > 1 dimensions. Their dtype is that of the test; float32 does.
+            Or what `irtjax.score` takes: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of
+            one, in whose order the positions of items are.
         rule: how the next item is chosen (`irtjax.evaluation.rules`): "information", the largest Fisher information at
             the ability; "variance", the smallest expected posterior variance of the ability; "score", that of the
             predicted score, the mean probability of a right answer over the bank; "kl" and "kl_posterior",
@@ -272,7 +275,8 @@ def adaptive_test(
         ability: "eap", the posterior mean; "map", its mode; or "ml", maximum likelihood. This is replaced by the
             posterior mean as long as there is no maximum within 6 standard deviations of the population, as while all
             answers are alike; with D > 1, by the posterior mode as long as it is not finite.
-        population: normal distribution of ability, the same for each dimension.
+        population: normal distribution of ability, the same for each dimension; by default that of a fit, else the
+            standard normal.
         stop: when a test ends.
         exposure: None, the best item; or `Randomesque`, `Progressive`.
         groups: (I,) of each item, such as its content; None for one group.
@@ -284,9 +288,11 @@ def adaptive_test(
             answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
 
     Raises:
-        InputError: an empty bank, an item whose parameters are not finite, an unknown rule or method, one that is not
-            for so many dimensions, more items than the bank has, quotas that do not sum to 1 or are of unknown groups.
+        InputError: items that cannot be read, an empty bank, an item whose parameters are not finite, an unknown
+            rule or method, one that is not for so many dimensions, more items than the bank has, quotas that do not sum
+            to 1 or are of unknown groups.
     """
+    _, bank, population = item_bank(bank, population)
     bank = checked(bank, rule, ability, population, stop, exposure, num_nodes)
     which, shares = grouped(len(bank.intercept), groups, quotas, stop.max_items)
     first, in_band = first_items(bank, start, stop.max_items)

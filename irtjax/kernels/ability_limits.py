@@ -1,12 +1,14 @@
-"""Where the likelihood of an ability in several dimensions has no maximum: the directions in which it rises without end.
+"""Where the likelihood of an ability in several dimensions has no maximum: directions in which it rises without end.
 
-The probability of an answer rises along a direction d where s a·d > 0, with a the slopes of the item and s = 1 for a right
-answer, -1 for a wrong one. If s_i a_i·d >= 0 for all answers and > 0 for some, the likelihood rises from every point along
-d, and has no maximum (Albert and Anderson 1984: the answers are separated). Without asymptotes this is the only way.
+The probability of an answer rises along a direction d where s a·d > 0, with a the slopes of the item and s = 1 for a
+right answer, -1 for a wrong one. If s_i a_i·d >= 0 for all answers and > 0 for some, the likelihood rises from every
+point along d, and has no maximum (Albert and Anderson 1984: the answers are separated). Without asymptotes this is the
+only way.
 
-Whether there is such a d is the question whether the cone of the vectors s_i a_i is a linear subspace, and so whether it
-holds the opposite of their sum. Non-negative least squares (Lawson and Hanson 1974) answer it in a few steps of D × D,
-exactly but for rounding, and in compiled programs for thousands of subjects at once, which linear programming does not.
+Whether there is such a d is the question whether the cone of the vectors s_i a_i is a linear subspace, and so whether
+it holds the opposite of their sum. Non-negative least squares (Lawson and Hanson 1974) answer it in a few steps of
+D × D, exactly but for rounding, and in compiled programs for thousands of subjects at once, as linear programming does
+not.
 """
 
 import itertools
@@ -22,6 +24,8 @@ from irtjax.types import AnyArray, Bool, Float, Int
 
 ROUNDINGS = 1000.0  # within which a number counts as 0, if it may be 1
 MOST_STEPS = 30  # of non-negative least squares, for each dimension
+
+Steps = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]  # places, used, weights, a state, a count
 
 
 class Limit(NamedTuple):
@@ -40,8 +44,8 @@ class Limit(NamedTuple):
 def separation(responses: Int[AnyArray, " I"], slope: Float[AnyArray, "I D"]) -> Limit:
     """The answers that no direction of ever higher likelihood has to do with, and such a direction.
 
-    The direction is the point of the cone {d: s_i a_i·d >= 0} that is nearest to Σ s_i a_i/|a_i|; in dimensions in which
-    it is 0, that of the answers which it leaves.
+    The direction is the point of the cone {d: s_i a_i·d >= 0} that is nearest to Σ s_i a_i/|a_i|; in dimensions in
+    which it is 0, that of the answers which it leaves.
 
     Args:
         responses: (I,) 1 right, 0 wrong, negative missing.
@@ -79,7 +83,7 @@ def _nearest_rise(units: Float[jax.Array, "I D"]) -> Float[jax.Array, " D"]:
         weights = -right.T @ (parts / jnp.where(real, sizes, 1))
         return jnp.where(used, weights, 0), total - left @ parts
 
-    def shrink(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def shrink(carry: Steps) -> Steps:
         places, used, weights, wanted, count = carry
         bad = used & (wanted <= 0)
         share = jnp.where(bad, weights / jnp.where(bad, weights - wanted, 1), jnp.inf)
@@ -87,7 +91,7 @@ def _nearest_rise(units: Float[jax.Array, "I D"]) -> Float[jax.Array, " D"]:
         used &= ~(bad & (share <= share.min()))
         return places, used, jnp.where(used, weights, 0), solve(places, used)[0], count + 1
 
-    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def step(carry: Steps) -> Steps:
         places, used, weights, _, count = carry
         falls = -(units @ solve(places, used)[1])
         falls = falls.at[places].set(jnp.where(used, -jnp.inf, falls[places]))
@@ -99,8 +103,9 @@ def _nearest_rise(units: Float[jax.Array, "I D"]) -> Float[jax.Array, " D"]:
             lambda inner: (inner[1] & (inner[3] <= 0)).any() & (inner[4] < count + dims), shrink, start
         )
         chosen = after[0], after[1], after[3]
-        kept = (jnp.where(going, new, old) for new, old in zip(chosen, (places, used, weights), strict=True))
-        return *kept, going, count + 1
+        before = places, used, weights
+        places, used, weights = (jnp.where(going, new, old) for new, old in zip(chosen, before, strict=True))
+        return places, used, weights, going, count + 1
 
     begin = (
         jnp.zeros(dims, jnp.int32),
@@ -124,9 +129,7 @@ def open_space(held: Bool[AnyArray, " I"], slope: Float[AnyArray, "I D"]) -> Flo
 
 
 @in_full_precision
-def asymptotic(
-    responses: Int[AnyArray, " I"], items: ItemParameters, limit: Limit, z: Float[AnyArray, " D"]
-) -> Limit:
+def asymptotic(responses: Int[AnyArray, " I"], items: ItemParameters, limit: Limit, z: Float[AnyArray, " D"]) -> Limit:
     """The limit after a look along rays from a maximum: with asymptotes, one may lead to a likelihood as high.
 
     Along a ray d an item with a·d != 0 comes to its upper or lower asymptote. The rays are those of a grid, among

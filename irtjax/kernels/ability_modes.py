@@ -138,7 +138,7 @@ def ability_mode(
         NaN, as is the standard error, in a dimension that the answers leave open: no item that was answered depends on
         it, or only together with others.
     """
-    dims, dtype = items.slope.shape[1], items.slope.dtype
+    dims = items.slope.shape[1]
     centre, unit = scale_of(items, population)
     own = rescaled(items, centre, unit)
     if population is None and dims > 1:
@@ -206,11 +206,11 @@ def _highest(
 
     def moving(search: _ModeSearch) -> jax.Array:
         z, _, change, count = search
-        inside = True if standard_normal else jnp.abs(z).max() < BOUND
+        inside = jnp.asarray(True) if standard_normal else jnp.abs(z).max() < BOUND
         if limits is not None:  # a flat item may hold back what steep ones, whose unit is short, do not
             inside |= objective(z[None, :])[0] > limits.max()
         elif not standard_normal:
-            inside |= bounded
+            inside = inside | bounded
         return (change > tolerance) & (count < MAX_STEPS) & inside
 
     tolerance = _tolerance(dtype)

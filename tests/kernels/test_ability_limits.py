@@ -136,9 +136,7 @@ def test_answers_that_a_combination_separates():
     inf, nan = np.inf, np.nan
     np.testing.assert_array_equal(found.ability, [[inf, -inf], [inf, inf], [-inf, -inf], [inf, nan], [nan, nan]])
     np.testing.assert_array_equal(found.standard_error, [[inf, inf]] * 3 + [[inf, nan], [nan, nan]])
-    test, by_mode = (
-        adaptive_test(items, rule="determinant", ability=method, stop=Stop(3)) for method in ("ml", "map")
-    )
+    test, by_mode = (adaptive_test(items, rule="determinant", ability=method, stop=Stop(3)) for method in ("ml", "map"))
     states = [one.update(one.init(jax.random.key(0)), jnp.arange(3), jnp.array([1, 1, 0])) for one in (test, by_mode)]
     np.testing.assert_array_equal(states[0].ability, states[1].ability)
     np.testing.assert_array_equal(states[0].standard_error, states[1].standard_error)
