@@ -53,7 +53,8 @@ def score(
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
         responses: whatever `irtjax.fit` takes.
         method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
-            where all answers are right, or all wrong.
+            where all answers are right, or all wrong; with D > 1, where they are separated, and missing in dimensions
+            that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
