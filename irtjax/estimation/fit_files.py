@@ -92,8 +92,7 @@ def _archive(path: str | os.PathLike) -> Path:
 
 
 def read_items(path: str | Path) -> pd.DataFrame:
-    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it, and says what
-    columns it may have.
+    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
 
     Raises:
         InputError: it cannot be read, has no item ids, or one of them twice.

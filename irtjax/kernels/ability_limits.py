@@ -56,14 +56,18 @@ def separation(responses: Int[AnyArray, " I"], slope: Float[AnyArray, "I D"]) ->
     held = (responses >= 0) & (length > 0)
     sign = jnp.where(responses == 1, 1, -1).astype(slope.dtype)
     units = (sign / jnp.where(length > 0, length, 1))[:, None] * slope
-    direction = jnp.zeros(dims, slope.dtype)
-    for _ in range(dims):  # each leaves answers of one dimension less
+
+    def leave(_: int, limit: Limit) -> Limit:
+        held, direction = limit
         rise = _nearest_rise(jnp.where(held[:, None], units, 0))
         size = jnp.sqrt((rise**2).sum())
         found = size > least * jnp.maximum(held.sum(), 1)
         rise = jnp.where(found, rise / jnp.where(found, size, 1), 0)
         direction = jnp.where(jnp.abs(direction) > least, direction, rise)
-        held &= ~(units @ rise > least)
+        return Limit(held & ~(units @ rise > least), direction)
+
+    start = Limit(held, jnp.zeros(dims, slope.dtype))
+    held, direction = jax.lax.fori_loop(0, dims, leave, start)  # each time they are of one dimension less
     return Limit(held, jnp.where(jnp.abs(direction) > least, direction, 0))
 
 
