@@ -15,9 +15,11 @@ from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.kernels.ability import Ability, percentile
-from irtjax.kernels.ability_means import ability_eap, nodes_for
+from irtjax.kernels.ability_means import ability_eap, nodes_for, shared_eap
 from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.convert import as_responses, as_responses_or_stored
@@ -50,7 +52,8 @@ def score(
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
         responses: whatever `irtjax.fit` takes.
         method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
-            where all answers are right, or all wrong.
+            where all answers are right, or all wrong; with D > 1, where they are separated, and missing in dimensions
+            that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
@@ -130,10 +133,16 @@ def abilities(
         normal = Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
         number = nodes_for(float((np.abs(items.slope) * np.asarray(population.sd)).max()))
+        shared = None
+        if method == "eap" and items.slope.shape[1] == 1 and number is None:
+            most = int((values >= 0).sum(axis=1).max(initial=0))
+            line = line_nodes(items, most, *(float(np.squeeze(x)) for x in population))
+            shared = jnp.asarray(line.nodes), jnp.asarray(line.log_weights)
         own = None if mesh is None else _own_devices(mesh)
         size = len(values) if own is None else own.size * -(-len(values) // own.size)
         rows = np.pad(values, ((0, size - len(values)), (0, 0)), constant_values=MISSING)
-        found = _all_rows(method, number, own, place(jnp.asarray(rows), own, BY_SUBJECT), parameters, normal)
+        responses = place(jnp.asarray(rows), own, BY_SUBJECT)
+        found = _all_rows(method, number or STANDARD_NODES, own, responses, parameters, normal, shared)
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(values)], found)
 
 
@@ -151,8 +160,16 @@ def _all_rows(
     rows: jax.Array,
     items: ItemParameters,
     population: Population,
+    shared: tuple[jax.Array, jax.Array] | None,
 ) -> Ability:
-    def local(rows: jax.Array, items: ItemParameters, population: Population) -> Ability:
+    def local(
+        rows: jax.Array,
+        items: ItemParameters,
+        population: Population,
+        shared: tuple[jax.Array, jax.Array] | None,
+    ) -> Ability:
+        if shared is not None:
+            return shared_eap(rows, items, *shared)
         one = {
             "ml": lambda row: ability_mode(row, items),
             "map": lambda row: ability_mode(row, items, population),
@@ -161,11 +178,11 @@ def _all_rows(
         return jax.lax.map(one[method], rows, batch_size=BATCH)
 
     if mesh is None:
-        return local(rows, items, population)
+        return local(rows, items, population, shared)
     # searches begin at values that are the same on all devices: without check_vma=False these could not come to differ
-    specs = BY_SUBJECT, EVERYWHERE, EVERYWHERE
+    specs = BY_SUBJECT, EVERYWHERE, EVERYWHERE, EVERYWHERE
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=BY_SUBJECT, check_vma=False)(
-        rows, items, population
+        rows, items, population, shared
     )
 
 

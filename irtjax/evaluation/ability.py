@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.evaluation.bank_tables import Tables, mode_nearby
-from irtjax.kernels.ability import Ability, Population
+from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
+from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Float, Int
 
 FLAT = 1e-4  # nats that tell a maximum from rounding
@@ -43,15 +44,25 @@ def on_line(
     nodes, expected = tables.nodes, Ability(*moments(log_posterior, tables.nodes))
     if method == "eap":
         return expected
-    curves, reach = jax.tree.map(lambda leaf: leaf[items], tables.curves), nodes[1] - nodes[0]
+    curves = jax.tree.map(lambda leaf: leaf[items], tables.curves)
     if method == "map":
-        start, precision = nodes[jnp.argmax(log_posterior)], jnp.asarray(population.sd) ** -2.0
-        return Ability(*mode_nearby(curves, answers, start, reach, population.mean, precision))
+        best, precision = jnp.argmax(log_posterior), jnp.asarray(population.sd) ** -2.0
+        return Ability(*mode_nearby(curves, answers, nodes[best], _gap(tables, best), population.mean, precision))
     log_likelihood = log_posterior - log_prior
-    likely = Ability(*mode_nearby(curves, answers, nodes[jnp.argmax(log_likelihood)], reach))
+    best = jnp.argmax(log_likelihood)
+    likely = Ability(*mode_nearby(curves, answers, nodes[best], _gap(tables, best)))
     # of steep curves the likelihood is flat, not rising, to where nothing holds it back
     inside = log_likelihood.max() > jnp.maximum(log_likelihood[0], log_likelihood[-1]) + FLAT
     return jax.tree.map(lambda a, b: jnp.where(inside, a, b), likely, expected)
+
+
+def _gap(tables: Tables, place: jax.Array) -> jax.Array:
+    """Distance of a node from the farther one of its neighbours."""
+    nodes = tables.nodes
+    if not tables.edges.size:
+        return nodes[1] - nodes[0]
+    gaps = jnp.diff(nodes)
+    return jnp.maximum(gaps[jnp.maximum(place - 1, 0)], gaps[jnp.minimum(place, gaps.size - 1)])
 
 
 def in_space(method: str, asked: ItemParameters, population: Population, answers: Int[AnyArray, " K"]) -> Ability:
@@ -95,6 +106,18 @@ class Unseen(NamedTuple):
     expected: jax.Array
     noise: jax.Array
 
+    def without(
+        self, right: Float[AnyArray, "K Q"], wrong: Float[AnyArray, "K Q"], number: Int[AnyArray, ""]
+    ) -> "Unseen":
+        """After some items were answered, of P and 1 - P (0 for no answer), when `number` are left.
+
+        Differences of sums are rounded, and a sum of probabilities is never below 0 or above their number.
+        """
+        return Unseen(
+            expected=jnp.clip(self.expected - right.sum(axis=0), 0, number),
+            noise=jnp.maximum(self.noise - (right * wrong).sum(axis=0), 0),
+        )
+
 
 @in_full_precision
 def share_right(
@@ -112,16 +135,22 @@ def share_right(
         num_items: I.
     """
     mean, sd = moments(log_posterior, unseen.expected)
-    noise = jnp.exp(log_posterior) @ jnp.maximum(unseen.noise, 0)
+    noise = jnp.exp(log_posterior) @ unseen.noise
     return (jnp.asarray(right) + mean) / num_items, jnp.sqrt(sd**2 + noise) / num_items
 
 
 @in_full_precision
 def moments(log_posterior: Float[AnyArray, " Q"], values: Float[AnyArray, " Q"]) -> tuple[jax.Array, jax.Array]:
-    """Posterior mean and standard deviation of a function of the ability, given at the nodes; NaN without nodes."""
+    """Posterior mean and standard deviation of a function of the ability, given at the nodes; NaN without nodes.
+
+    The mean is that of the differences from the value at the highest node, so that it is as exact far from 0, and lies
+    between the least and the largest value.
+    """
     if not values.size:
         nothing = jnp.full((), jnp.nan, values.dtype)
         return nothing, nothing
     weights = jnp.exp(log_posterior)
-    mean = weights @ values
+    weights /= weights.sum()
+    origin = values[jnp.argmax(log_posterior)]
+    mean = jnp.clip(origin + weights @ (values - origin), values.min(), values.max())  # rounding may lead out
     return mean, jnp.sqrt(weights @ (values - mean) ** 2)

@@ -21,13 +21,15 @@ import numpy as np
 
 from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
-from irtjax.evaluation.bank_tables import Tables, nodes_of_bank, tables_of
+from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
+from irtjax.evaluation.item_bank import item_bank
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
-from irtjax.kernels.ability import STANDARD, Ability, Population
+from irtjax.kernels.ability import Ability
+from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
-from irtjax.kernels.quadrature import rectangular
+from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`
@@ -189,7 +191,7 @@ class AdaptiveTest:
             log_posterior = log_posterior + told.sum(axis=0)
             log_posterior -= jax.nn.logsumexp(log_posterior)
             p, q = (jnp.where(right | wrong, jnp.exp(x[items]), 0) for x in (tables.log_right, tables.log_wrong))
-            unseen = Unseen(unseen.expected - p.sum(axis=0), unseen.noise - (p * q).sum(axis=0))
+            unseen = unseen.without(p, q, self.num_items - (given >= 0).sum())
         ability, error = self._ability(log_posterior, asked, given)
         score, score_error = share_right(log_posterior, (given == 1).sum(), unseen, self.num_items)
         return State(
@@ -248,11 +250,11 @@ class AdaptiveTest:
 
 
 def adaptive_test(
-    bank: ItemParameters,
+    bank: Any,
     *,
     rule: str = "information",
     ability: str = "eap",
-    population: Population = STANDARD,
+    population: Population | None = None,
     stop: Stop,
     exposure: Randomesque | Progressive | None = None,
     groups: Sequence[Any] | np.ndarray | None = None,
@@ -264,6 +266,8 @@ def adaptive_test(
 
     Args:
         bank: parameters of I items, 1PL to 4PL, or in D > 1 dimensions. Their dtype is that of the test; float32 does.
+            Or what `irtjax.score` takes: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of
+            one, in whose order the positions of items are.
         rule: how the next item is chosen (`irtjax.evaluation.rules`): "information", the largest Fisher information at
             the ability; "variance", the smallest expected posterior variance of the ability; "score", that of the
             predicted score, the mean probability of a right answer over the bank; "kl" and "kl_posterior",
@@ -272,7 +276,8 @@ def adaptive_test(
         ability: "eap", the posterior mean; "map", its mode; or "ml", maximum likelihood. This is replaced by the
             posterior mean as long as there is no maximum within 6 standard deviations of the population, as while all
             answers are alike; with D > 1, by the posterior mode as long as it is not finite.
-        population: normal distribution of ability, the same for each dimension.
+        population: normal distribution of ability, the same for each dimension; by default that of a fit, else the
+            standard normal.
         stop: when a test ends.
         exposure: None, the best item; or `Randomesque`, `Progressive`.
         groups: (I,) of each item, such as its content; None for one group.
@@ -280,24 +285,25 @@ def adaptive_test(
             The group that is most behind its quota is asked next (Kingsbury and Zara 1989).
         start: None, the first item is chosen by the rule at the population's mean; a `Band` of difficulties; or
             positions of items that are asked first, in this order.
-        num_nodes: Q; by default enough for the narrowest posterior that the bank can lead to in `max_items` answers.
-            Tables take 8 or 12 bytes for each item and node.
+        num_nodes: Q, equally spaced; by default nodes for every posterior that the bank can lead to in `max_items`
+            answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
 
     Raises:
-        InputError: an empty bank, an item whose parameters are not finite, an unknown rule or method, one that is not
-            for so many dimensions, more items than the bank has, quotas that do not sum to 1 or are of unknown groups.
+        InputError: items that cannot be read, an empty bank, an item whose parameters are not finite, an unknown
+            rule or method, one that is not for so many dimensions, more items than the bank has, quotas that do not sum
+            to 1 or are of unknown groups.
     """
+    _, bank, population = item_bank(bank, population)
     bank = checked(bank, rule, ability, population, stop, exposure, num_nodes)
     which, shares = grouped(len(bank.intercept), groups, quotas, stop.max_items)
     first, in_band = first_items(bank, start, stop.max_items)
     dtype, mean, sd = jnp.asarray(bank.slope).dtype, float(population.mean), float(population.sd)
-    nodes = log_prior = np.zeros(0)
+    line = LineNodes(np.zeros(0), np.zeros(0), np.zeros(0))
     if bank.slope.shape[1] == 1:
-        quadrature = rectangular(num_nodes or nodes_of_bank(bank, stop.max_items, sd))
-        nodes, log_prior = mean + sd * quadrature.nodes[:, 0], quadrature.log_weights
+        line = even_nodes(num_nodes, mean, sd) if num_nodes else line_nodes(bank, stop.max_items, mean, sd)
     return AdaptiveTest(
-        tables=tables_of(bank, nodes, sd, rule in READ_RIGHT),
-        log_prior=jnp.asarray(log_prior, dtype),
+        tables=tables_of(bank, line, sd, rule in READ_RIGHT),
+        log_prior=jnp.asarray(line.log_weights, dtype),
         population=Population(*(jnp.asarray(x, dtype) for x in population)),
         design=Design(
             jnp.asarray(which, jnp.int32),

@@ -10,8 +10,8 @@ import numpy as np
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
-from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float, Int
 
 METHODS = ("eap", "map", "ml")

@@ -14,15 +14,17 @@ from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, S
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.replay_tables import before, trace
-from irtjax.kernels.ability import STANDARD, Population
+from irtjax.kernels.ability_nodes import even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.quadrature import rectangular
+from irtjax.kernels.quadrature import spacing
+from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.matrix import MISSING, counts, share_right
 from irtjax.types import AnyArray, Float, Int, Shaped
 
 METHODS = ("adaptive", "random", "form")
 TARGETS = (0.3, 0.2, 0.1)  # standard errors of the ability, in logits
 NODES = 61  # of the population that a form is chosen for
+WIDEST = 8.0  # logits between two of them: beyond, an item may be informative between nodes alone
 
 
 class Study(NamedTuple):
@@ -62,8 +64,10 @@ def fixed_form(
         InputError: as `irtjax.evaluation.adaptive.adaptive_test`.
     """
     which, shares = grouped(len(bank.intercept), groups, quotas, number)
-    nodes = rectangular(NODES)
-    places, weights = population.mean + population.sd * nodes.nodes[:, 0], np.exp(nodes.log_weights)
+    mean, sd = float(population.mean), float(population.sd)
+    steep = sd * np.abs(np.asarray(bank.slope)[:, 0]).max(initial=0) * spacing(NODES) > WIDEST
+    line = line_nodes(bank, 1, mean, sd) if steep else even_nodes(NODES, mean, sd)
+    places, weights = line.nodes, np.exp(line.log_weights)
     curves = curves_of(bank)
     with jax.enable_x64(True):
         at_nodes = np.asarray(jax.vmap(fisher_information, (None, 0))(curves, places))

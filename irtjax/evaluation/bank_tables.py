@@ -11,12 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.kernels.ability_nodes import LineNodes
 from irtjax.kernels.models import ItemParameters, log_probabilities, sigmoids
-from irtjax.kernels.quadrature import BOUND, STANDARD_NODES
 from irtjax.types import AnyArray, Float, Int
 
-RESOLVED = 1.0  # spacings of nodes in the smallest standard deviation of a posterior
-MOST_NODES = 4801
 BLOCK_ITEMS = 256
 MOST_LOGITS = 0.45  # of the logarithm of the largest number: the square of an exponential is still finite
 NEWTON_STEPS = 8  # from a node beside the maximum, half a standard deviation away
@@ -50,7 +48,8 @@ class Tables(NamedTuple):
     Attributes:
         items: parameters.
         curves: the same for D = 1; with D > 1 those of the first slopes, which nothing reads.
-        nodes: (Q,) equally spaced abilities.
+        nodes: (Q,) abilities, in increasing order.
+        edges: (Q + 1,) between the parts of the line that the nodes stand for; (0,) where these are equally long.
         log_right: (I, Q) log P.
         log_wrong: (I, Q) log(1 - P).
         right: (I, Q) P; (I, 0) unless the rule needs it.
@@ -62,6 +61,7 @@ class Tables(NamedTuple):
     items: ItemParameters
     curves: Curves
     nodes: jax.Array
+    edges: jax.Array
     log_right: jax.Array
     log_wrong: jax.Array
     right: jax.Array
@@ -70,36 +70,24 @@ class Tables(NamedTuple):
     scale: jax.Array
 
 
-def nodes_of_bank(items: ItemParameters, max_items: int, sd: float) -> int:
-    """Nodes that resolve every posterior that answers to `max_items` of the items can lead to, D = 1.
-
-    No item has more Fisher information than a²/4, so that no posterior is much narrower than (1/σ² + Σ a²/4)^(-1/2),
-    with the sum over the steepest items. With that as spacing the trapezoidal rule is off by about 2 exp(-2π²) = 5e-9
-    (Trefethen and Weideman 2014). Beyond `MOST_NODES` a steep item is a step between two nodes.
-    """
-    steepest = np.sort(items.slope[:, 0].astype(float) ** 2)[-max_items:]
-    narrowest = (sd**-2 + steepest.sum() / 4) ** -0.5
-    needed = math.ceil(2 * BOUND * sd / (RESOLVED * narrowest)) + 1
-    return min(max(needed, STANDARD_NODES), MOST_NODES)
-
-
-def tables_of(items: ItemParameters, nodes: Float[np.ndarray, " Q"], scale: float, keep_right: bool = False) -> Tables:
+def tables_of(items: ItemParameters, line: LineNodes, scale: float, keep_right: bool = False) -> Tables:
     """What rules and posteriors look up about a bank; computed in float64, kept in the dtype of the bank.
 
     Args:
         items: of the bank, NumPy arrays.
-        nodes: (Q,) equally spaced abilities; none with D > 1.
+        line: nodes of ability; none with D > 1.
         scale: standard deviation of the population, in logits.
         keep_right: whether the rule reads P, beside its logarithm.
     """
     dtype = jnp.asarray(items.slope).dtype
     exact = ItemParameters(*(np.asarray(leaf, float) for leaf in items))
     with jax.enable_x64(True):
-        log_right, log_wrong = (np.asarray(x) for x in _log_tables(exact, nodes))
+        log_right, log_wrong = (np.asarray(x) for x in _log_tables(exact, line.nodes))
     right = np.exp(log_right)
     rest = (
         curves_of(exact),
-        nodes,
+        line.nodes,
+        line.edges,
         log_right,
         log_wrong,
         right if keep_right else right[:, :0],

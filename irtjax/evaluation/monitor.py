@@ -18,13 +18,10 @@ from scipy.special import ndtr
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.result import Fit, load_fit
-from irtjax.estimation.scoring import item_table
 from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import Progressive, Randomesque, Stop
-from irtjax.kernels.ability import STANDARD, Population
-from irtjax.kernels.models import from_table
+from irtjax.evaluation.item_bank import item_bank
+from irtjax.populations.normal import Population
 from irtjax.types import Float, Int, Shaped
 
 LEVEL = 0.9  # of intervals
@@ -127,20 +124,15 @@ class Monitor:
         Raises:
             InputError: items that cannot be read or are of several dimensions, or as `adaptive_test`.
         """
-        source = load_fit(items) if holds_fit(items) else items
-        table = item_table(source)
-        bank = from_table(table)
+        self.item_ids, bank, population = item_bank(items, population)
         if bank.slope.shape[1] > 1:
             raise InputError(f"`items` in {bank.slope.shape[1]} dimensions, expected one")
-        if population is None and isinstance(source, Fit):
-            population = Population(*(float(np.squeeze(x)) for x in source.population))
-        size = min(whole_number("max_items", max_items, 1), max(len(table), 1))
-        self.item_ids = table.index.to_numpy(str)
+        size = min(whole_number("max_items", max_items, 1), max(len(self.item_ids), 1))
         self.test = adaptive_test(
             bank,
             rule=rule,
             ability=ability,
-            population=STANDARD if population is None else population,
+            population=population,
             stop=Stop(size, standard_error=standard_error),
             exposure=exposure,
             groups=groups,
@@ -209,12 +201,12 @@ def share_of_bank(
         answers: (K,) 1 right, 0 wrong, negative for none.
     """
     weights = weights / weights.sum()
-    seen = items[(items >= 0) & (answers >= 0)]
-    size, nodes = len(right), right[seen]
-    mean = ((answers[items >= 0] == 1).sum() + right.sum(axis=0) - nodes.sum(axis=0)) / size
-    noise = (right * (1 - right)).sum(axis=0) - (nodes * (1 - nodes)).sum(axis=0)
-    sd = np.maximum(np.sqrt(np.maximum(noise, 0)) / size, LEAST_SD)
-    centre = float(weights @ mean)
+    unseen = np.delete(right, items[(items >= 0) & (answers >= 0)], axis=0)
+    size = len(right)
+    mean = ((answers[items >= 0] == 1).sum() + unseen.sum(axis=0)) / size
+    noise = (unseen * (1 - unseen)).sum(axis=0)
+    sd = np.maximum(np.sqrt(noise) / size, LEAST_SD)
+    centre = float(np.clip(weights @ mean, mean.min(), mean.max()))  # rounding may lead out
     line = np.linspace(0, 1, FINEST + 1)
     below = ndtr((line[:, None] - mean) / sd) @ weights
     low, high = np.interp([(1 - LEVEL) / 2, (1 + LEVEL) / 2], below, line)

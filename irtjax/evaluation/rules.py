@@ -85,13 +85,25 @@ def kullback_leibler(
 
 
 def interval_weights(
-    nodes: Float[AnyArray, " Q"], centre: Float[AnyArray, ""], half: Float[AnyArray, ""]
+    nodes: Float[AnyArray, " Q"],
+    centre: Float[AnyArray, ""],
+    half: Float[AnyArray, ""],
+    edges: Float[AnyArray, " _"] | None = None,
 ) -> Float[jax.Array, " Q"]:
-    """Weights (Q,) with which values at equally spaced nodes sum to an integral from centre - half to centre + half.
+    """Weights (Q,) with which values at nodes sum to an integral from centre - half to centre + half.
 
-    The integral of the cubic convolution interpolant (Keys 1981): its error is of the fourth order of the spacing, and
-    arises at the two ends only. The interval ends one node before the nodes do.
+    At equally spaced nodes the integral of the cubic convolution interpolant (Keys 1981): its error is of the fourth
+    order of the spacing, and arises at the two ends only. The interval ends one node before the nodes do. At others the
+    length of what a node stands for that is in the interval: the error is of the second order at its ends.
+
+    Args:
+        nodes: (Q,) in increasing order.
+        centre: of the interval.
+        half: of its length.
+        edges: (Q + 1,) between the parts that the nodes stand for; None or (0,) where they are equally spaced.
     """
+    if edges is not None and edges.size:
+        return jnp.diff(jnp.clip(edges, centre - half, centre + half))
     spacing = nodes[1] - nodes[0]
 
     def up_to(end: AnyArray) -> jax.Array:
@@ -139,7 +151,7 @@ def _score(tables: Tables, known: Knowledge, key: jax.Array) -> jax.Array:
 
 def _kl(tables: Tables, known: Knowledge, key: jax.Array) -> jax.Array:
     half = WIDTH * tables.scale / jnp.sqrt(jnp.maximum(known.number, 1).astype(known.ability.dtype))
-    weights = interval_weights(tables.nodes, known.ability[0], half)
+    weights = interval_weights(tables.nodes, known.ability[0], half, tables.edges)
     return kullback_leibler(tables.curves, tables.log_right, tables.log_wrong, known.ability[0], weights)
 
 

@@ -81,6 +81,7 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
         at_ability[some] = (curves(fit, ability[some])[0] * unseen[some]).sum(axis=1)
     variance = np.maximum(squares - means**2, 0) + noises
     number_of_items = values.shape[1]
+    means = np.clip(means, 0, (~seen).sum(axis=1))  # weights sum to 1 but for rounding
     return ScorePosterior(
         mean=(right + means) / number_of_items,
         sd=np.sqrt(variance) / number_of_items,
@@ -93,10 +94,14 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
 def _of_the_rest(
     fit: Fit, theta: Float[np.ndarray, " Q"], seen: Bool[np.ndarray, " I"]
 ) -> tuple[Float[np.ndarray, "Q 1"], Float[np.ndarray, "Q 1"]]:
-    """Sums of `curves` over the items that were not seen: those over all, which are kept, without the seen ones."""
+    """Sums of `curves` over the items that were not seen: those over all, which are kept, without the seen ones.
+
+    Differences of sums are rounded; the sums are never below 0, or above the number of items.
+    """
     of_seen = curves(fit, theta, np.flatnonzero(seen))
     return tuple(
-        (whole - part.sum(axis=1))[:, None] for whole, part in zip(_totals(fit, tuple(theta)), of_seen, strict=True)
+        np.clip(whole - part.sum(axis=1), 0, (~seen).sum())[:, None]
+        for whole, part in zip(_totals(fit, tuple(theta)), of_seen, strict=True)
     )  # type: ignore[return-value]
 
 

@@ -6,14 +6,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.ability import Ability, Population, log_posterior, on_scale, rescaled, scale_of
+from irtjax.kernels.ability import Ability, log_posterior, on_scale, rescaled, scale_of
+from irtjax.kernels.ability_limits import asymptotic, open_space, separation
 from irtjax.kernels.models import ItemParameters, information_1pl, log_probabilities, probability_1pl
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import of_mode_search
+from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Float, Int, Scalar
 
 MAX_STEPS = 100
-BOUND = 25.0  # logits; beyond it no answer holds an ML ability back
+BOUND = 25.0  # logits; a search goes no farther unless something holds the ability back there
 LONGEST_STEP = 2.0  # of a search, in standard deviations of the population or logits
 
 
@@ -131,22 +133,70 @@ def ability_mode(
 
     Returns:
         Ability (D,) and standard errors (D,), from the expected information at the ability [plus 1/σ²]; scalars where
-        D = 1. An ML ability is ±inf, with the standard error inf, where D = 1 and the likelihood is nowhere higher than
-        in that limit; where D > 1 and no answer holds it back within `BOUND` logits (of an item of median slope). It is
-        NaN where no item that was answered depends on it.
+        D = 1. An ML ability is ±inf, with the standard error inf, where the likelihood is nowhere higher than in that
+        limit. With D > 1 it is so in the dimensions that a direction of ever higher likelihood leads along; in the
+        others it is that of the answers which this direction does not change (`irtjax.kernels.ability_limits`). It is
+        NaN, as is the standard error, in a dimension that the answers leave open: no item that was answered depends on
+        it, or only together with others.
     """
-    dims, dtype = items.slope.shape[1], items.slope.dtype
+    dims = items.slope.shape[1]
     centre, unit = scale_of(items, population)
     own = rescaled(items, centre, unit)
-    objective, slope_and_information = log_posterior(responses, own, population is not None)
-    limits = _at_infinity(responses, own) if population is None and dims == 1 else None
+    if population is None and dims > 1:
+        return on_scale(*_likeliest(responses, own), centre, unit)
+    z = _highest(responses, own, population is not None)
+    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(log_posterior(responses, own, population is not None)[1](z)[1])))
+    if population is None:
+        limits, value = _at_infinity(responses, own), log_posterior(responses, own, False)[0](z[None, :])[0]
+        outside = limits.max() >= value
+        end = jnp.where(limits[1] > limits[0], jnp.inf, -jnp.inf)
+        z, error = jnp.where(outside, end, z), jnp.where(outside, jnp.inf, error)
+        known = ((responses >= 0)[:, None] & (items.slope != 0)).any(axis=0)
+        z, error = jnp.where(known, z, jnp.nan), jnp.where(known, error, jnp.nan)
+    return on_scale(z, error, centre, unit)
+
+
+def _likeliest(responses: AnyArray, items: ItemParameters) -> tuple[jax.Array, jax.Array]:
+    """ML ability and standard errors (D,), D > 1."""
+    limit = separation(responses, items.slope)
+    z = _highest(jnp.where(limit.held, responses, -1), items, False)
+    limit = asymptotic(responses, items, limit, z)
+    held = jnp.where(limit.held, responses, -1)
+    left_open = open_space(limit.held, items.slope)
+    z = _highest(held, items, False, z - left_open @ z)  # which may have gone far in one dimension, and so no farther
+    information = log_posterior(held, items, False)[1](z)[1]
+    # what is added has no part in the dimensions that are known
+    information += jnp.maximum(jnp.trace(information), 1) * left_open
+    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(information)))
+    known = jnp.diagonal(left_open) < jnp.sqrt(jnp.finfo(z.dtype).eps)
+    gone = limit.direction != 0
+    end, never = jnp.where(gone, jnp.sign(limit.direction) * jnp.inf, jnp.nan), jnp.where(gone, jnp.inf, jnp.nan)
+    return jnp.where(known, z, end), jnp.where(known, error, never)
+
+
+def _highest(
+    responses: AnyArray, items: ItemParameters, standard_normal: bool, first: jax.Array | None = None
+) -> jax.Array:
+    """Where the likelihood, or the posterior in a standard normal population, is highest: (D,).
+
+    Args:
+        responses: (I,) 1 right, 0 wrong, negative missing.
+        items: parameters of the I items.
+        standard_normal: whether the prior is multiplied in.
+        first: (D,) where the search begins; None for the best of a grid.
+    """
+    dims, dtype = items.slope.shape[1], items.slope.dtype
+    objective, slope_and_information = log_posterior(responses, items, standard_normal)
+    limits = _at_infinity(responses, items) if not standard_normal and dims == 1 else None
+    bounded = ((responses < 0) | (jnp.isinf(items.lower) & jnp.isinf(items.upper))).all()
 
     def step(search: _ModeSearch) -> _ModeSearch:
         z, radius, _, count = search
         slope, information = slope_and_information(z)
         ridge = 10 * jnp.finfo(dtype).eps * jnp.trace(information) + jnp.finfo(dtype).tiny
         change = jnp.linalg.solve(information + ridge * jnp.eye(dims, dtype=dtype), slope)
-        change = jnp.clip(change, -radius, radius)
+        # shorter, but in the same direction: along a narrow ridge no other one leads upwards
+        change = change * jnp.minimum(1, radius / jnp.maximum(jnp.abs(change).max(), jnp.finfo(dtype).tiny))
         candidates = z[None, :] + jnp.asarray([1.0, 0.5, 0.25, 0.0625, 0.0], dtype)[:, None] * change[None, :]
         best = jnp.argmax(objective(candidates))
         moved = jnp.abs(candidates[best] - z).max()
@@ -157,27 +207,19 @@ def ability_mode(
 
     def moving(search: _ModeSearch) -> jax.Array:
         z, _, change, count = search
-        inside = True if population is not None else jnp.abs(z).max() < BOUND
+        inside = jnp.asarray(True) if standard_normal else jnp.abs(z).max() < BOUND
         if limits is not None:  # a flat item may hold back what steep ones, whose unit is short, do not
             inside |= objective(z[None, :])[0] > limits.max()
+        elif not standard_normal:
+            inside = inside | bounded
         return (change > tolerance) & (count < MAX_STEPS) & inside
 
     tolerance = _tolerance(dtype)
-    grid = jnp.asarray(of_mode_search(dims).nodes, dtype)
-    first = grid[jnp.argmax(objective(grid))]
+    if first is None:
+        grid = jnp.asarray(of_mode_search(dims).nodes, dtype)
+        first = grid[jnp.argmax(objective(grid))]
     start = _ModeSearch(first, jnp.asarray(LONGEST_STEP, dtype), jnp.asarray(jnp.inf, dtype), jnp.zeros((), jnp.int32))
-    z = jax.lax.while_loop(moving, step, start).z
-    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(slope_and_information(z)[1])))
-    if population is None:
-        if limits is None:
-            outside, end = jnp.abs(z) >= BOUND, jnp.sign(z) * jnp.inf
-        else:
-            outside = limits.max() >= objective(z[None, :])[0]
-            end = jnp.where(limits[1] > limits[0], jnp.inf, -jnp.inf)
-        z, error = jnp.where(outside, end, z), jnp.where(outside, jnp.inf, error)
-        known = ((responses >= 0)[:, None] & (items.slope != 0)).any(axis=0)
-        z, error = jnp.where(known, z, jnp.nan), jnp.where(known, error, jnp.nan)
-    return on_scale(z, error, centre, unit)
+    return jax.lax.while_loop(moving, step, start).z
 
 
 def _at_infinity(responses: AnyArray, items: ItemParameters) -> jax.Array:

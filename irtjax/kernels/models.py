@@ -24,6 +24,7 @@ OTHER_NAMES = {  # of parameters that a table may leave out, in other programs
     "guessing": ("c", "g", "guess", "lower", "lowerasymptote", "pseudoguessing", "chance"),
     "upper": ("upperasymptote", "slip", "slipping", "inattention", "feasibility"),
 }
+SCALING = "D"  # the name of the scaling constant everywhere
 OURS = re.compile(r"(discrimination(_\d+)?|guessing|upper)(_se)?|discriminates")
 
 
@@ -60,9 +61,13 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
     With D = 1: difficulty, and where they exist discrimination (else 1), guessing (else 0) and upper (else 1). With
     D > 1: discrimination_1 … discrimination_D and intercept.
 
+    Tables of other programs may have a column `D`, the constant that scales the logit, such as 1.7: their curves are
+    P = c + (d - c) σ(D a (θ - b)), and so the slope here is D a.
+
     Raises:
         InputError: neither set of columns is there, one is there twice or under another name, or a parameter is
-            missing, infinite or out of range.
+            missing, infinite or out of range; a scaling constant that is no number above 0, or that comes with an
+            intercept, which may or may not be scaled by it.
     """
     num_items = len(table)
     _require_names(table)
@@ -79,15 +84,28 @@ def from_table(table: pd.DataFrame) -> ItemParameters:
             raise InputError(f"column {name}: {what} for item '{table.index[bad][0]}': fix it, or leave the item out")
         return values
 
+    scaling = pd.to_numeric(table[SCALING], errors="coerce").to_numpy(float) if SCALING in table else np.ones(num_items)
+    bad = ~((scaling > 0) & (scaling < np.inf))
+    if bad.any():
+        raise InputError(
+            f"column {SCALING}: item '{table.index[bad][0]}' has no number above 0, which the scaling constant of the "
+            "logit is: fix it, or call the column something else"
+        )
     slopes = [name for name in map(str, table.columns) if re.fullmatch(r"discrimination_\d+", name)]
     if slopes:
         expected = [f"discrimination_{k}" for k in range(1, len(slopes) + 1)]
         if set(slopes) != set(expected):
             raise InputError(f"columns {', '.join(slopes)}, expected {', '.join(expected)}")
+        if (scaling != 1).any():
+            raise InputError(
+                f"column {SCALING} with an intercept, which may be scaled or not: multiply the discriminations by it, "
+                "and the intercept if need be, and take the column out"
+            )
         slope = np.stack([column(name) for name in expected], axis=1)
         intercept = column("intercept")
     else:
-        difficulty, discrimination = column("difficulty"), column("discrimination", WITHOUT_EFFECT["discrimination"])
+        difficulty = column("difficulty")
+        discrimination = scaling * column("discrimination", WITHOUT_EFFECT["discrimination"])
         slope, intercept = discrimination[:, None], -discrimination * difficulty
     guessing, upper = (column(name, WITHOUT_EFFECT[name]) for name in ("guessing", "upper"))
     crossed, steep = (guessing < 0) | (upper > 1) | (guessing >= upper), ~(np.abs(slope).max(axis=1) < MOST)

@@ -5,15 +5,17 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from adaptive_reference import GRID, bank_of, mixed_bank, posterior, take
 from simulation import probability
 
+import irtjax
 from irtjax import InputError
 from irtjax.estimation import scoring
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Band, Progressive, Randomesque, Stop, adaptive_test
-from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
 
 next_item, update, gain = (jax.jit(f) for f in (AdaptiveTest.next_item, AdaptiveTest.update, AdaptiveTest.gain))
 next_items = jax.jit(AdaptiveTest.next_items, static_argnums=2)
@@ -360,3 +362,31 @@ def test_in_float32_and_vmapped():
         assert states.ability.dtype == jnp.float32
         assert states.items[2].tolist() == exact[0]
         np.testing.assert_allclose(states.ability, np.full(3, float(exact[1][-1].ability)), atol=1e-5)
+
+
+def test_items_are_what_score_takes(tmp_path):
+    """A table, its path, a fit and its folder; the population of the fit, unless another is given."""
+    rng = np.random.default_rng(0)
+    values = (rng.random((200, 8)) < 1 / (1 + np.exp(-rng.normal(size=(200, 1)) + np.linspace(-1, 1, 8)))).astype(int)
+    fit = irtjax.fit(values, "rasch")
+    fit.save(tmp_path)
+    sd = float(np.squeeze(fit.population.sd))
+    assert abs(sd - 1) > 0.01
+    stop, path = Stop(8), tmp_path / "items.csv"
+    of_fit = adaptive_test(fit.parameters, population=Population(0.0, sd), stop=stop)
+    of_table = adaptive_test(fit.parameters, stop=stop)
+    sources = {fit: of_fit, tmp_path: of_fit, str(tmp_path): of_fit, path: of_table}
+    for source, expected in [*sources.items(), (irtjax.read_items(path), of_table), (fit.items(), of_table)]:
+        test = adaptive_test(source, stop=stop)
+        for one, other in zip(jax.tree.leaves(test), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)  # files have six digits
+    wide = adaptive_test(fit, population=Population(0.0, 2.0), stop=stop)
+    assert wide.population.sd == 2
+    scaled = fit.items().assign(discrimination=fit.items().discrimination / 1.7, D=1.7)
+    np.testing.assert_allclose(adaptive_test(scaled, stop=stop).tables.items.slope, of_table.tables.items.slope)
+    row = pd.DataFrame(values[:5], columns=fit.responses.item_ids)
+    pd.testing.assert_frame_equal(irtjax.score(scaled, row), irtjax.score(fit.items(), row))
+    with pytest.raises(InputError, match="items of type int"):
+        adaptive_test(3, stop=stop)
+    with pytest.raises(InputError, match=r"nothing\.csv: cannot be read"):
+        adaptive_test(tmp_path / "nothing.csv", stop=stop)

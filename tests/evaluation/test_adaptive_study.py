@@ -11,7 +11,7 @@ from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.adaptive_study import compare_tests, course, fixed_form, until
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
-from irtjax.kernels.ability import Population
+from irtjax.populations.normal import Population
 
 KEY = jax.random.key(0)
 BANK = mixed_bank()

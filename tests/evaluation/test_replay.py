@@ -10,8 +10,8 @@ from simulation import draw, probability
 from irtjax import InputError
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Randomesque, Stop, adaptive_test
 from irtjax.evaluation.replay import _one_batch, replay, simulate
-from irtjax.kernels.ability import Population
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.normal import Population
 
 next_item, next_items, update = (
     jax.jit(AdaptiveTest.next_item),

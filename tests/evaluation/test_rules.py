@@ -10,10 +10,11 @@ from scipy.special import expit
 from simulation import probability
 
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
-from irtjax.evaluation.bank_tables import curves_of, fisher_information, nodes_of_bank
+from irtjax.evaluation.bank_tables import curves_of, fisher_information
 from irtjax.evaluation.rules import RULES, interval_weights
-from irtjax.kernels.ability import Population
+from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.kernels.models import ItemParameters, information
+from irtjax.populations.normal import Population
 
 gain, next_item, update = (jax.jit(f) for f in (AdaptiveTest.gain, AdaptiveTest.next_item, AdaptiveTest.update))
 
@@ -167,8 +168,9 @@ def test_information_of_any_item_is_finite_and_that_of_the_kernels():
 
 def test_nodes_grow_with_slopes_and_items():
     flat, steep = (bank_of(np.full(50, a), np.zeros(50)) for a in (1.0, 10.0))
-    assert nodes_of_bank(flat, 10, 1.0) == 61
-    spacing = 12 / (nodes_of_bank(steep, 50, 1.0) - 1)
-    assert spacing <= (1 + 50 * 100 / 4) ** -0.5
-    assert nodes_of_bank(bank_of(np.full(50, 1e6), np.zeros(50)), 50, 1.0) == 4801
+    assert line_nodes(flat, 10, 0.0, 1.0).nodes.size == 61
+    spacing = np.diff(line_nodes(steep, 50, 0.0, 1.0).nodes)
+    np.testing.assert_allclose(spacing, spacing[0])
+    assert spacing[0] <= (1 + 50 * 100 / 4) ** -0.5
+    assert 61 < line_nodes(bank_of(np.full(50, 1e6), np.zeros(50)), 50, 0.0, 1.0).nodes.size <= 4801
     assert set(RULES) >= {"information", "variance", "score", "kl", "kl_posterior", "determinant", "random"}
