@@ -12,7 +12,7 @@ import numpy as np
 
 from irtjax.estimation.item_step import scoring_step, solve
 from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
-from irtjax.estimation.problem import Specification, as_array
+from irtjax.estimation.problem import FEWEST, Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
@@ -23,6 +23,7 @@ MOST_CHANGE = 1.0  # of a mean in one step
 NOTHING = Weak(0.0, 0.0, 0.0)
 DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
 FIXED_POINTS = 50
+USUAL_SD = 0.5  # of asinh slopes: that of log a in the default prior of BILOG
 TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
@@ -154,16 +155,24 @@ def _own(specification: Specification, column: int) -> AnyArray:
     return free & ~specification.shared if column == 0 else free
 
 
-def share_determined(
+def slopes_determined(
     items: ItemParameters,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
-    column: int,
 ) -> float:
-    """Mean over items of the share of a parameter, 0 to 1, that the responses determine and not its prior."""
+    """Mean over items of the share of an asinh slope, 0 to 1, that responses determine and not its prior.
+
+    With d = 1 - V/s² as in `reestimate`, that is d. Fewer than 50 items hardly tell s: there it is what d would be under
+    a prior of standard deviation 0.5, if s is not more.
+    """
     known = _known(items, gradient, information, specification)
-    return float(known.determined[:, column].sum() / max(known.usable[:, column].sum(), 1))
+    usable, own = known.usable[:, 0], np.asarray(_own(specification, 0))
+    variance = float(1 / np.asarray(specification.prior_precision)[own, 0][0])
+    usual = variance if own.sum() >= FEWEST else max(variance, USUAL_SD**2)
+    of_usual = usual * known.determined[:, 0]
+    shares = of_usual / np.maximum(of_usual + variance * (1 - known.determined[:, 0]), TINY)
+    return float((shares * usable).sum() / max(usable.sum(), 1))
 
 
 def largest_change(before: Specification, after: Specification) -> float:

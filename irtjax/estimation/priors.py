@@ -89,9 +89,9 @@ class Weak(NamedTuple):
     damping: float
 
 
-# Slopes of tests differ by half of their size (log a ~ N(0, 0.5²) is the prior of BILOG), intercepts by one to three
-# logits. With more than some tens of items, these tell their priors by themselves.
-WEAK_SLOPES = Weak(0.5, 10.0, 1.0)
+# Slopes of a test differ by a quarter of their size or more, intercepts by one to three logits. With some tens of items,
+# these tell it by themselves.
+WEAK_SLOPES = Weak(0.25, 4.0, 1.0)
 WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
 
 

@@ -168,7 +168,7 @@ class QuadratureEngine:
         change = empirical_priors.largest_change(specification, estimated)
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if rounds < 0 and _may_drop_slope_prior(state):
-            share = empirical_priors.share_determined(point.items, gradient, information, estimated, 0)
+            share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
             if share > empirical_priors.DETERMINED:
                 estimated = empirical_priors.without_slopes(estimated)
                 if state.waiting is not None:
@@ -214,15 +214,16 @@ class QuadratureEngine:
 
 
 def _may_drop_slope_prior(state: State) -> bool:
-    """Whether slopes may go without their estimated prior: those of the 2PL, and of a few items with asymptotes.
+    """Whether slopes may go without their estimated prior: those of the 2PL, and of a few 3PL items.
 
     They may not where intercepts have a prior: the slope of an extreme item needs one, too.
     """
-    specification = state.specification
+    specification = state.specification if state.waiting is None else state.waiting[1]
+    dims, free = specification.dims, np.asarray(specification.free)
+    if not specification.asinh_slopes or (0,) not in specification.estimated or (dims,) in specification.estimated:
+        return False
     asymptotes = state.waiting is not None or has_asymptotes(state.point.items)
-    few = np.asarray(specification.free)[:, 0].sum() < FEWEST
-    intercepts = (specification.dims,) in specification.estimated
-    return specification.asinh_slopes and (0,) in specification.estimated and not intercepts and (few or not asymptotes)
+    return not asymptotes or bool(free[:, 0].sum() < FEWEST and not free[:, dims + 2].any())
 
 
 def _spread(state: State) -> float:
