@@ -149,6 +149,14 @@ def stretched(specification: Specification, unit: float) -> Specification:
     return dataclasses.replace(specification, prior_mean=means)
 
 
+def moved(specification: Specification, items: ItemParameters, origin: float) -> Specification:
+    """The estimated prior of intercepts (D = 1) on a scale of ability whose origin is here at present."""
+    means = np.array(specification.prior_mean)
+    own = np.asarray(_own(specification, 1))
+    means[own, 1] += origin * np.asarray(items.slope)[own, 0]
+    return dataclasses.replace(specification, prior_mean=means)
+
+
 def _own(specification: Specification, column: int) -> AnyArray:
     """Which items (I,) have such a parameter of their own."""
     free = specification.free[:, column]
@@ -163,8 +171,8 @@ def slopes_determined(
 ) -> float:
     """Mean over items of the share of an asinh slope, 0 to 1, that responses determine and not its prior.
 
-    With d = 1 - V/s² as in `reestimate`, that is d. Fewer than 50 items hardly tell s: there it is what d would be under
-    a prior of standard deviation 0.5, if s is not more.
+    It is d = 1 - V/s² of `reestimate`. Fewer than 50 items hardly tell s: there it is what d would be under a prior of
+    standard deviation 0.5, if s is not more.
     """
     known = _known(items, gradient, information, specification)
     usable, own = known.usable[:, 0], np.asarray(_own(specification, 0))

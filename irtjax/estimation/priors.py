@@ -89,8 +89,8 @@ class Weak(NamedTuple):
     damping: float
 
 
-# Slopes of a test differ by a quarter of their size or more, intercepts by one to three logits. With some tens of items,
-# these tell it by themselves.
+# Slopes of a test differ by a quarter of their size or more, intercepts by one to three logits. Some tens of items tell
+# it by themselves.
 WEAK_SLOPES = Weak(0.25, 4.0, 1.0)
 WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
 

@@ -159,12 +159,18 @@ class QuadratureEngine:
         gradient, information = node_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
-        if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
-            unit = _spread(state)
+        # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
+        origin, unit = _moments_of_all(state)
+        if specification.mean_fixed and (specification.dims,) in specification.estimated:
+            estimated = empirical_priors.moved(estimated, point.items, origin)
+            free = np.asarray(specification.free)[:, specification.dims]
+            intercept = point.items.intercept + np.where(free, origin, 0.0) * point.items.slope[:, 0]
+            point = point._replace(items=point.items._replace(intercept=intercept))
+        if unit_by_slopes:
             estimated = empirical_priors.stretched(estimated, unit)
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
             point = point._replace(items=point.items._replace(slope=slope))
-            state = state._replace(point=point)
+        state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if rounds < 0 and _may_drop_slope_prior(state):
@@ -226,13 +232,13 @@ def _may_drop_slope_prior(state: State) -> bool:
     return not asymptotes or bool(free[:, 0].sum() < FEWEST and not free[:, dims + 2].any())
 
 
-def _spread(state: State) -> float:
-    """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
+def _moments_of_all(state: State) -> tuple[float, float]:
+    """Mean and standard deviation of the abilities of all subjects; D = 1."""
     items, population = state.point.items, state.point.population
     found = node_posteriors(items, population, state.answers, state.grid)
     mean, sd = moments(found, population, state.grid)
-    total, number = processes.total((((mean - population.mean) ** 2 + sd**2).sum(), len(mean)))
-    return float(np.sqrt(total / number))
+    first, second, number = processes.total((mean.sum(), (mean**2 + sd**2).sum(), len(mean)))
+    return float(first / number), float(np.sqrt(second / number - (first / number) ** 2))
 
 
 def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:
