@@ -18,7 +18,14 @@ from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
 from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
+from irtjax.estimation.priors import (
+    GUESSING_PRIOR,
+    INTERCEPT_PRIOR,
+    UPPER_PRIOR,
+    ItemPriors,
+    NormalPrior,
+    Prior,
+)
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -122,7 +129,7 @@ def fit_mml(
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
-    given = _given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
+    given = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     if given["intercept"] == "auto" and empirical_priors.intercepts_determined(right, observed) > DETERMINED:
         given["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
@@ -152,7 +159,7 @@ def fit_mml(
     as_1pl = (
         types[0] == "rasch" and not anchored.any()
     )  # the same model: fitted as one, it is the same to the last digit
-    if as_1pl:
+    if as_1pl and not isinstance(chosen["slope"], ItemPriors):  # which specify refuses
         chosen["slope"] = None
     specification = specify(
         ("1pl",) * len(types) if as_1pl else types,
@@ -241,27 +248,6 @@ def fit_mml(
             **of_extremes,
         },
     )
-
-
-def _given(
-    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
-) -> dict[str, Any]:
-    """The priors as they were asked for, or "auto".
-
-    Raises:
-        InputError: what is no prior.
-    """
-    if priors not in ("auto", None):
-        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
-    given = {
-        name: None
-        if priors is None and isinstance(prior, str) and prior == "auto"
-        else normal_prior(prior, f"{name}_prior")
-        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
-    }
-    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
-        given["intercept"] = None  # the slope of an extreme item needs a prior, too
-    return given
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

@@ -67,6 +67,27 @@ def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str 
     return prior
 
 
+def as_given(
+    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
+) -> dict[str, Any]:
+    """The priors as they were asked for, or "auto".
+
+    Raises:
+        InputError: what is no prior.
+    """
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    given = {
+        name: None
+        if priors is None and isinstance(prior, str) and prior == "auto"
+        else normal_prior(prior, f"{name}_prior")
+        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
+    }
+    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
+        given["intercept"] = None  # the slope of an extreme item needs a prior, too
+    return given
+
+
 # Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say
 # nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
