@@ -18,13 +18,14 @@ from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
 from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior, Prior, as_given
+from irtjax.estimation.priors import (
     GUESSING_PRIOR,
     INTERCEPT_PRIOR,
     UPPER_PRIOR,
     ItemPriors,
     NormalPrior,
     Prior,
+    as_given,
 )
 from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
