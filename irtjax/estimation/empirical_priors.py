@@ -240,14 +240,19 @@ def intercepts_determined(right: Int[np.ndarray, " I"], observed: Int[np.ndarray
 
     A logit x = log((r + 1/2) / (n - r + 1/2)) has the error V = (n + 1)² / (n (r + 1/2) (n - r + 1/2)), and a variance
     s² besides, where s² = Σ w² (x - m)² / Σ w with w = s² / (s² + V), as in `reestimate`. The share is the reliability
-    s² / (s² + mean V): a few items with few answers count by their large errors.
+    s² / (s² + mean V): a few items with few answers count by their large errors. An extreme item has no part in s², and
+    the mean n V of the others over its n for V: it is as others but for the chance that it is extreme.
     """
-    x = np.log((right + 0.5) / (observed - right + 0.5))
-    error = (observed + 1.0) ** 2 / (observed * (right + 0.5) * (observed - right + 0.5))
+    if not ((right > 0) & (right < observed)).any():
+        return 0.0
+    n, others = observed.astype(float), (right > 0) & (right < observed)
+    of_answer = (n + 1) ** 2 / ((right + 0.5) * (n - right + 0.5))
+    errors = np.where(others, of_answer, of_answer[others].mean()) / n
+    x, error = np.log((right + 0.5) / (n - right + 0.5))[others], errors[others]
     variance = WEAK_INTERCEPTS.sd**2
     for _ in range(FIXED_POINTS):
         share = variance / (variance + error)
         mean = (share @ x) / share.sum()
         squares = (share**2) @ (x - mean) ** 2 + WEAK_INTERCEPTS.of_sd * WEAK_INTERCEPTS.sd**2
         variance = max(squares / (share.sum() + WEAK_INTERCEPTS.of_sd), LEAST_SD**2)
-    return float(variance / (variance + error.mean()))
+    return float(variance / (variance + errors.mean()))

@@ -27,7 +27,7 @@ from irtjax.estimation.priors import (
     Prior,
     as_given,
 )
-from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
+from irtjax.estimation.problem import check_dims, few_with_asymptotes, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit, item_columns
@@ -95,14 +95,15 @@ def fit_mml(
         priors: "auto", or None for plain maximum likelihood: priors below are then None where they are not given.
         slope_prior: normal, on slopes: a `NormalPrior` or any pair (mean, sd); None for none. "auto" (D = 1) is one of
             asinh slope (`estimation.priors`), whose mean and standard deviation are estimated from the items
-            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL, and the 3PL
-            with fewer than 50 items, go without where responses determine slopes (by more than 90%, on average) and
-            intercepts. With D > 1, none on short tests, on long ones estimated from 50 items on, else N(1, 2²).
+            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL goes without
+            where responses determine slopes (by more than 90%, on average) and intercepts. Fewer than 50 items of
+            which any is 3PL or 4PL have none on short tests, but N(1, 1) on asinh slope with the 4PL. With D > 1, none
+            on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
         intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
             "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
             ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
-            nor where `slope_prior` is None.
+            nor where slopes have none to begin with.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
@@ -131,7 +132,9 @@ def fit_mml(
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
     given = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
-    if given["intercept"] == "auto" and empirical_priors.intercepts_determined(right, observed) > DETERMINED:
+    if given["intercept"] == "auto" and (
+        few_with_asymptotes(types) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
+    ):
         given["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
     check_extremes(responses, extreme, extremes)

@@ -74,6 +74,7 @@ def test_an_item_at_infinity_has_no_say():
 def test_a_few_items_with_asymptotes_do_not_make_a_prior():
     few = specify(("1pl",) * 500 + ("3pl",) * 3, estimate=("slope", "intercept", "guessing"))
     assert few.estimated == ((0,), (1,))
+    assert specify(("3pl",) * 49, estimate=("slope", "intercept", "guessing")).estimated == ()
     assert specify(("1pl",) * 500, estimate=("slope",)).estimated == ()
 
 

@@ -15,7 +15,7 @@ from irtjax import processes
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import FEWEST, has_asymptotes, without_asymptotes
+from irtjax.estimation.problem import has_asymptotes, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import item_score as node_score
 from irtjax.estimation.quadrature import quasi_newton, slope_bounds
@@ -177,9 +177,6 @@ class QuadratureEngine:
             share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
             if share > empirical_priors.DETERMINED:
                 estimated = empirical_priors.without_slopes(estimated)
-                if state.waiting is not None:
-                    items, waiting = state.waiting
-                    state = state._replace(waiting=(items, empirical_priors.without_slopes(waiting)))
         return _restart(state._replace(specification=estimated, prior_rounds=rounds))
 
     def _with_asymptotes(self, state: State) -> State:
@@ -220,16 +217,14 @@ class QuadratureEngine:
 
 
 def _may_drop_slope_prior(state: State) -> bool:
-    """Whether slopes may go without their estimated prior: those of the 2PL, and of a few 3PL items.
+    """Whether slopes may go without their estimated prior: those of the 2PL on its own.
 
     They may not where intercepts have a prior: the slope of an extreme item needs one, too.
     """
-    specification = state.specification if state.waiting is None else state.waiting[1]
-    dims, free = specification.dims, np.asarray(specification.free)
-    if not specification.asinh_slopes or (0,) not in specification.estimated or (dims,) in specification.estimated:
+    specification = state.specification
+    if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
         return False
-    asymptotes = state.waiting is not None or has_asymptotes(state.point.items)
-    return not asymptotes or bool(free[:, 0].sum() < FEWEST and not free[:, dims + 2].any())
+    return (0,) in specification.estimated and state.waiting is None and not has_asymptotes(state.point.items)
 
 
 def _moments_of_all(state: State) -> tuple[float, float]:
