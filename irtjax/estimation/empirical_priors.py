@@ -16,11 +16,11 @@ from irtjax.estimation.problem import FEWEST, Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
-LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
-MOST_SD_OF_INTERCEPTS = 10.0
+LEAST_SD = 0.05  # of a prior; equal slopes would draw it to 0, and with it every step
+STEEP = 3.0  # times as steep as most
 MOST_STEP = 20.0  # of an intercept, to where responses alone would have it
 MOST_CHANGE = 1.0  # of a mean in one step
-NOTHING = Weak(0.0, 0.0, 0.0)
+NOTHING = Weak(0.0, 0.0, 0.0, 2.0)
 DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
 FIXED_POINTS = 50
 USUAL_SD = 0.5  # of asinh slopes: that of log a in the default prior of BILOG
@@ -80,7 +80,8 @@ def reestimate(
     In one dimension, the sums in s² for slopes and intercepts are those of some more items of the expected deviation
     (`priors.Weak`): a few items would not tell it. The mean of an intercept is a line in the item's slope a,
     m_i = α + β a_i, fitted by least squares, so that Σ (x_i - m_i) = Σ a_i (x_i - m_i) = 0: that is, the prior does not
-    pull at the origin of ability, a change of which moves x_i by a_i.
+    pull at the origin of ability, a change of which moves x_i by a_i. (Slopes beyond three times the typical one count
+    as less.)
 
     Args:
         items: I items.
@@ -105,15 +106,16 @@ def reestimate(
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
             if group == (specification.dims,) and specification.dims == 1:
                 whole = distance * (usable.sum() / (determined + weak.damping + TINY))
-                mean = _line(items.slope[:, 0], means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable)
+                mean = _line(
+                    _bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
+                )
             else:
                 step = distance.sum() / (determined + weak.damping + TINY)
                 mean = means[k] + xp.clip(step, -MOST_CHANGE, MOST_CHANGE)
             means[k] = xp.where(_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
-        most = MOST_SD_OF_INTERCEPTS if group == (specification.dims,) else MOST_SD
-        variance = xp.clip(squares / shares, LEAST_SD**2, most**2)
+        variance = xp.clip(squares / shares, LEAST_SD**2, weak.most_sd**2)
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
@@ -122,6 +124,13 @@ def reestimate(
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
+
+
+def _bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+    """The slopes, bent where they are steeper than most: one that runs off would else draw the line to its item."""
+    xp, slope = slope.__array_namespace__(), slope * usable.astype(slope.dtype)
+    typical = xp.sinh((xp.arcsinh(xp.abs(slope)) * usable).sum() / (usable.sum() + TINY))
+    return slope / xp.sqrt(1 + (slope / (STEEP * typical + TINY)) ** 2)
 
 
 def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:

@@ -103,17 +103,19 @@ class Weak(NamedTuple):
         sd: expected.
         of_sd: items that would tell it as well.
         damping: of the mean, which so many items of which nothing is known would leave half-way to where they are.
+        most_sd: that is believed.
     """
 
     sd: float
     of_sd: float
     damping: float
+    most_sd: float
 
 
 # Slopes of a test differ by a quarter of their size or more, intercepts by one to three logits. Some tens of items tell
-# it by themselves.
-WEAK_SLOPES = Weak(0.25, 4.0, 1.0)
-WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
+# it by themselves. A few subjects whom many items part into able and unable make slopes look as if they had no bound.
+WEAK_SLOPES = Weak(sd=0.25, of_sd=4.0, damping=1.0, most_sd=0.6)
+WEAK_INTERCEPTS = Weak(sd=1.5, of_sd=5.0, damping=1.0, most_sd=10.0)
 
 
 class PriorTerms(NamedTuple):

@@ -222,8 +222,8 @@ def specify(
         upper_prior: on logit d of 4PL items.
         estimate: which of "slope", "intercept", "guessing" and "upper" have a prior that is estimated, from the given
             one on; those of asymptotes, and all with D > 1 or where there are asymptotes, if 50 items have such a
-            parameter. A slope that is shared then has none. With D = 1 that of slopes is normal on the scale asinh slope,
-            whatever the given one.
+            parameter. A slope that is shared then has none. With D = 1 that of slopes is normal on the scale asinh
+            slope, whatever the given one.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
