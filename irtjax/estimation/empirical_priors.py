@@ -12,17 +12,18 @@ import numpy as np
 
 from irtjax.estimation.item_step import scoring_step, solve
 from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
-from irtjax.estimation.problem import Specification, as_array
+from irtjax.estimation.problem import FEWEST, Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
-LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
-MOST_SD_OF_INTERCEPTS = 10.0
+LEAST_SD = 0.05  # of a prior; equal slopes would draw it to 0, and with it every step
+STEEP = 3.0  # times as steep as most
 MOST_STEP = 20.0  # of an intercept, to where responses alone would have it
 MOST_CHANGE = 1.0  # of a mean in one step
-NOTHING = Weak(0.0, 0.0, 0.0)
+NOTHING = Weak(0.0, 0.0, 0.0, 2.0)
 DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
 FIXED_POINTS = 50
+USUAL_SD = 0.5  # of asinh slopes: that of log a in the default prior of BILOG
 TINY = 1e-6  # where responses determine nothing, a prior stays where it is
 
 
@@ -79,7 +80,8 @@ def reestimate(
     In one dimension, the sums in s² for slopes and intercepts are those of some more items of the expected deviation
     (`priors.Weak`): a few items would not tell it. The mean of an intercept is a line in the item's slope a,
     m_i = α + β a_i, fitted by least squares, so that Σ (x_i - m_i) = Σ a_i (x_i - m_i) = 0: that is, the prior does not
-    pull at the origin of ability, a change of which moves x_i by a_i.
+    pull at the origin of ability, a change of which moves x_i by a_i. (Slopes beyond three times the typical one count
+    as less.)
 
     Args:
         items: I items.
@@ -104,15 +106,16 @@ def reestimate(
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
             if group == (specification.dims,) and specification.dims == 1:
                 whole = distance * (usable.sum() / (determined + weak.damping + TINY))
-                mean = _line(items.slope[:, 0], means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable)
+                mean = _line(
+                    _bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
+                )
             else:
                 step = distance.sum() / (determined + weak.damping + TINY)
                 mean = means[k] + xp.clip(step, -MOST_CHANGE, MOST_CHANGE)
             means[k] = xp.where(_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
-        most = MOST_SD_OF_INTERCEPTS if group == (specification.dims,) else MOST_SD
-        variance = xp.clip(squares / shares, LEAST_SD**2, most**2)
+        variance = xp.clip(squares / shares, LEAST_SD**2, weak.most_sd**2)
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
@@ -121,6 +124,13 @@ def reestimate(
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
+
+
+def _bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+    """The slopes, bent where they are steeper than most: one that runs off would else draw the line to its item."""
+    xp, slope = slope.__array_namespace__(), slope * usable.astype(slope.dtype)
+    typical = xp.sinh((xp.arcsinh(xp.abs(slope)) * usable).sum() / (usable.sum() + TINY))
+    return slope / xp.sqrt(1 + (slope / (STEEP * typical + TINY)) ** 2)
 
 
 def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
@@ -148,22 +158,38 @@ def stretched(specification: Specification, unit: float) -> Specification:
     return dataclasses.replace(specification, prior_mean=means)
 
 
+def moved(specification: Specification, items: ItemParameters, origin: float) -> Specification:
+    """The estimated prior of intercepts (D = 1) on a scale of ability whose origin is here at present."""
+    means = np.array(specification.prior_mean)
+    own = np.asarray(_own(specification, 1))
+    means[own, 1] += origin * np.asarray(items.slope)[own, 0]
+    return dataclasses.replace(specification, prior_mean=means)
+
+
 def _own(specification: Specification, column: int) -> AnyArray:
     """Which items (I,) have such a parameter of their own."""
     free = specification.free[:, column]
     return free & ~specification.shared if column == 0 else free
 
 
-def share_determined(
+def slopes_determined(
     items: ItemParameters,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
-    column: int,
 ) -> float:
-    """Mean over items of the share of a parameter, 0 to 1, that the responses determine and not its prior."""
+    """Mean over items of the share of an asinh slope, 0 to 1, that responses determine and not its prior.
+
+    It is d = 1 - V/s² of `reestimate`. Fewer than 50 items hardly tell s: there it is what d would be under a prior of
+    standard deviation 0.5, if s is not more.
+    """
     known = _known(items, gradient, information, specification)
-    return float(known.determined[:, column].sum() / max(known.usable[:, column].sum(), 1))
+    usable, own = known.usable[:, 0], np.asarray(_own(specification, 0))
+    variance = float(1 / np.asarray(specification.prior_precision)[own, 0][0])
+    usual = variance if own.sum() >= FEWEST else max(variance, USUAL_SD**2)
+    of_usual = usual * known.determined[:, 0]
+    shares = of_usual / np.maximum(of_usual + variance * (1 - known.determined[:, 0]), TINY)
+    return float((shares * usable).sum() / max(usable.sum(), 1))
 
 
 def largest_change(before: Specification, after: Specification) -> float:
@@ -223,14 +249,19 @@ def intercepts_determined(right: Int[np.ndarray, " I"], observed: Int[np.ndarray
 
     A logit x = log((r + 1/2) / (n - r + 1/2)) has the error V = (n + 1)² / (n (r + 1/2) (n - r + 1/2)), and a variance
     s² besides, where s² = Σ w² (x - m)² / Σ w with w = s² / (s² + V), as in `reestimate`. The share is the reliability
-    s² / (s² + mean V): a few items with few answers count by their large errors.
+    s² / (s² + mean V): a few items with few answers count by their large errors. An extreme item has no part in s², and
+    the mean n V of the others over its n for V: it is as others but for the chance that it is extreme.
     """
-    x = np.log((right + 0.5) / (observed - right + 0.5))
-    error = (observed + 1.0) ** 2 / (observed * (right + 0.5) * (observed - right + 0.5))
+    if not ((right > 0) & (right < observed)).any():
+        return 0.0
+    n, others = observed.astype(float), (right > 0) & (right < observed)
+    of_answer = (n + 1) ** 2 / ((right + 0.5) * (n - right + 0.5))
+    errors = np.where(others, of_answer, of_answer[others].mean()) / n
+    x, error = np.log((right + 0.5) / (n - right + 0.5))[others], errors[others]
     variance = WEAK_INTERCEPTS.sd**2
     for _ in range(FIXED_POINTS):
         share = variance / (variance + error)
         mean = (share @ x) / share.sum()
         squares = (share**2) @ (x - mean) ** 2 + WEAK_INTERCEPTS.of_sd * WEAK_INTERCEPTS.sd**2
         variance = max(squares / (share.sum() + WEAK_INTERCEPTS.of_sd), LEAST_SD**2)
-    return float(variance / (variance + error.mean()))
+    return float(variance / (variance + errors.mean()))

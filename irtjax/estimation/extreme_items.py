@@ -32,11 +32,13 @@ RESPONSES = 2**22  # held at a time
 
 
 def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
-    """Refuses extreme items where the choice is to refuse them.
+    """Refuses extreme items where the choice is to refuse them, or where there are no others.
 
     Raises:
-        InputError: an unknown choice, or refused items; it names the first five.
+        InputError: no other items, an unknown choice, or refused items; it names the first five.
     """
+    if extreme.all():
+        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     if choice not in ("refuse", "keep"):
         raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
     if choice == "refuse" and extreme.any():
@@ -56,12 +58,10 @@ def set_aside(
     They are held with slope 0, and an intercept that makes their answers sure: they add 0 to every log-likelihood.
 
     Raises:
-        InputError: all items are extreme, or one of the first D, which fix the rotation.
+        InputError: one is one of the first D, which fix the rotation.
     """
     if not extreme.any():
         return items, specification
-    if extreme.all():
-        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     dims = specification.dims
     if dims > 1 and extreme[:dims].any():
         raise InputError(

@@ -18,8 +18,16 @@ from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
 from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, NormalPrior, Prior, normal_prior
-from irtjax.estimation.problem import check_dims, item_types, num_parameters, specify, start_items
+from irtjax.estimation.priors import (
+    GUESSING_PRIOR,
+    INTERCEPT_PRIOR,
+    UPPER_PRIOR,
+    ItemPriors,
+    NormalPrior,
+    Prior,
+    as_given,
+)
+from irtjax.estimation.problem import check_dims, few_with_asymptotes, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit, item_columns
@@ -84,14 +92,15 @@ def fit_mml(
         priors: "auto", or None for plain maximum likelihood: priors below are then None where they are not given.
         slope_prior: normal, on slopes: a `NormalPrior` or any pair (mean, sd); None for none. "auto" (D = 1) is one of
             asinh slope (`estimation.priors`), whose mean and standard deviation are estimated from the items
-            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL, and the 3PL
-            with fewer than 50 items, go without where responses determine slopes (by more than 90%, on average) and
-            intercepts. With D > 1, none on short tests, on long ones estimated from 50 items on, else N(1, 2²).
+            (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL goes without
+            where responses determine slopes (by more than 90%, on average) and intercepts. Fewer than 50 items of
+            which any is 3PL or 4PL have none on short tests, but N(1, 1) on asinh slope with the 4PL. With D > 1, none
+            on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
         intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
             "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
             ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
-            nor where `slope_prior` is None.
+            nor where slopes have none to begin with.
         guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: likewise on logit d of 4PL items, and N(3, 1).
@@ -121,8 +130,10 @@ def fit_mml(
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
-    given = _given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
-    if given["intercept"] == "auto" and empirical_priors.intercepts_determined(right, observed) > DETERMINED:
+    given = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
+    if given["intercept"] == "auto" and (
+        few_with_asymptotes(types) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
+    ):
         given["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
     check_extremes(responses, extreme, extremes)
@@ -142,7 +153,7 @@ def fit_mml(
     aside = extreme & (given["intercept"] is None)
     held = held_guessing(guessing, responses.item_ids, aside)
     as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is so to the last digit
-    if as_1pl:
+    if as_1pl and not isinstance(chosen["slope"], ItemPriors):  # which specify refuses
         chosen["slope"] = None
     specification = specify(
         ("1pl",) * len(types) if as_1pl else types,
@@ -231,27 +242,6 @@ def fit_mml(
             **of_extremes,
         },
     )
-
-
-def _given(
-    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
-) -> dict[str, Any]:
-    """The priors as they were asked for, or "auto".
-
-    Raises:
-        InputError: what is no prior.
-    """
-    if priors not in ("auto", None):
-        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
-    given = {
-        name: None
-        if priors is None and isinstance(prior, str) and prior == "auto"
-        else normal_prior(prior, f"{name}_prior")
-        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
-    }
-    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
-        given["intercept"] = None  # the slope of an extreme item needs a prior, too
-    return given
 
 
 def _status(status: Status, estimate: Estimate) -> Status:

@@ -67,6 +67,27 @@ def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str 
     return prior
 
 
+def as_given(
+    priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
+) -> dict[str, Any]:
+    """The priors as they were asked for, or "auto".
+
+    Raises:
+        InputError: what is no prior.
+    """
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    given = {
+        name: None
+        if priors is None and isinstance(prior, str) and prior == "auto"
+        else normal_prior(prior, f"{name}_prior")
+        for name, prior in (("slope", slope), ("intercept", intercept), ("guessing", guessing), ("upper", upper))
+    }
+    if given["intercept"] == "auto" and (dims > 1 or given["slope"] is None):
+        given["intercept"] = None  # the slope of an extreme item needs a prior, too
+    return given
+
+
 # Centred at c = 0.2 and d = 0.95. They hardly move an asymptote that the data determine, and keep one that the data say
 # nothing about from running off to 0 or 1.
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
@@ -82,17 +103,19 @@ class Weak(NamedTuple):
         sd: expected.
         of_sd: items that would tell it as well.
         damping: of the mean, which so many items of which nothing is known would leave half-way to where they are.
+        most_sd: that is believed.
     """
 
     sd: float
     of_sd: float
     damping: float
+    most_sd: float
 
 
-# Slopes of tests differ by half of their size (log a ~ N(0, 0.5²) is the prior of BILOG), intercepts by one to three
-# logits. With more than some tens of items, these tell their priors by themselves.
-WEAK_SLOPES = Weak(0.5, 10.0, 1.0)
-WEAK_INTERCEPTS = Weak(1.5, 5.0, 1.0)
+# Slopes of a test differ by a quarter of their size or more, intercepts by one to three logits. Some tens of items tell
+# it by themselves. A few subjects whom many items part into able and unable make slopes look as if they had no bound.
+WEAK_SLOPES = Weak(sd=0.25, of_sd=4.0, damping=1.0, most_sd=0.6)
+WEAK_INTERCEPTS = Weak(sd=1.5, of_sd=5.0, damping=1.0, most_sd=10.0)
 
 
 class PriorTerms(NamedTuple):

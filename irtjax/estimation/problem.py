@@ -175,6 +175,11 @@ def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
     return types
 
 
+def few_with_asymptotes(types: Sequence[str] | np.ndarray) -> bool:
+    """Whether some items have asymptotes, and there are too few items for priors of what asymptotes trade with."""
+    return len(types) < FEWEST and bool(set(types) & {"3pl", "4pl"})
+
+
 def check_dims(dims: int, num_items: int) -> None:
     """Refuses a number of dimensions that cannot be fitted.
 
@@ -211,8 +216,9 @@ def specify(
         guessing_prior: on logit c of 3PL and 4PL items.
         upper_prior: on logit d of 4PL items.
         estimate: which of "slope", "intercept", "guessing" and "upper" have a prior that is estimated, from the given
-            one on; those of asymptotes, and of slopes with D > 1, if 50 items have such a parameter. A slope that is
-            shared then has none. With D = 1 that of slopes is normal on the scale asinh slope, whatever the given one.
+            one on; those of asymptotes, and all with D > 1 or where there are asymptotes, if 50 items have such a
+            parameter. A slope that is shared then has none. With D = 1 that of slopes is normal on the scale asinh
+            slope, whatever the given one.
 
     Raises:
         InputError: dimensions or anchors that do not go with the types.
@@ -260,9 +266,11 @@ def specify(
     prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
     groups = {"slope": tuple(range(dims)), "intercept": (dims,), "guessing": (dims + 1,), "upper": (dims + 2,)}
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
-    fewest = {name: 1 if dims == 1 and name in ("slope", "intercept") else FEWEST for name in groups}
+    any_number = dims == 1 and not few_with_asymptotes(types)
+    fewest = {name: 1 if any_number and name in ("slope", "intercept") else FEWEST for name in groups}
     estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= fewest[name])
-    asinh_slopes = dims == 1 and (0,) in estimated
+    # of a few 4PL items the same prior, held: nothing else keeps their slopes from running off to infinity
+    asinh_slopes = dims == 1 and "slope" in estimate and ((0,) in estimated or "4pl" in types)
     if asinh_slopes:
         prior_mean[own[:, 0], 0], prior_precision[own[:, 0], 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
     prior_precision = np.where(free, prior_precision, 0.0)

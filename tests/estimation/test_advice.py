@@ -48,9 +48,10 @@ def flat_asymptotes():
 
 PRIOR = {"slope_prior": (0, 2)}
 CASES = [
-    (steps, {"model": "rasch"}, "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2)",
+    (steps, {"model": "rasch", "priors": None},
+     "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2)",
      [{"model": "1pl", **PRIOR}]),
-    (steps, {"model": "1pl"}, "give a `slope_prior` such as (0, 2), or take more subjects", [PRIOR]),
+    (steps, {"model": "1pl", "priors": None}, "give a `slope_prior` such as (0, 2), or take more subjects", [PRIOR]),
     (steps, {"model": "2pl", "priors": None}, "give a `slope_prior` such as (0, 2), or take more subjects", [PRIOR]),
     (noise, {"model": "2pl", "dims": 2}, "give a `slope_prior` such as (0, 2), or take fewer dimensions",
      [PRIOR, {"dims": 1}]),

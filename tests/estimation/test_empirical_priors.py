@@ -72,15 +72,46 @@ def test_an_item_at_infinity_has_no_say():
     assert np.isfinite(estimated.prior_precision).all()
 
 
-def test_few_items_do_not_make_a_prior():
-    assert (
-        specify(("1pl",) * 500 + ("3pl",) * 3, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope",)).estimated == ()
-    )
+def test_a_few_items_with_asymptotes_do_not_make_a_prior():
+    few = specify(("1pl",) * 500 + ("3pl",) * 3, estimate=("slope", "intercept", "guessing"))
+    assert few.estimated == ((0,), (1,))
+    assert specify(("3pl",) * 49, estimate=("slope", "intercept", "guessing")).estimated == ()
+    assert specify(("1pl",) * 500, estimate=("slope",)).estimated == ()
+
+
+def test_a_few_items_have_priors_of_their_own_width_and_the_usual_one():
+    """Slopes known well, of which three are alike: s² = (Σ (x - m)² + 4 · 0.25²) / (3 + 4)."""
+    specification = specify(("2pl",) * 3, estimate=("slope", "intercept"))
+    slope, intercept, edge = jnp.asarray([[1.0], [1.2], [0.9]]), jnp.asarray([-1.0, 0.0, 2.0]), jnp.full(3, jnp.inf)
+    items = ItemParameters(slope, intercept, -edge, edge)
+    information = 1e6 * jnp.broadcast_to(jnp.eye(2)[None], (3, 2, 2))
+    for _ in range(20):
+        specification = reestimate(items, jnp.zeros((3, 2)), information, specification)
+    x = np.arcsinh(np.asarray(slope)[:, 0])
+    assert specification.prior_precision[0, 0] ** -1.0 == pytest.approx((3 * x.var() + 0.25) / 7, rel=1e-3)
+    bent = np.asarray(slope)[:, 0] / np.hypot(1, np.asarray(slope)[:, 0] / (3 * np.sinh(x.mean())))
+    line = np.polyval(np.polyfit(bent, np.asarray(intercept), 1), bent)
+    np.testing.assert_allclose(specification.prior_mean[:, 1], line, atol=1e-3)
+    squares = ((np.asarray(intercept) - line) ** 2).sum() + 5 * 1.5**2
+    assert specification.prior_precision[0, 1] ** -1.0 == pytest.approx(squares / 8, rel=1e-3)
+
+
+def test_the_share_of_intercepts_that_responses_determine():
+    """Of simulated logits it is their squared correlation with the truth, or less where answers are few."""
+    rng = np.random.default_rng(0)
+    for number in (5, 20, 200):
+        truth = rng.normal(0.5, 1.2, 4000)
+        right = rng.binomial(number, expit(truth))
+        found = empirical_priors.intercepts_determined(right, np.full(4000, number))
+        logits = np.log((right + 0.5) / (number - right + 0.5))
+        share = np.corrcoef(truth, logits)[0, 1] ** 2
+        assert found < share + 0.02
+    assert found == pytest.approx(share, abs=0.03)
 
 
 def test_the_summary_names_the_prior_of_a_shared_slope():
     shared = specify(("1pl",) * 40, slope_prior=NormalPrior(1.0, 0.5))
-    assert summary(shared) == {"discrimination": pytest.approx({"mean": 1.0, "sd": 0.5})}
+    assert summary(shared) == {"discrimination": pytest.approx({"mean": 1.0, "sd": 0.5, "estimated": False})}
 
 
 @pytest.mark.slow
@@ -97,6 +128,7 @@ def test_guessing_does_not_bend_the_scale():
     priors = fit.details["priors"]
     scaled = np.arcsinh(a)
     assert priors["discrimination"].pop("scale") == "asinh a"
+    assert all(prior.pop("estimated") for prior in priors.values())
     assert priors["discrimination"] == pytest.approx({"mean": scaled.mean(), "sd": scaled.std()}, rel=0.15)
     logit = np.log(c / (1 - c))
     assert priors["logit_guessing"] == pytest.approx({"mean": logit.mean(), "sd": logit.std()}, abs=0.15)

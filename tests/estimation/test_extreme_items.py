@@ -11,6 +11,7 @@ import irtjax
 from irtjax import ResponseMatrix
 from irtjax.estimation.mml import fit_mml
 from irtjax.integration.prediction import log_likelihood_of_subjects
+from irtjax.kernels.models import ItemParameters
 
 SHAPE = 30, 40
 SETS = [(sd, slope, seed) for (sd, slope), seed in itertools.product([(0.3, 1.0), (1.0, 0.6), (1.5, 2.0)], range(3))]
@@ -30,7 +31,7 @@ def without(responses, extreme):
     return ResponseMatrix(responses.values[:, ~extreme], responses.subject_ids, responses.item_ids[~extreme])
 
 
-@pytest.fixture(scope="module", params=[None])
+@pytest.fixture(scope="module", params=[None, "auto"])
 def fits(request):
     """Of each set: the responses, and the fits of the Rasch model and the 1PL."""
     found = []
@@ -64,6 +65,14 @@ def test_rasch_and_1pl_are_the_same_model(fits):
 
 def test_the_likelihood_without_extremes_is_that_of_a_fit_without_them(fits):
     for responses, _, one_pl in fits[::4]:
+        if one_pl.details["priors"]:  # then extreme items move the others
+            exact = log_likelihood_of_subjects(
+                ItemParameters(*(leaf[~one_pl.extreme] for leaf in one_pl.parameters)),
+                responses.values[:, ~one_pl.extreme],
+                *one_pl.population,
+            ).sum()
+            assert one_pl.without_extremes() == (pytest.approx(exact, abs=1e-4), (~one_pl.extreme).sum() + 1)
+            continue
         alone = fit_mml(without(responses, one_pl.extreme), "1pl", priors=None)
         assert one_pl.without_extremes() == (pytest.approx(alone.log_likelihood, abs=1e-4), alone.num_parameters)
         number = int(one_pl.extreme.sum())
@@ -115,9 +124,10 @@ def test_extreme_items_of_few_answers_are_beyond_the_others_of_equal_slope():
         assert fit.difficulty[fit.extreme & (right > 0)].max() < fit.difficulty[~fit.extreme].min()
 
 
-def test_long_tests():
+@pytest.mark.parametrize("priors", ["auto", None])
+def test_long_tests(priors):
     responses = simulated(1.0, 1.0, 3, shape=(60, 900))
-    rasch, one_pl = (fit_mml(responses, model, priors=None) for model in ("rasch", "1pl"))
+    rasch, one_pl = (fit_mml(responses, model, priors=priors) for model in ("rasch", "1pl"))
     assert one_pl.details["posteriors"] == "normal"
     right, _ = responses.counts(axis=0)
     for fit in (rasch, one_pl):
@@ -127,10 +137,15 @@ def test_long_tests():
         assert levels[0].min() > max(level.max() for level in levels[1:])
         assert levels[-1].max() < min(level.min() for level in levels[:-1])
     assert rasch.log_likelihood == pytest.approx(one_pl.log_likelihood, abs=0.05)
-    alone = fit_mml(without(responses, one_pl.extreme), "1pl", priors=None)
+    rest = without(responses, one_pl.extreme)
     log_likelihood, number = one_pl.without_extremes()
-    assert log_likelihood == pytest.approx(alone.log_likelihood, abs=0.05)
-    assert number == alone.num_parameters
+    assert number == rest.num_items + 1
+    if one_pl.details["priors"]:
+        of_rest = ItemParameters(*(leaf[~one_pl.extreme] for leaf in one_pl.parameters))
+        expected = log_likelihood_of_subjects(of_rest, rest.values, *one_pl.population).sum()
+    else:
+        expected = fit_mml(rest, "1pl", priors=None).log_likelihood
+    assert log_likelihood == pytest.approx(expected, abs=0.1)
     exact = log_likelihood_of_subjects(one_pl.parameters, responses.values, *one_pl.population).sum()
     assert one_pl.log_likelihood == pytest.approx(exact, abs=0.1)
 

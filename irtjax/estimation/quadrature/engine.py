@@ -15,7 +15,7 @@ from irtjax import processes
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import FEWEST, without_asymptotes
+from irtjax.estimation.problem import without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
 from irtjax.estimation.quadrature.climb import Point, climb, evaluate
@@ -158,21 +158,24 @@ class QuadratureEngine:
         gradient, information = item_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
-        if unit_by_slopes:  # that abilities have variance 1 says how steep all slopes are together, not their prior
-            unit = _spread(state)
+        # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
+        origin, unit = _moments_of_all(state)
+        if specification.mean_fixed and (specification.dims,) in specification.estimated:
+            estimated = empirical_priors.moved(estimated, point.items, origin)
+            free = np.asarray(specification.free)[:, specification.dims]
+            intercept = point.items.intercept + np.where(free, origin, 0.0) * point.items.slope[:, 0]
+            point = point._replace(items=point.items._replace(intercept=intercept))
+        if unit_by_slopes:
             estimated = empirical_priors.stretched(estimated, unit)
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
             point = point._replace(items=point.items._replace(slope=slope))
-            state = state._replace(point=point)
+        state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
         if rounds < 0 and _may_drop_slope_prior(state):
-            share = empirical_priors.share_determined(point.items, gradient, information, estimated, 0)
+            share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
             if share > empirical_priors.DETERMINED:
                 estimated = empirical_priors.without_slopes(estimated)
-                if state.waiting is not None:
-                    items, waiting = state.waiting
-                    state = state._replace(waiting=(items, empirical_priors.without_slopes(waiting)))
         return _restart(state._replace(specification=estimated, prior_rounds=rounds))
 
     def _with_asymptotes(self, state: State) -> State:
@@ -213,25 +216,23 @@ class QuadratureEngine:
 
 
 def _may_drop_slope_prior(state: State) -> bool:
-    """Whether slopes may go without their estimated prior: those of the 2PL, and of a few items with asymptotes.
+    """Whether slopes may go without their estimated prior: those of the 2PL on its own.
 
     They may not where intercepts have a prior: the slope of an extreme item needs one, too.
     """
     specification = state.specification
-    asymptotes = state.waiting is not None or has_asymptotes(state.point.items)
-    few = np.asarray(specification.free)[:, 0].sum() < FEWEST
-    intercepts = (specification.dims,) in specification.estimated
-    estimated = specification.asinh_slopes and (0,) in specification.estimated
-    return bool(estimated and not intercepts and (few or not asymptotes))
+    if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
+        return False
+    return (0,) in specification.estimated and state.waiting is None and not has_asymptotes(state.point.items)
 
 
-def _spread(state: State) -> float:
-    """Standard deviation of the abilities of all subjects, about the population's mean; D = 1."""
+def _moments_of_all(state: State) -> tuple[float, float]:
+    """Mean and standard deviation of the abilities of all subjects; D = 1."""
     items, population = state.point.items, state.point.population
     found = e_step(items, population, state.answers, state.grid, moments=True)
-    squares = ((found.mean - population.mean) ** 2 + found.sd**2).sum()
-    total, number = processes.total((squares, state.answers.num_subjects))
-    return float(np.sqrt(total / number))
+    sums = found.mean.sum(), (found.mean**2 + found.sd**2).sum(), state.answers.num_subjects
+    first, second, number = processes.total(sums)
+    return float(first / number), float(np.sqrt(second / number - (first / number) ** 2))
 
 
 def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:

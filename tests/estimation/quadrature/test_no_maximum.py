@@ -55,7 +55,7 @@ def test_a_prior_gives_them_a_maximum():
 @pytest.mark.parametrize("model", ["2pl", "1pl", "rasch"])
 def test_steps_have_no_finite_slope(model):
     with pytest.warns(FitWarning, match="10 of 10 items, such as 'i0', have no finite estimate"):
-        fit = irtjax.fit(steps(), model)
+        fit = irtjax.fit(steps(), model, priors=None)
     assert fit.status is Status.NO_MAXIMUM
     assert np.isnan(fit.difficulty_se).all()
     assert (np.diff(fit.difficulty) > 0).all()
@@ -66,7 +66,7 @@ def test_what_responses_do_not_determine_has_no_errors(tmp_path):
     """One item gives one number, the share of right answers, for two parameters; two items give three for four."""
     for model, num_items in (("rasch", 1), ("1pl", 1), ("2pl", 1), ("2pl", 2)):
         with pytest.warns(FitWarning, match="do not determine the estimates"):
-            fit = irtjax.fit(matrix(noise().values[:, :num_items]), model)
+            fit = irtjax.fit(matrix(noise().values[:, :num_items]), model, priors=None)
         assert fit.status is Status.NOT_IDENTIFIED
         assert np.isnan(fit.difficulty_se).all()
     fit.save(tmp_path)
@@ -76,7 +76,7 @@ def test_what_responses_do_not_determine_has_no_errors(tmp_path):
 def test_flat_items_have_no_difficulty():
     """Two subjects with opposite answers: slopes end at 0."""
     with pytest.warns(FitWarning):
-        fit = irtjax.fit([[1, 0, 1, 0], [0, 1, 0, 1]], "2pl")
+        fit = irtjax.fit([[1, 0, 1, 0], [0, 1, 0, 1]], "2pl", priors=None)
     assert np.isnan(fit.difficulty).all() or np.isfinite(fit.difficulty).all()
     assert not np.isinf(fit.items().select_dtypes("number")).to_numpy().any()
 
