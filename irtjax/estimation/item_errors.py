@@ -119,9 +119,5 @@ def _fix_rotation(covariance: np.ndarray, slope: np.ndarray) -> np.ndarray:
     first = np.zeros(((dims - 1) * size,) * 2)
     for i in range(dims - 1):
         first[i * size : (i + 1) * size, i * size : (i + 1) * size] = covariance[i]
-    result = covariance + turned @ (angles @ first @ angles.T) @ turned.transpose(0, 2, 1)
-    for i in range(dims - 1):  # their own errors are what the angles are made of
-        map_ = turned[i] @ angles
-        map_[:, i * size : (i + 1) * size] += np.eye(size)
-        result[i] = map_ @ first @ map_.T
-    return result
+    # errors of these items' own free parameters are not moved: their slopes are triangular
+    return covariance + turned @ (angles @ first @ angles.T) @ turned.transpose(0, 2, 1)

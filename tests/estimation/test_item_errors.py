@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from irtjax.estimation.item_errors import item_covariances
-from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.problem import specify
 
 ANCHORS = np.array([[300.0, 40.0], [40.0, 200.0]])  # information of origin and log unit
 CASES = {  # item types, options, parameters of an item, dimensions
     "2pl": (["2pl"] * 5, {}, 2, 1),
-    "extreme items": (["2pl"] * 5, {"extreme": np.arange(5) == 3, "extreme_prior": NormalPrior(0.0, 2.0)}, 2, 1),
     "asymptotes": (["2pl", "3pl", "4pl", "3pl", "2pl"], {}, 4, 1),
     "1pl": (["1pl"] * 5, {}, 2, 1),
     "mixed": (["1pl", "2pl", "1pl", "4pl", "1pl"], {}, 4, 1),
