@@ -12,6 +12,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
 
 SAMPLE_WEIGHTS = 2**25  # beyond it the error is known from a sample of the subjects
+PART_WEIGHTS = 2**22  # that are held at a time: some arrays of 32 MB
 JUDGES = 2000  # subjects by which it is decided whether nodes are fine enough
 STEP = 1e3  # times a slope makes of any curve a step
 STEEP = 20.0  # a slope, in standard deviations of the population, that few real items have
@@ -25,10 +26,19 @@ def compare(state: State, items: ItemParameters, at_most: int) -> Refinement:
     of_finer = state.rule.weights_of_finer * state.grid.num_weights(num_subjects) / num_subjects
     most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
     rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
-    answers = jax.tree.map(np.asarray, state.answers).rows(rows)
-    found = state.rule.compare(items, state.point.population, answers, num_subjects)
-    change, log_likelihoods = processes.gather(found.change), processes.gather(found.log_likelihoods)
-    return Refinement(change, all(processes.everyone(found.affordable)), log_likelihoods)
+    answers = jax.tree.map(np.asarray, state.answers)
+    # as many parts on every process: nodes are those that any of them needs
+    number = max(processes.everyone(-(-len(rows) * int(of_finer) // PART_WEIGHTS)))
+    found = [
+        state.rule.compare(items, state.point.population, answers.rows(part), num_subjects)
+        for part in np.array_split(rows, max(1, number))
+    ]
+    change, log_likelihoods = (
+        processes.gather(np.concatenate([getattr(part, name) for part in found]))
+        for name in ("change", "log_likelihoods")
+    )
+    affordable = all(part.affordable for part in found)
+    return Refinement(change, all(processes.everyone(affordable)), log_likelihoods)
 
 
 def too_coarse(state: State, slack: float) -> bool:

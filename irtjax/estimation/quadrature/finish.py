@@ -18,7 +18,7 @@ from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.types import Bool
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
-WEIGHTS = 2**23  # of subjects at nodes that are held at a time: 64 MB
+WEIGHTS = 2**21  # of subjects at nodes that are held at a time, and several times as many scores
 SCORES = 2**24  # of answers at own nodes, in all parameters, that are held at a time
 
 
