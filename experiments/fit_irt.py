@@ -32,6 +32,7 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS
+from irtjax.integration.choice import WAYS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
@@ -62,6 +63,12 @@ _SLOPE_PRIOR = flags.DEFINE_list(
     "slope_prior",
     ["auto"],
     "normal prior on slopes: mean,sd, none, or auto: estimated where the responses leave slopes open (mml)",
+)
+_INTEGRATION = flags.DEFINE_enum(
+    "integration",
+    "auto",
+    WAYS,
+    "abilities are integrated out on shared nodes, around each posterior, or normal (mml)",
 )
 _START = flags.DEFINE_enum("start", BEST, STARTS, "where svi begins; best: at the one of the highest ELBO")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
@@ -104,7 +111,7 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
 peers.define_flags()
 
 
-ONLY_MML = ["dims", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_MML = ["dims", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
 
@@ -167,7 +174,7 @@ def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, An
     options = {
         "dims": _DIMS.value, "anchors": _ANCHORS.value, "extremes": _EXTREMES.value, "on_iteration": on_step,
         "slope_prior": slope_prior(_SLOPE_PRIOR.value), "max_iterations": _MAX_ITERATIONS.value, "guessing": held,
-        "priors": None if _PRIORS.value == "none" else "auto",
+        "priors": None if _PRIORS.value == "none" else "auto", "integration": _INTEGRATION.value,
     }  # fmt: skip
     return options if _ASYMPTOTE_PRIORS.value else options | {"guessing_prior": None, "upper_prior": None}
 

@@ -56,9 +56,7 @@ def choose(way: str, num_nodes: int | None, totals: Totals, dims: int) -> NodeRu
         raise InputError(f"unknown `integration` {way!r}, expected one of {', '.join(WAYS)}")
     if num_nodes is not None:
         if way not in ("auto", "nodes"):
-            raise InputError(
-                f"`num_nodes` {num_nodes} with `integration` {way!r}: nodes that subjects share go with 'nodes'"
-            )
+            raise InputError(f"`num_nodes` {num_nodes} with `integration` {way!r}: expected 'nodes'")
         most = round(MOST_GIVEN ** (1 / dims))
         if not 3 <= whole_number("num_nodes", num_nodes) <= num_nodes <= most:
             raise InputError(f"`num_nodes` {num_nodes}, expected 3 to {most:,} with `dims` {dims}")

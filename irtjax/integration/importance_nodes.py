@@ -68,6 +68,7 @@ def _normal_approximations(
     """Modes of the posteriors of right/wrong answers, and lower roots of the inverse expected information there."""
     items = jax.tree.map(jnp.asarray, items)
     modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, batch_size=64)
+    modes = modes.reshape(len(modes), -1)  # of one dimension they are numbers
     found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
     by_x = 1.0 if found.by_predictor is None else found.by_predictor
     weight = found.variance * by_x**2 * (1.0 if observed is None else observed)

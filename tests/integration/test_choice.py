@@ -1,0 +1,54 @@
+"""Which way abilities are integrated out, by size of the test and by request; and that the ways agree."""
+
+import numpy as np
+import pytest
+from simulation import simulate_model
+
+import irtjax
+from irtjax.errors import InputError
+from irtjax.integration.choice import Totals, choose
+from irtjax.integration.rules import ImportanceNodes, SharedNodes
+
+
+def totals(num_subjects, num_items):
+    return Totals(np.full(num_items, num_subjects // 2), np.full(num_items, num_subjects), num_subjects)
+
+
+def test_posteriors_decide_unless_asked():
+    short, medium, long = totals(500, 30), totals(500, 200), totals(500, 3000)
+    assert short.expected_width(1) == pytest.approx((1 + 30 / 4) ** -0.5)
+    assert choose("auto", None, short, 1) == SharedNodes(61, 1)
+    assert choose("auto", None, medium, 1) == SharedNodes(121, 1)  # narrower than the distance of 61 nodes
+    assert choose("auto", None, long, 1) is None
+    assert choose("auto", None, totals(100, 20), 4) == ImportanceNodes(256)
+    assert choose("auto", None, totals(10**6, 60), 4) is None  # too many for nodes of each subject's own
+    assert choose("auto", 41, long, 1) == choose("nodes", 41, long, 1) == SharedNodes(41, 1)
+    assert choose("nodes", None, long, 1) == SharedNodes(121, 1)
+    assert choose("normal", None, short, 1) is None
+    assert choose("around", None, short, 2) == ImportanceNodes(256)
+
+
+@pytest.mark.parametrize(
+    ("way", "num_nodes", "size", "message"),
+    [
+        ("grid", None, (500, 30), "unknown `integration` 'grid', expected one of auto, nodes, around, normal"),
+        ("normal", 61, (500, 30), "`num_nodes` 61 with `integration` 'normal': expected 'nodes'"),
+        ("nodes", 2, (500, 30), "`num_nodes` 2, expected 3 to 1,000,000 with `dims` 1"),
+        ("around", None, (10**6, 60), r"too many responses \(1,000,000 subjects × 60 items\)"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(way, num_nodes, size, message):
+    with pytest.raises(InputError, match=message):
+        choose(way, num_nodes, totals(*size), 1)
+
+
+def test_three_ways_agree():
+    responses, _, _ = simulate_model("2pl", 300, 60, seed=4)
+    nodes, around, normal = (
+        irtjax.fit(responses, "2pl", priors=None, integration=way) for way in ("nodes", "around", "normal")
+    )
+    assert [fit.details["posteriors"] for fit in (nodes, around, normal)] == ["fixed nodes", "own nodes", "normal"]
+    for fit, in_errors in ((around, 0.1), (normal, 0.2)):
+        for name in ("difficulty", "discrimination"):
+            distance = fit.item_columns[name] - nodes.item_columns[name]
+            assert np.abs(distance / nodes.item_columns[f"{name}_se"]).max() < in_errors, name
