@@ -9,7 +9,8 @@ from experiments.common import app
 from irtjax.errors import InputError
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
-from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.item_models.tables import from_columns
+from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.storage.tables import read_table
 from irtjax.types import Shaped
@@ -46,7 +47,7 @@ def bank_of(
     table = item_table(source)
     chosen = table if ids is None else table.loc[ids]
     with app.naming(path):
-        items = from_table(chosen)
+        items = from_columns(chosen)
         if items.slope.shape[1] > 1:
             raise InputError(
                 f"items in {items.slope.shape[1]} dimensions, expected one: for more, call irtjax.evaluation.adaptive"

@@ -11,7 +11,7 @@ from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
-from irtjax.kernels.models import from_table
+from irtjax.item_models.tables import from_columns
 from irtjax.populations.normal import Population
 from irtjax.selection.compare import compare_curricula
 from irtjax.selection.strategies import BASELINE, Options
@@ -78,7 +78,7 @@ def monitor_of(items: pd.DataFrame, task: Task, number: int, population: Populat
     Raises:
         InputError: a parameter is missing or out of range, or there are fewer examples.
     """
-    bank = from_table(items.loc[task.train.ids.astype(str)])
+    bank = from_columns(items.loc[task.train.ids.astype(str)])
     if number > len(bank.intercept):
         raise InputError(
             f"`monitor` {number:,}, but there are {len(bank.intercept):,} training examples: ask for fewer"

@@ -92,7 +92,7 @@ def _archive(path: str | os.PathLike) -> Path:
 
 
 def read_items(path: str | Path) -> pd.DataFrame:
-    """Reads an `items.csv`, one row per item; `irtjax.kernels.models.from_table` makes parameters of it.
+    """Reads an `items.csv`, one row per item; `irtjax.item_models.tables.from_columns` makes parameters of it.
 
     Raises:
         InputError: it cannot be read, has no item ids, or one of them twice.

@@ -30,7 +30,7 @@ from irtjax.estimation.priors import (
 from irtjax.estimation.problem import check_dims, few_with_asymptotes, item_types, num_parameters, specify, start_items
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
-from irtjax.estimation.result import Fit, item_columns
+from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import (
     anchored_items,
     held_guessing,
@@ -39,6 +39,7 @@ from irtjax.estimation.special_items import (
     with_error_of_the_mean,
 )
 from irtjax.integration.choice import Totals, choose
+from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses, Values, keep
@@ -225,7 +226,7 @@ def fit_mml(
         estimator="mml",
         parameters=estimate.items,
         population=estimate.population,
-        item_columns=item_columns(estimate.items, estimate.covariances),
+        item_columns=tables.columns(estimate.items, estimate.covariances),
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),
         log_likelihood=estimate.log_likelihood,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
@@ -20,7 +19,6 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.stored import Responses
-from irtjax.types import Float
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -351,37 +349,6 @@ def load_fit(directory: str | os.PathLike) -> Fit:
         InputError: there is none, or it is damaged.
     """
     return Fit(**fit_files.read(directory))
-
-
-def item_columns(
-    parameters: ItemParameters, covariances: Float[np.ndarray, "I K K"]
-) -> dict[str, Float[np.ndarray, " I"]]:
-    """Estimates and standard errors in the terms of `items.csv`.
-
-    Args:
-        parameters: of I items in D dimensions.
-        covariances: (I, K, K) of slopes, intercept, lower and upper, the last two where there are any. Standard errors
-            of b = -intercept/slope, c and d follow by the delta method; that of a parameter that was held is 0.
-    """
-    slope, intercept, lower, upper = (np.asarray(leaf) for leaf in parameters)
-    dims = slope.shape[1]
-    variance = np.einsum("ikk->ik", covariances)
-    columns: dict[str, np.ndarray] = {}
-    if dims == 1:
-        a = np.where(slope[:, 0] == 0, np.nan, slope[:, 0])  # a flat item has no difficulty
-        b = -intercept / a
-        of_b = variance[:, 1] + b**2 * variance[:, 0] + 2 * b * covariances[:, 0, 1]
-        columns |= {"difficulty": b, "difficulty_se": np.sqrt(of_b) / np.abs(a)}
-        columns |= {"discrimination": slope[:, 0], "discrimination_se": np.sqrt(variance[:, 0])}
-    else:
-        for k in range(dims):
-            columns |= {f"discrimination_{k + 1}": slope[:, k], f"discrimination_{k + 1}_se": np.sqrt(variance[:, k])}
-        columns |= {"intercept": intercept, "intercept_se": np.sqrt(variance[:, dims])}
-    for name, logit, column in (("guessing", lower, dims + 1), ("upper", upper, dims + 2)):
-        if np.isfinite(logit).any():
-            value = expit(logit)
-            columns |= {name: value, f"{name}_se": value * (1 - value) * np.sqrt(variance[:, column])}
-    return columns
 
 
 def _totals(responses: Responses, axis: int) -> dict[str, np.ndarray]:

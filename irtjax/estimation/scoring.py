@@ -14,11 +14,12 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.result import Fit, load_fit
+from irtjax.item_models.tables import from_columns
 from irtjax.kernels.ability import Ability, percentile
 from irtjax.kernels.ability_means import ability_eap, nodes_for, shared_eap
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.ability_nodes import line_nodes
-from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.populations.normal import STANDARD, Population
@@ -87,7 +88,7 @@ def score(
         )
     mine = processes.share(matrix.num_subjects)
     keep(matrix.values, mine)
-    known = from_table(table.loc[matrix.item_ids])
+    known = from_columns(table.loc[matrix.item_ids])
     scores = abilities(matrix.values[mine, :], known, method, normal, mesh)
     scores = jax.tree.map(processes.gather, scores)
     several = scores.ability.ndim > 1

@@ -7,7 +7,8 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.estimate import Estimate
-from irtjax.kernels.models import ItemParameters, from_table, information
+from irtjax.item_models.tables import from_columns
+from irtjax.kernels.models import ItemParameters, information
 from irtjax.responses.stored import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -89,7 +90,7 @@ def place_anchors(
         InputError: anchors of more than one dimension, or without parameters.
     """
     table = anchors.assign(item_id=anchors["item_id"].astype(str)).set_index("item_id").loc[item_ids[anchored]]
-    held = from_table(table)
+    held = from_columns(table)
     if held.slope.shape[1] > 1:
         raise InputError("anchor items need one discrimination and a difficulty")
     placed = ItemParameters(*(np.array(leaf, float) for leaf in items))

@@ -8,7 +8,8 @@ from irtjax.errors import InputError
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import item_table
-from irtjax.kernels.models import ItemParameters, from_table
+from irtjax.item_models.tables import from_columns
+from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.types import Shaped
 
@@ -45,7 +46,7 @@ def item_bank(items: Any, population: Any = None) -> ItemBank:
     table = item_table(source)
     if population is None:
         population = _of_fit(source) if isinstance(source, Fit) else STANDARD
-    return ItemBank(table.index.to_numpy(str), from_table(table), Population(*population))
+    return ItemBank(table.index.to_numpy(str), from_columns(table), Population(*population))
 
 
 def _of_fit(fit: Fit) -> Population:

@@ -517,7 +517,7 @@ def test_parameters_survive_the_file(tmp_path):
     responses, _, _ = simulate_model("4pl", 300, 8)
     fit = irtjax.fit(responses, "4pl")
     fit.save(tmp_path)
-    read = irtjax.kernels.models.from_table(irtjax.read_items(tmp_path / "items.csv"))
+    read = irtjax.item_models.tables.from_columns(irtjax.read_items(tmp_path / "items.csv"))
     for written, got in zip(fit.parameters, read, strict=True):
         np.testing.assert_allclose(got, written, rtol=1e-3, atol=1e-4)
     assert isinstance(read, ItemParameters)

@@ -14,7 +14,7 @@ from irtjax import InputError, ResponseMatrix, tasks
 from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
 from irtjax.evaluation.monitor import Monitor, share_of_bank
 from irtjax.evaluation.replay import replay
-from irtjax.kernels.models import from_table
+from irtjax.item_models.tables import from_columns
 from irtjax.plots.evaluation import monitor as picture
 from irtjax.training.data import classify, to_device
 from irtjax.training.recipe import Recipe, make_trainer
@@ -40,7 +40,7 @@ def answers_of(row):
 
 def test_checkpoints_are_direct_tests():
     monitor = Monitor(TABLE, max_items=12, standard_error=0.5)
-    test = adaptive_test(from_table(TABLE.set_index("item_id")), rule="variance", stop=Stop(12, standard_error=0.5))
+    test = adaptive_test(from_columns(TABLE.set_index("item_id")), rule="variance", stop=Stop(12, standard_error=0.5))
     found = replay(test, VALUES, jax.random.key(0))
     for step, row in enumerate(VALUES):
         checkpoint = monitor(100 * step, answers_of(row))

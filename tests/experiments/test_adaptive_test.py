@@ -16,7 +16,7 @@ from experiments.reports.adaptive_test import FILES
 from irtjax import ResponseMatrix
 from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
 from irtjax.evaluation.replay import replay
-from irtjax.kernels.models import from_table
+from irtjax.item_models.tables import from_columns
 
 MODULE = "experiments.adaptive_test"
 SUBJECTS, ITEMS = 60, 40
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     pd.DataFrame({"item_id": ids, "text": [f"what is {k}?" for k in range(ITEMS)]}).to_csv(
         folder / "texts.csv", index=False
     )
-    return folder, from_table(items.set_index("item_id")), values
+    return folder, from_columns(items.set_index("item_id")), values
 
 
 def test_files_are_those_of_a_direct_replay(folder, tmp_path):
