@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
+from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int
 
@@ -42,12 +43,10 @@ def calibrate(
     dims = mean.shape[1]
     table = np.concatenate([np.asarray(leaf, float).reshape(len(known.intercept), -1) for leaf in known], axis=1)
     centre, spread = _middle_and_spread(table)
-    line, weights = np.polynomial.hermite_e.hermegauss(NODES.get(dims, 3))
-    z = np.stack([axis.ravel() for axis in np.meshgrid(*[line] * dims, indexing="ij")], axis=1)
-    of_z = np.prod([axis.ravel() for axis in np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij")], axis=0)
+    z, log_weights = gauss_hermite(NODES.get(dims, 3), dims)
     theta = mean[:, None, :] + np.einsum("jkl,ql->jqk", np.linalg.cholesky(covariance), z)
     with jax.enable_x64(True):
-        found = np.asarray(_calibrate(np.ascontiguousarray(values.T), theta, np.log(of_z), centre, spread))
+        found = np.asarray(_calibrate(np.ascontiguousarray(values.T), theta, log_weights, centre, spread))
     return ItemParameters(found[:, :dims], found[:, dims], found[:, dims + 1], found[:, dims + 2])
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.result import Fit
+from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import mine
 from irtjax.types import Float
 
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)  # of a normal posterior
+POSTERIOR = gauss_hermite(11)
 CELLS = 2**21  # responses at a time
 BLOCK = 8  # items, of which there are whole blocks at a time
 
@@ -90,7 +91,7 @@ def _sums(m: jax.Array, s: jax.Array, y: jax.Array, slope: jax.Array, intercept:
         terms = (rest * theta, rest, bend * theta * theta, bend * theta, bend)
         return tuple(total + weight * term for total, term in zip(totals, terms, strict=True)), None
 
-    nodes = jnp.asarray(NODES), jnp.asarray(NODE_WEIGHTS / NODE_WEIGHTS.sum())
+    nodes = jnp.asarray(POSTERIOR.nodes[:, 0]), jnp.asarray(np.exp(POSTERIOR.log_weights))
     means, _ = jax.lax.scan(add, zeros, nodes)
     by_slope, by_intercept, *second = means
     squares = by_slope * by_slope, by_slope * by_intercept, by_intercept * by_intercept

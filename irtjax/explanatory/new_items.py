@@ -20,11 +20,12 @@ from irtjax.estimation.result import Z_95, Fit
 from irtjax.explanatory.amortised import difficulties_alone, fit_amortised
 from irtjax.explanatory.item_likelihoods import item_likelihoods
 from irtjax.integration.prediction import LEAST_PREDICTED
+from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import Float, Int
 
-NODES = 15  # of the integral over ability and difficulty
+NORMAL = gauss_hermite(15)  # of the integral over ability and difficulty
 CELLS = 2_000_000  # responses predicted at once
 
 
@@ -175,14 +176,13 @@ def total_log_loss(
         difficulty: means b.
         difficulty_sd: their standard deviations.
     """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    (nodes,), weights = NORMAL.nodes.T, np.exp(NORMAL.log_weights)
     total, step = 0.0, max(1, CELLS // len(values))
     for start in range(0, values.shape[1], step):
         some = slice(start, start + step)
         z = ability[:, None] - difficulty[some]
         spread = np.hypot(ability_sd[:, None], difficulty_sd[some])
         right = sum(weight * expit(z + node * spread) for node, weight in zip(nodes, weights, strict=True))
-        right = right / weights.sum()
         happened = np.where(values[:, some] == 1, right, 1 - right)
         total -= np.log(np.maximum(happened, LEAST_PREDICTED))[values[:, some] != MISSING].sum()
     return float(total)
