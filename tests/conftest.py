@@ -1,5 +1,6 @@
 """Four host devices for every test, no silent rank promotion, and the paths of data that a bare clone lacks."""
 
+import gc
 import importlib.metadata
 import os
 from pathlib import Path
@@ -36,6 +37,14 @@ hypothesis.settings.load_profile("repeated")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_of_one_module():
+    """Compiled programs go with the module that they were compiled for: those of all modules are gigabytes."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from irtjax.estimation.estimate import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.posteriors import LEAST, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import Responses, Values, mine
 from irtjax.types import Bool, Float, Int
@@ -25,7 +26,8 @@ from irtjax.types import Bool, Float, Int
 ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)
 BEYOND = 0.1  # logits of an intercept, from the most extreme one of the others with this slope
 SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+POSTERIOR = gauss_hermite(15)
+NODES, NODE_WEIGHTS = POSTERIOR.nodes[:, 0], np.exp(POSTERIOR.log_weights)
 PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are dealt
 MOST_STEPS, LONGEST_STEP, SETTLED = 100, 3.0, 1e-10  # of Newton's method
 RESPONSES = 2**22  # held at a time
@@ -221,7 +223,7 @@ class _Abilities(NamedTuple):
         """Logarithm of the posterior mean of exp of what is given at the places."""
         rows, right = np.arange(len(values))[:, None], np.minimum(self.left + 1, self.places.size - 1)
         at_nodes = values[rows, self.left] * (1 - self.beyond) + values[rows, right] * self.beyond
-        return logsumexp(at_nodes, axis=1, b=NODE_WEIGHTS / NODE_WEIGHTS.sum())
+        return logsumexp(at_nodes, axis=1, b=NODE_WEIGHTS)
 
 
 def _dealt(mean: Float[np.ndarray, "J 1"], sd: Float[np.ndarray, "J 1"]) -> _Abilities:
@@ -230,7 +232,7 @@ def _dealt(mean: Float[np.ndarray, "J 1"], sd: Float[np.ndarray, "J 1"]) -> _Abi
     at = (nodes - places[0]) / (places[1] - places[0])
     left = np.clip(at.astype(int), 0, PLACES - 2)
     beyond, rows = at - left, np.broadcast_to(np.arange(len(nodes))[:, None], nodes.shape)
-    shares, weights = np.zeros((len(nodes), PLACES)), NODE_WEIGHTS / NODE_WEIGHTS.sum()
+    shares, weights = np.zeros((len(nodes), PLACES)), NODE_WEIGHTS
     np.add.at(shares, (rows, left), weights * (1 - beyond))
     np.add.at(shares, (rows, left + 1), weights * beyond)
     return _Abilities(places, shares, left, beyond)

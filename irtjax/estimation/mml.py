@@ -95,7 +95,7 @@ def fit_mml(
             asinh slope (`estimation.priors`), whose mean and standard deviation are estimated from the items
             (`estimation.empirical_priors`); it has no say in the unit of ability. On short tests the 2PL goes without
             where responses determine slopes (by more than 90%, on average) and intercepts. Fewer than 50 items of
-            which any is 3PL or 4PL have none on short tests, but N(1, 1) on asinh slope with the 4PL. With D > 1, none
+            which any has asymptotes have none on short tests, but N(1, 1) on asinh slope with the 4PL. With D > 1, none
             on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
         intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
@@ -131,9 +131,10 @@ def fit_mml(
     check_dims(dims, responses.num_items)
     right, observed = responses.counts(axis=0)
     anchored = anchored_items(responses, anchors)
+    held = held_guessing(guessing, responses.item_ids)
     given = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     if given["intercept"] == "auto" and (
-        few_with_asymptotes(types) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
+        few_with_asymptotes(types, held) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
     ):
         given["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
@@ -152,7 +153,8 @@ def fit_mml(
     chosen: dict[str, Any] = {name: start[name] if prior == "auto" else prior for name, prior in given.items()}
     estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
     aside = extreme & (given["intercept"] is None)
-    held = held_guessing(guessing, responses.item_ids, aside)
+    if held is not None:
+        held[aside] = np.nan
     as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is so to the last digit
     if as_1pl and not isinstance(chosen["slope"], ItemPriors):  # which specify refuses
         chosen["slope"] = None

@@ -175,9 +175,10 @@ def item_types(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
     return types
 
 
-def few_with_asymptotes(types: Sequence[str] | np.ndarray) -> bool:
-    """Whether some items have asymptotes, and there are too few items for priors of what asymptotes trade with."""
-    return len(types) < FEWEST and bool(set(types) & {"3pl", "4pl"})
+def few_with_asymptotes(types: Sequence[str] | np.ndarray, guessing: Float[np.ndarray, " I"] | None) -> bool:
+    """Whether some items have asymptotes, held or free, and too few are there for priors of what these trade with."""
+    held = guessing is not None and bool((np.nan_to_num(guessing) > 0).any())
+    return len(types) < FEWEST and (held or bool(set(types) & {"3pl", "4pl"}))
 
 
 def check_dims(dims: int, num_items: int) -> None:
@@ -266,7 +267,7 @@ def specify(
     prior_precision[shared, 0] *= 0.0 if "slope" in estimate else 1 / max(shared.sum(), 1)
     groups = {"slope": tuple(range(dims)), "intercept": (dims,), "guessing": (dims + 1,), "upper": (dims + 2,)}
     own = free & ~(shared[:, None] & (np.arange(free.shape[1]) == 0))
-    any_number = dims == 1 and not few_with_asymptotes(types)
+    any_number = dims == 1 and not few_with_asymptotes(types, guessing)
     fewest = {name: 1 if any_number and name in ("slope", "intercept") else FEWEST for name in groups}
     estimated = tuple(groups[name] for name in estimate if own[:, groups[name][0]].sum() >= fewest[name])
     # of a few 4PL items the same prior, held: nothing else keeps their slopes from running off to infinity

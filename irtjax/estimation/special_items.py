@@ -36,14 +36,12 @@ def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[n
 def held_guessing(
     guessing: float | Sequence[float] | np.ndarray | None,
     item_ids: Shaped[np.ndarray, " I"],
-    extreme: Bool[np.ndarray, " I"],
 ) -> Float[np.ndarray, " I"] | None:
-    """The lower asymptotes that are held, NaN where they are not; extreme items have none.
+    """The lower asymptotes that are held, NaN where they are not.
 
     Args:
         guessing: one for all items, or one per item, NaN where it is not held; None for none.
         item_ids: of the items.
-        extreme: (I,) which were answered right by everyone or by no one.
 
     Raises:
         InputError: a wrong number of them, or one that is no number from 0 to below 1.
@@ -60,7 +58,6 @@ def held_guessing(
     if bad.any() or (given.ndim == 0 and np.isnan(given)):
         where = f" of item '{item_ids[bad][0]}'" if given.ndim else ""
         raise InputError(f"`guessing`={values[bad][0] if bad.any() else given}{where}: expected 0 to below 1")
-    values[extreme] = np.nan
     return values
 
 
