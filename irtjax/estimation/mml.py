@@ -14,37 +14,30 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
-from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
 from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
 from irtjax.estimation.normal.engine import NormalPosteriors
+from irtjax.estimation.plan import Plan, plan_of
 from irtjax.estimation.priors import (
-    GUESSING_PRIOR,
-    INTERCEPT_PRIOR,
-    UPPER_PRIOR,
-    ItemPriors,
-    NormalPrior,
     Prior,
     as_given,
 )
-from irtjax.estimation.problem import check_dims, few_with_asymptotes, item_types, num_parameters, specify, start_items
+from irtjax.estimation.problem import check_dims, num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import (
-    anchored_items,
-    held_guessing,
     mark_unbounded,
-    place_anchors,
     with_error_of_the_mean,
 )
 from irtjax.integration.choice import Totals, choose
+from irtjax.integration.rules import NodeRule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.stored import Responses, Values, keep
+from irtjax.types import Int
 
-SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
 FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
 
@@ -127,100 +120,39 @@ def fit_mml(
         InputError: responses, model or anchors that cannot be fitted.
     """
     require_estimable(responses)
-    types = item_types(model, responses.num_items)
     check_dims(dims, responses.num_items)
-    right, observed = responses.counts(axis=0)
-    anchored = anchored_items(responses, anchors)
-    held = held_guessing(guessing, responses.item_ids)
-    given = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
-    if given["intercept"] == "auto" and (
-        few_with_asymptotes(types, held) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
-    ):
-        given["intercept"] = None
-    extreme = ((right == 0) | (right == observed)) & ~anchored & (given["intercept"] in (None, "auto"))
-    check_extremes(responses, extreme, extremes)
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
-    rule = choose(integration, num_nodes, Totals(right, observed, responses.num_subjects), dims)
-    long, own = rule is None, rule is not None and rule.moves_with_posterior
-    start = {
-        "slope": SLOPE_PRIOR if long else None,
-        "intercept": INTERCEPT_PRIOR,
-        "guessing": GUESSING_PRIOR,
-        "upper": UPPER_PRIOR,
-    }
-    chosen: dict[str, Any] = {name: start[name] if prior == "auto" else prior for name, prior in given.items()}
-    estimated = [name for name, prior in given.items() if prior == "auto" and (name != "slope" or long or dims == 1)]
-    aside = extreme & (given["intercept"] is None)
-    if held is not None:
-        held[aside] = np.nan
-    as_1pl = types[0] == "rasch" and not anchored.any()  # the same model: fitted as one, it is so to the last digit
-    if as_1pl and not isinstance(chosen["slope"], ItemPriors):  # which specify refuses
-        chosen["slope"] = None
-    specification = specify(
-        ("1pl",) * len(types) if as_1pl else types,
-        dims=dims,
-        anchored=anchored,
-        guessing=held,
-        slope_prior=chosen["slope"],
-        intercept_prior=chosen["intercept"],
-        guessing_prior=chosen["guessing"],
-        upper_prior=chosen["upper"],
-        estimate=estimated,
-    )
-    items = start_items(specification, right, observed, held)
-    if anchors is not None:
-        items = place_anchors(items, anchors, responses.item_ids, anchored)
-    engine: QuadratureEngine | NormalPosteriors
-    values: Values = responses.values
+    totals = Totals(*responses.counts(axis=0), responses.num_subjects)
+    rule = choose(integration, num_nodes, totals, dims)
+    asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
+    plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
+    check_extremes(responses, plan.extreme, extremes)
     if rule is None:
-        engine = NormalPosteriors(tolerance, mesh)
-        if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
-            raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
+        engine: QuadratureEngine | NormalPosteriors = NormalPosteriors(tolerance, mesh)
     else:
-        engine = QuadratureEngine(
-            rule,
-            adapt=num_nodes is None,
-            tolerance=TOLERANCE if tolerance is None else tolerance,
-            standard_errors=standard_errors,
-        )
-        # each process has subjects of its own; where nodes are, too, few subjects are all on every process
-        if responses.num_subjects < processes.number():
-            raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
-        subjects = slice(None) if own else processes.share(responses.num_subjects)
-        keep(values, subjects)
-        values = np.asarray(values[subjects, :])
-    problem = Problem(values, *set_aside(items, specification, aside, right))
-    scope = processes.alone if own else contextlib.nullcontext  # where nodes are own, all do all of it
-    with scope():
+        precision = TOLERANCE if tolerance is None else tolerance
+        engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
+    values = _values_here(responses, rule, mesh)
+    own = rule is not None and rule.moves_with_posterior
+    with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
             engine,
-            problem,
+            Problem(values, *set_aside(plan.items, plan.specification, plan.aside, totals.right)),
             max_iterations=max_iterations,
-            patience=driver.PATIENCE if long else fixed_nodes.PATIENCE,
+            patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
             on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
         )
-    if held is not None:
-        estimate = mark_unbounded(estimate, held)
-    estimate, of_extremes = oriented(estimate), {}
-    number = num_parameters(estimate.specification)
-    if extreme.any():
-        aside = extreme & ~np.asarray(estimate.specification.free)[:, dims]  # as they had no prior, or lost it
-        with scope():
-            if aside.any():
-                estimate, log_likelihood = place_extremes(estimate, specification, values, aside, right, not long)
-            else:
-                log_likelihood = log_likelihood_without(estimate, values, extreme, right, not long)
-        of_others = num_parameters(set_aside(items, estimate.specification, extreme, right)[1])
-        of_extremes = {
-            "extremes": "placed" if aside.any() else "prior",
-            "without_extremes": {"log_likelihood": log_likelihood, "num_parameters": of_others},
-        }
-        number += int(aside.sum())
-    if as_1pl:
+        if plan.held is not None:
+            estimate = mark_unbounded(estimate, plan.held)
+        estimate = oriented(estimate)
+        estimate, number, of_extremes = _with_extremes(
+            estimate, plan, values, totals.right, by_subject=rule is not None
+        )
+    if plan.as_1pl:
         estimate = in_logits(estimate)
-    estimate = with_error_of_the_mean(estimate, anchored, observed)
+    estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -235,7 +167,7 @@ def fit_mml(
         log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=number,
         iterations=outcome.iterations,
-        status=_status(outcome.status, estimate),
+        status=_status(outcome.status, estimate, FAR_ON_OWN if own else FAR),
         seconds=outcome.seconds,
         details={
             **estimate.details,
@@ -247,15 +179,58 @@ def fit_mml(
     )
 
 
-def _status(status: Status, estimate: Estimate) -> Status:
-    """How the fit ended, by what is known at the end."""
+def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding.Mesh | None) -> Values:
+    """The responses that this process works on: all, where they are read as the fit goes; else its own subjects'.
+
+    Where nodes are each subject's own, too, few subjects are all on every process.
+
+    Raises:
+        InputError: processes that cannot share them.
+    """
+    values: Values = responses.values
+    if rule is None:
+        if processes.number() > 1 and mesh is not None and mesh.shape[SUBJECTS] > 1:
+            raise InputError("a mesh over several processes splits the items of a long test: expected `mesh_of(1, n)`")
+        return values
+    if responses.num_subjects < processes.number():
+        raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
+    subjects = slice(None) if rule.moves_with_posterior else processes.share(responses.num_subjects)
+    keep(values, subjects)
+    return np.asarray(values[subjects, :])
+
+
+def _with_extremes(
+    estimate: Estimate, plan: Plan, values: Values, right: Int[np.ndarray, " I"], by_subject: bool
+) -> tuple[Estimate, int, dict[str, Any]]:
+    """The estimate with extreme items placed, the number of parameters, and what `fit.json` says of them."""
+    number = num_parameters(estimate.specification)
+    if not plan.extreme.any():
+        return estimate, number, {}
+    # as they had no prior, or lost it
+    aside = plan.extreme & ~np.asarray(estimate.specification.free)[:, plan.specification.dims]
+    if aside.any():
+        estimate, log_likelihood = place_extremes(estimate, plan.specification, values, aside, right, by_subject)
+    else:
+        log_likelihood = log_likelihood_without(estimate, values, plan.extreme, right, by_subject)
+    of_others = num_parameters(set_aside(plan.items, estimate.specification, plan.extreme, right)[1])
+    return (
+        estimate,
+        number + int(aside.sum()),
+        {
+            "extremes": "placed" if aside.any() else "prior",
+            "without_extremes": {"log_likelihood": log_likelihood, "num_parameters": of_others},
+        },
+    )
+
+
+def _status(status: Status, estimate: Estimate, far: float) -> Status:
+    """How the fit ended, by what is known at the end; `far` from the maximum it has not converged."""
     if status not in (Status.CONVERGED, Status.STALLED):
         return status
     if estimate.unbounded.any():
         return Status.NO_MAXIMUM
     if not estimate.identified:
         return Status.NOT_IDENTIFIED
-    far = FAR_ON_OWN if estimate.details["posteriors"] == "own nodes" else FAR
     return Status.SHORT if estimate.distance > far else status
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpyro.distributions as dist
 
 from irtjax import processes
-from irtjax.estimation.mml import SLOPE_PRIOR, fit_mml
+from irtjax.estimation.mml import fit_mml
+from irtjax.estimation.plan import SLOPE_PRIOR
 from irtjax.estimation.regression import regress
 from irtjax.estimation.svi.directions import Rotation, coefficients
 from irtjax.estimation.svi.guide import Normal, Start
