@@ -109,12 +109,26 @@ def flow() -> Figure:
 
 # Where a room stands from left to right, and its colours; one that is not named stands in the middle.
 COLUMNS = {
-    "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "storage": 1, "soft_labels": 1, "responses": 1.8,
-    "scale": 2.5, "estimation": 2.5, "plots": 2.5, "selection": 3, "kernels": 3,
+    "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1,
+    "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5, "plots": 2.2, "scale": 3,
+    "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 3, "item_models": 3, "kernels": 3,
 }  # fmt: skip
 SIDES = (
     dict.fromkeys(("tasks", "networks", "training", "crowd"), (PALE_ORANGE, ORANGE))
-    | dict.fromkeys(("responses", "kernels", "estimation", "scale"), (PALE_BLUE, BLUE))
+    | dict.fromkeys(
+        (
+            "responses",
+            "kernels",
+            "item_models",
+            "integration",
+            "estimation",
+            "explanatory",
+            "fitting",
+            "comparison",
+            "scale",
+        ),
+        (PALE_BLUE, BLUE),
+    )
     | {"selection": (PALE_GREEN, GREEN)}
 )
 
