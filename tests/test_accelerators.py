@@ -324,7 +324,9 @@ def test_what_follows_a_fit_is_float64():
     blocks = jax.tree.map(lambda leaf: double(2, *leaf.shape), item_parameters(1))
     for method in ("ml", "map", "eap"):
         arguments = method, 61, None, rows, item_parameters(1, jnp.float64), Population(double(), double())
-        found.append(faults(f"scores, {method}", scoring._all_rows, *arguments, products="float64"))
+        found.append(faults(f"scores, {method}", scoring._all_rows, *arguments, None, products="float64"))
+    shared = double(61), double(61)
+    found.append(faults("scores, shared nodes", scoring._all_rows, *arguments, shared, products="float64"))
     responses = array(3, 2, 5, dtype=jnp.int8)
     found.append(faults("fit", posteriors._log_likelihoods, responses, blocks, double(7, 1), products="float64"))
     none_of(*found)

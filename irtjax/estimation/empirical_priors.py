@@ -16,11 +16,11 @@ from irtjax.estimation.problem import FEWEST, Specification, as_array
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
-LEAST_SD = 0.05  # of a prior; equal slopes would draw it to 0, and with it every step
+LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
 STEEP = 3.0  # times as steep as most
 MOST_STEP = 20.0  # of an intercept, to where responses alone would have it
 MOST_CHANGE = 1.0  # of a mean in one step
-NOTHING = Weak(0.0, 0.0, 0.0, 2.0)
+NOTHING = Weak(0.0, 0.0, 0.0, MOST_SD)
 DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
 FIXED_POINTS = 50
 USUAL_SD = 0.5  # of asinh slopes: that of log a in the default prior of BILOG
@@ -78,9 +78,10 @@ def reestimate(
     mean each and share s, so that a rotation changes nothing. All are taken on the scale of the prior.
 
     In one dimension, the sums in s² for slopes and intercepts are those of some more items of the expected deviation
-    (`priors.Weak`): a few items would not tell it. The mean of an intercept is a line in the item's slope a,
-    m_i = α + β a_i, fitted by least squares, so that Σ (x_i - m_i) = Σ a_i (x_i - m_i) = 0: that is, the prior does not
-    pull at the origin of ability, a change of which moves x_i by a_i. (Slopes beyond three times the typical one count
+    (`priors.Weak`), and s has a bound, unless responses determine the slopes of 50 items by more than 90%: fewer
+    items, or many that few subjects answered, would not tell it. The mean of an intercept is a line in the item's slope
+    a, m_i = α + β a_i, fitted by least squares, so that Σ (x_i - m_i) = Σ a_i (x_i - m_i) = 0: the prior does not pull
+    at the origin of ability, a change of which moves x_i by a_i. (Slopes beyond three times the typical one count
     as less.)
 
     Args:
@@ -99,8 +100,13 @@ def reestimate(
     )
     for group in specification.estimated:
         weak = _weak(specification, group)
-        squares = xp.full((), TINY + weak.of_sd * weak.sd**2, dtype=gradient.dtype)
-        shares = xp.full((), TINY + weak.of_sd, dtype=gradient.dtype)
+        of_sd, most_sd = weak.of_sd, weak.most_sd
+        if group == (0,):  # intercepts that are determined have no prior at all
+            enough = known.usable[:, 0].sum() >= FEWEST
+            determined_well = enough & (_share_at(known, 0, precisions[0], weak.most_sd) > DETERMINED)
+            of_sd, most_sd = xp.where(determined_well, 0.0, of_sd), xp.where(determined_well, MOST_SD, most_sd)
+        squares: Any = TINY + of_sd * weak.sd**2
+        shares: Any = TINY + of_sd
         for k in group:
             usable, determined = known.usable[:, k], known.determined[:, k].sum()
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
@@ -115,7 +121,7 @@ def reestimate(
             means[k] = xp.where(_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
-        variance = xp.clip(squares / shares, LEAST_SD**2, weak.most_sd**2)
+        variance = xp.clip(squares / shares, LEAST_SD**2, most_sd**2)
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
@@ -141,6 +147,13 @@ def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) 
     middle, spread = xp.where(usable, y, 0.0).sum() / (number + TINY), (centred**2).sum()
     by_x = (centred * xp.where(usable, y, 0.0)).sum() / (spread + TINY)
     return middle + by_x * centred
+
+
+def _share_at(known: _Known, column: int, precision: Float[AnyArray, " I"], sd: float) -> Any:
+    """Mean over items of the share of a parameter that responses determine, were `sd` the deviation of its prior."""
+    usable, determined = known.usable[:, column], known.determined[:, column]
+    there = sd**2 * precision * determined
+    return (there / (there + 1 - determined + TINY)).sum() / (usable.sum() + TINY)
 
 
 def _weak(specification: Specification, group: tuple[int, ...]) -> Weak:

@@ -13,7 +13,7 @@ from simulation import by_difficulty, draw
 import irtjax
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.empirical_priors import summary
-from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.priors import WEAK_SLOPES, NormalPrior
 from irtjax.estimation.problem import specify
 from irtjax.kernels.models import ItemParameters
 
@@ -94,6 +94,19 @@ def test_a_few_items_have_priors_of_their_own_width_and_the_usual_one():
     np.testing.assert_allclose(specification.prior_mean[:, 1], line, atol=1e-3)
     squares = ((np.asarray(intercept) - line) ** 2).sum() + 5 * 1.5**2
     assert specification.prior_precision[0, 1] ** -1.0 == pytest.approx(squares / 8, rel=1e-3)
+
+
+def test_many_slopes_that_are_known_need_nothing_else():
+    """Of 60 well-known slopes s² is their variance, beyond the bound for those that are not."""
+    slope = np.sinh(np.random.default_rng(0).normal(1.5, 0.9, (60, 1)))
+    specification = specify(("2pl",) * 60, estimate=("slope", "intercept"))
+    items = ItemParameters(slope, np.zeros(60), np.full(60, -np.inf), np.full(60, np.inf))
+    for certainty, expected in ((1e6, np.arcsinh(slope).var()), (1.0, WEAK_SLOPES.most_sd**2)):
+        information = certainty * np.broadcast_to(np.eye(2), (60, 2, 2))
+        found = specification
+        for _ in range(30):
+            found = reestimate(items, np.zeros((60, 2)), information, found)
+        assert found.prior_precision[0, 0] ** -1.0 == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_share_of_intercepts_that_responses_determine():

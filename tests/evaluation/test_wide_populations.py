@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adaptive_reference import bank_of, curves
+from adaptive_reference import bank_of
 from scipy.integrate import quad
 from scipy.special import expit, log_expit
+from simulation import probability
 
 from irtjax.estimation.scoring import abilities
 from irtjax.evaluation.adaptive import Stop, adaptive_test
@@ -171,7 +172,7 @@ def test_scores_stay_between_none_and_all(difficulty, dtype):
     """Where all items are too hard, or too easy, rounding must not lead out of the range of shares."""
     rng = np.random.default_rng(0)
     bank = bank_of(rng.uniform(0.5, 2.0, 30), difficulty + rng.normal(size=30))
-    p = curves(bank, np.linspace(-6, 6, 61)).T
+    p = probability(bank, np.linspace(-6, 6, 61)).T
     with jax.enable_x64(dtype == np.float64):
         test = adaptive_test(ItemParameters(*(leaf.astype(dtype) for leaf in bank)), stop=Stop(30))
         update = jax.jit(type(test).update)
