@@ -1,11 +1,13 @@
 """Comparisons of two models fitted to the same responses."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
 from irtjax.errors import InputError
+from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.result import Fit
 from irtjax.responses.stored import StoredResponses
 
@@ -30,6 +32,9 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
 
     Raises:
         InputError: fits that cannot be compared.
+
+    Warns:
+        FitWarning: priors had a say in the wider model.
     """
     if restricted.estimator != "mml" or full.estimator != "mml":
         raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
@@ -42,6 +47,13 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     if degrees <= 0:
         raise InputError(
             f"the full model has {more} parameters, the restricted one {fewer}: give the restricted model first"
+        )
+    if full.details.get("priors"):
+        warnings.warn(
+            f"the wider model was fitted under priors ({', '.join(full.details['priors'])}), so that its likelihood is "
+            "not the largest and the p-value is too large: fit both with `priors=None`",
+            FitWarning,
+            stacklevel=2,
         )
     statistic = 2 * (of_full - of_restricted)
     return LikelihoodRatio(statistic, degrees, float(chi2.sf(statistic, degrees)))

@@ -309,7 +309,8 @@ def test_mixed_types():
     same = irtjax.fit(responses, ["2pl"] * 12)
     assert same.log_likelihood == pytest.approx(irtjax.fit(responses, "2pl").log_likelihood, abs=1e-9)
     # the joint optimum: no other common slope does better
-    narrower = irtjax.likelihood_ratio_test(irtjax.fit(responses, "1pl"), fit)
+    with pytest.warns(irtjax.FitWarning, match=r"under priors \(logit_guessing\).* fit both with `priors=None`"):
+        narrower = irtjax.likelihood_ratio_test(irtjax.fit(responses, "1pl"), fit)
     assert narrower.statistic > 0
 
 
