@@ -47,20 +47,24 @@ def test_reaches_the_mean_field_optimum(priors, shape, missing):
     right, observed = irtjax.responses.matrix.counts(responses.values, axis=0)
     if priors == "vague":
         assert ((right > 0) & (right < observed)).all(), "an extreme item has no useful optimum under vague priors"
-    result = svi.fit_svi(responses, priors=priors)
+    # standard deviations of a single run are off by up to 8% with six items: what is tested there is their mean
+    results = [svi.fit_svi(responses, priors=priors, seed=seed) for seed in range(1 if shape == SHAPE else 3)]
     ability, ability_sd, difficulty, difficulty_sd, elbo = mean_field_optimum(responses.values, priors)
     origin = ability.mean()
-    assert result.converged
-    for got, sd, expected, expected_sd in (
-        (result.ability, result.ability_se, ability, ability_sd),
-        (result.difficulty, result.difficulty_se, difficulty, difficulty_sd),
+    for name, expected, expected_sd in (
+        ("ability", ability, ability_sd),
+        ("difficulty", difficulty, difficulty_sd),
     ):
-        error = (got - (expected - origin)) / expected_sd  # in posterior standard deviations
-        assert np.sqrt((error**2).mean()) < 0.1
-        assert np.abs(error).max() < 0.4
+        for result in results:
+            error = (getattr(result, name) - (expected - origin)) / expected_sd  # in posterior standard deviations
+            assert np.sqrt((error**2).mean()) < 0.1
+            assert np.abs(error).max() < 0.4
+        sd = np.mean([getattr(result, f"{name}_se") for result in results], axis=0)
         assert abs(np.median(sd / expected_sd) - 1) < 0.03
         assert np.sqrt(((sd / expected_sd - 1) ** 2).mean()) < 0.06
-    assert abs(result.details["elbo"] - elbo) < 0.002 * abs(elbo) + 0.3
+    for result in results:
+        assert result.converged
+        assert abs(result.details["elbo"] - elbo) < 0.002 * abs(elbo) + 0.3
 
 
 @pytest.mark.slow
