@@ -10,10 +10,9 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import fit_files, fit_text
+from irtjax.estimation import fit_files, fit_text, item_prediction
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
-from irtjax.estimation.item_features import new_items, require_same_names
 from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
@@ -258,26 +257,14 @@ class Fit:
         """
         if self.regression is None:
             raise InputError("this fit was given no `features` to predict items from")
-        item_ids, given = new_items(features)
-        require_same_names(given.names, self.details.get("feature_names", ()))
-        x = given.values
-        difficulty, difficulty_sd = self.regression.predict(x)
-        discrimination, discrimination_sd = np.full(len(x), self.parameters.slope[0, 0]), np.zeros(len(x))
-        if self.slope_regression is not None:
-            mean, sd = self.slope_regression.predict(x)
-            value, derivative = (np.sinh, np.cosh) if self.estimator == "mml" else (np.exp, np.exp)
-            discrimination, discrimination_sd = value(mean), derivative(mean) * sd
-            # of flatter items the regression is that of the difficulty at this slope
-            steeper = np.maximum(1, self.details.get("least_slope", 0.0) / np.abs(discrimination))
-            difficulty, difficulty_sd = steeper * difficulty, steeper * difficulty_sd
-        return pd.DataFrame(
-            {
-                "item_id": item_ids,
-                "difficulty": difficulty,
-                "difficulty_sd": difficulty_sd,
-                "discrimination": discrimination,
-                "discrimination_sd": discrimination_sd,
-            }
+        return item_prediction.predict(
+            self.regression,
+            self.slope_regression,
+            features,
+            names=self.details.get("feature_names", ()),
+            common_slope=float(self.parameters.slope[0, 0]),
+            slope_scale="asinh" if self.estimator == "mml" else "log",
+            least_slope=self.details.get("least_slope", 0.0),
         )
 
     def subjects(self) -> pd.DataFrame:
