@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.types import Float, Shaped
+from irtjax.types import Bool, Float, Int, Shaped
 
 WIDTH = 17  # of the names of rows
 NAMED = 3  # items named at either end of the scale
@@ -101,3 +101,56 @@ def _span(values: Float[np.ndarray, " N"]) -> str:
 
 def _equal(values: Float[np.ndarray, " N"]) -> bool:
     return bool(values.size > 1 and np.ptp(values) == 0)
+
+
+def of_starts(details: Mapping[str, Any]) -> list[str]:
+    """A note where searches from several starts disagree; none where they agree, or there was one."""
+    if details.get("starts_agree", True):
+        return []
+    ends = ", ".join(f"{elbo:,.1f} from {start}" for start, elbo in details["elbo_by_start"].items())
+    return [
+        f"the ELBO depends on where the fit began ({ends}): the estimates are those of the start "
+        f"{details['start']}, and there may be better ones"
+    ]
+
+
+def of_extremes(extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"], placed: bool) -> list[str]:
+    """A note on items that everyone or no one answered right.
+
+    Args:
+        extreme: which these are; at least one.
+        right: right answers.
+        placed: whether a rule put them where they are, and not a prior.
+    """
+    number, all_right = int(extreme.sum()), int((right > 0)[extreme].sum())
+    why = (
+        "they are placed as if 0.3 of an answer had been of the other kind"
+        if placed
+        else "their difficulties come from the prior"
+    )
+    return [
+        f"{number:,} of {len(extreme):,} items were answered right by everyone ({all_right:,}) or by no one "
+        f"({number - all_right:,}): {why} (column extreme)"
+    ]
+
+
+def of_slopes(
+    item_ids: Shaped[np.ndarray, " I"],
+    slope: Float[np.ndarray, " I"],
+    discriminates: Bool[np.ndarray, " I"],
+    extreme: Bool[np.ndarray, " I"],
+) -> list[str]:
+    """Notes on items whose slope cannot be told from 0, and on those where it is negative."""
+    lines, flat, negative = [], ~discriminates & ~extreme, discriminates & (slope < 0)
+    if flat.any():
+        lines.append(
+            f"{flat.sum():,} of {len(slope):,} items have a discrimination that cannot be told from 0: their "
+            "difficulties mean nothing (column discriminates)"
+        )
+    if negative.any():
+        names = ", ".join(f"'{item}'" for item in item_ids[negative][:5])
+        lines.append(
+            f"{negative.sum():,} of {len(slope):,} items have a negative discrimination, such as {names}: the able are "
+            "more often wrong there; look for wrong keys"
+        )
+    return lines

@@ -203,42 +203,14 @@ class Fit:
 
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
-        notes, number, extreme = [], self.responses.num_items, self.extreme
-        if not self.details.get("starts_agree", True):
-            ends = ", ".join(f"{elbo:,.1f} from {start}" for start, elbo in self.details["elbo_by_start"].items())
-            notes.append(
-                f"the ELBO depends on where the fit began ({ends}): the estimates are those of the start "
-                f"{self.details['start']}, and there may be better ones"
-            )
-        if extreme.any():
-            all_right = int((self.responses.counts(axis=0)[0] > 0)[extreme].sum())
-            notes.append(
-                f"{extreme.sum():,} of {number:,} items were answered right by everyone ({all_right:,}) or by no one "
-                f"({extreme.sum() - all_right:,}): {self._of_extremes()} (column extreme)"
-            )
-        if self.discriminates is None:
-            return notes
-        flat, negative = ~self.discriminates & ~extreme, self.discriminates & (self.item_columns["discrimination"] < 0)
-        if flat.any():
-            notes.append(
-                f"{flat.sum():,} of {number:,} items have a discrimination that cannot be told from 0: their "
-                "difficulties mean nothing (column discriminates)"
-            )
-        if negative.any():
-            names = ", ".join(f"'{item}'" for item in self.responses.item_ids[negative][:5])
-            notes.append(
-                f"{negative.sum():,} of {number:,} items have a negative discrimination, such as {names}: the able are "
-                "more often wrong there; look for wrong keys"
-            )
-        return notes
-
-    def _of_extremes(self) -> str:
-        placed = self.details.get("extremes") == "placed"
-        return (
-            "they are placed as if 0.3 of an answer had been of the other kind"
-            if placed
-            else ("their difficulties come from the prior")
-        )
+        lines = fit_text.of_starts(self.details)
+        if self.extreme.any():
+            right = self.responses.counts(axis=0)[0]
+            lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed")
+        if self.discriminates is not None:
+            slope = self.item_columns["discrimination"]
+            lines += fit_text.of_slopes(self.responses.item_ids, slope, self.discriminates, self.extreme)
+        return lines
 
     def predict_items(self, features: Any) -> pd.DataFrame:
         """Parameters of items that nobody has answered, for a fit that was given features.
