@@ -111,13 +111,11 @@ class _Complete(NamedTuple):
         mean: (Q, I) E T of one trial.
         by: (Q, I, 3 D + 3) ∂η.
         information: (I, 3 D + 3, 3 D + 3).
-        squares: (I, 3 D + 3, 3 D + 3) sums over right/wrong answers of the squared score of each.
     """
 
     mean: np.ndarray
     by: np.ndarray
     information: np.ndarray
-    squares: np.ndarray
 
 
 def _complete(
@@ -138,8 +136,7 @@ def _complete(
     information -= _of_the_population(residual if by_x is None else residual * by_x, slope, distance)
     if second is not None:
         information -= _curvature(residual, second, coordinate, dims)
-    squares = _products(statistics * (1 - mean) ** 2 + (observed - statistics) * mean**2, by, by)
-    return _Complete(np.asarray(mean), by, information, squares)
+    return _Complete(np.asarray(mean), by, information)
 
 
 def _derivatives_of_predictor(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
@@ -205,11 +202,13 @@ def each_item_covariances(
     of_scale, num_subjects = np.zeros(()), 0
     for answers, expected, grid in parts:
         complete = _complete(answers.model, items, population, expected, grid)
-        squared_means = score_moments.squared_means(
-            expected.weights, grid, answers, complete.mean, complete.by[:, :, :size]
-        )
+        own = complete.by[:, :, :size]
+        squared_means = score_moments.squared_means(expected.weights, grid, answers, complete.mean, own)
         information += processes.total(squared_means)
-        information += (complete.information - complete.squares)[:, :size, :size]
+        # what is missing of the information is E s s' less E s E s', here of each right/wrong answer
+        wrong = expected.observed - expected.statistics
+        squares = expected.statistics * (1 - complete.mean) ** 2 + wrong * complete.mean**2
+        information += complete.information[:, :size, :size] - _products(squares, own, own)
         of_scale = of_scale + complete.information[:, dims + 3 :, dims + 3 :]
         num_subjects += int(processes.total(answers.num_subjects))
     anchor_information = None
