@@ -32,7 +32,7 @@ from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS
-from irtjax.integration.choice import WAYS
+from irtjax.integration.rules import WAYS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable

@@ -267,7 +267,7 @@ def last_stage(model, dims, num_anchors, mesh):
     )
     engine = NormalPosteriors(mesh=mesh)
     state = engine.init(Problem(VALUES, start_items(specification, right, observed), specification))
-    while len(state.stages) > 1:
+    while len(state.phases) > 1:
         state = engine.revise(state)
     assert state.asymptotes == (model == "4pl")
     return state
@@ -282,7 +282,8 @@ def test_the_short_engine_is_float64():
     for missing, complete in (("", True), (", missing", False)):
         answers = Answers(array(subjects, items, dtype=jnp.int8), BINARY, complete)
         where = whole(blocks, block), whole(blocks)
-        shared = answers, at_nodes, double(tiles, size, 8), whole(8), double(tiles, size, items, 2)
+        scores = score_moments.Scores(at_nodes, double(tiles, size, 8), whole(8), double(tiles, size, items, 2))
+        of_blocks = score_moments.Blocks(weights, *where)
         for name, program, arguments in (
             (
                 "posteriors on all nodes",
@@ -311,8 +312,12 @@ def test_the_short_engine_is_float64():
                 importance_nodes._normal_approximations,
                 (item_parameters(4, jnp.float64), answers),
             ),
-            ("means of scores", score_moments._means, (weights, *where, *shared)),
-            ("squares of scores", score_moments._squares, (weights, where[0], whole(tiles), whole(tiles), *shared)),
+            ("means of scores", score_moments._means, (of_blocks, answers, scores)),
+            (
+                "squares of scores",
+                score_moments._squares,
+                (of_blocks, whole(tiles), whole(tiles), answers, scores),
+            ),
         ):
             found.append(faults(name + missing, program, *arguments, products="float64"))
     none_of(*found)

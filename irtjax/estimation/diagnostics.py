@@ -79,33 +79,25 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
 
 
 def _of_status(fit: Fit) -> str | None:
-    begin = f"not converged after {counted(fit.iterations, 'iteration')}"
+    if not fit.status.advice:
+        return None
+    ids, unbounded = fit.responses.item_ids, np.flatnonzero(fit.unbounded)
+    items = f"{unbounded.size} of {ids.size} items, such as '{ids[unbounded[0]]}'," if unbounded.size else ""
     if fit.status is Status.NO_MAXIMUM:
-        names = fit.details["without_maximum"]
-        which = f"{len(names)} of {fit.responses.num_items} items, such as '{names[0]}', have no finite estimate: "
-        at = int(np.flatnonzero(fit.responses.item_ids == names[0])[0])
-        guessing = fit.item_columns.get("guessing", np.zeros(at + 1))[at]
-        if guessing > (share := share_right(*fit.responses.counts(axis=0))[at]):
+        share = share_right(*fit.responses.counts(axis=0))[unbounded[0]]
+        guessing = fit.item_columns.get("guessing", np.zeros(ids.size))[unbounded[0]]
+        if guessing > share:
             return (
-                f"{which}{share:.1%} of the answers to it are right, fewer than by the guessing of {guessing:.0%} "
-                "that is held; hold less there, or nothing"
+                f"{items} have no finite estimate: {share:.1%} of the answers to it are right, fewer than by the "
+                f"guessing of {guessing:.0%} that is held; hold less there, or nothing"
             )
-        return (
-            f"{which}they separate the subjects so sharply that the likelihood rises without end as their slopes grow; "
-            f"{_steadier(fit)}"
-        )
-    return {
-        Status.OUT_OF_ITERATIONS: f"{begin}: raise `{_limit(fit)}`, or ask whether the data support the model",
-        Status.SHORT: f"{begin}: by the standard errors, the maximum is further up; give a smaller `tolerance`",
-        Status.NOT_IDENTIFIED: (
-            f"the responses do not determine the estimates: others have the same likelihood; {_steadier(fit)}"
-        ),
-        Status.NOT_SETTLED: (
-            f"not converged: regressions on the features still moved after {fit.details.get('rounds')} rounds; give "
-            "fewer features, or more items and responses"
-        ),
-        Status.STALLED: f"{begin}, of which the last led nowhere: ask whether the data support the model",
-    }.get(fit.status)
+    return fit.status.advice.format(
+        iterations=counted(fit.iterations, "iteration"),
+        limit="max_steps" if fit.estimator == "svi" else "max_iterations",
+        items=items,
+        steadier=_steadier(fit),
+        rounds=fit.details.get("rounds"),
+    )
 
 
 def _steadier(fit: Fit) -> str:
@@ -119,23 +111,23 @@ def _steadier(fit: Fit) -> str:
     return f"give a `slope_prior` such as (0, 2), or take {'fewer dimensions, ' if dims > 1 else ''}{fewer}"
 
 
-def _limit(fit: Fit) -> str:
-    """The option of an estimator that ends fits which do not converge."""
-    return "max_steps" if fit.estimator == "svi" else "max_iterations"
-
-
 def _of_integration(fit: Fit) -> str | None:
     nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
     if not fit.log_likelihood_error > nothing or fit.status is Status.NO_MAXIMUM:  # no nodes are fine enough for steps
         return None
-    changes = f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
-    if fit.details["posteriors"] == "own nodes":
-        return f"{changes}it is only known so far; take fewer dimensions"
-    if fit.details["posteriors"] != "fixed nodes":
-        return changes + "posteriors are not as normal as they are taken to be; give `num_nodes`, such as 241"
-    number = round(fit.details["nodes"] ** (1 / fit.parameters.slope.shape[1]))
-    changes += "abilities are narrower than the nodes are apart, and snap to them; "
-    return f"{changes}raise `num_nodes` above {number}, or leave it out if you gave it"
+    number = round(fit.details.get("nodes", 0) ** (1 / fit.parameters.slope.shape[1]))
+    advice = {
+        "nodes": (
+            "abilities are narrower than the nodes are apart, and snap to them; "
+            f"raise `num_nodes` above {number}, or leave it out if you gave it"
+        ),
+        "around": "it is only known so far; take fewer dimensions",
+        "normal": "posteriors are not as normal as they are taken to be; give `num_nodes`, such as 241",
+    }
+    return (
+        f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "
+        f"{advice[str(fit.integration)]}"
+    )
 
 
 def _of_asymptotes(fit: Fit) -> str | None:
@@ -154,7 +146,11 @@ def _of_asymptotes(fit: Fit) -> str | None:
 def _of_steep_items(fit: Fit) -> str | None:
     if fit.status is Status.NO_MAXIMUM:
         return None
-    slope, columns, none = np.abs(np.asarray(fit.parameters.slope)), fit.item_columns, np.full(len(fit.extreme), np.nan)
+    slope, columns, none = (
+        np.abs(np.asarray(fit.parameters.slope)),
+        fit.item_columns,
+        np.full(len(fit.parameters.slope), np.nan),
+    )
     endings = [""] if slope.shape[1] == 1 else [f"_{k + 1}" for k in range(slope.shape[1])]
     error = np.stack([columns.get(f"discrimination{ending}_se", none) for ending in endings], axis=1)
     steep = ((slope > STEEP) & ~(error < slope / 2)).any(axis=1)

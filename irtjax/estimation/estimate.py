@@ -24,6 +24,7 @@ class Estimate(NamedTuple):
             more; NaN where none was tried.
         distance: from the maximum, √(gradient' covariance gradient) by the observed information: no parameter is more
             standard errors away; NaN where that is not known.
+        integration: "nodes" that all subjects share, "around" each posterior, or "normal" posteriors.
         unbounded: (I,) items whose likelihood has no finite maximum; as far as is known.
         identified: whether the others have one, and not a ridge; as far as is known.
         specification: priors as estimated.
@@ -39,6 +40,7 @@ class Estimate(NamedTuple):
     log_likelihood: float
     log_likelihood_error: float
     distance: float
+    integration: str
     unbounded: np.ndarray
     identified: bool
     specification: Specification

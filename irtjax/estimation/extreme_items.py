@@ -1,11 +1,10 @@
 """Items that everyone or no one answered right.
 
 Their likelihood rises without end as the difficulty runs off, and tells nothing of abilities there. So they have no
-part in the fit of the others (`set_aside`), and are placed afterwards, as if 0.3 of an answer had been of the other
-kind (`place_extremes`; Linacre's adjustment of extreme scores, as in Winsteps).
+part in the fit of the others (`plan.set_aside`). They are placed afterwards, as if 0.3 of an answer had been of the
+other kind (`place_extremes`; Linacre's adjustment of extreme scores, as in Winsteps).
 """
 
-import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,81 +12,22 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
 from irtjax import processes
-from irtjax.errors import InputError
 from irtjax.estimation.estimate import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.posteriors import LEAST, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import Responses, Values, mine
+from irtjax.responses.stored import Values, mine
 from irtjax.types import Bool, Float, Int
 
 ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)
 BEYOND = 0.1  # logits of an intercept, from the most extreme one of the others with this slope
-SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
 POSTERIOR = gauss_hermite(15)
 NODES, NODE_WEIGHTS = POSTERIOR.nodes[:, 0], np.exp(POSTERIOR.log_weights)
 PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are dealt
 MOST_STEPS, LONGEST_STEP, SETTLED = 100, 3.0, 1e-10  # of Newton's method
 RESPONSES = 2**22  # held at a time
-
-
-def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
-    """Refuses extreme items where the choice is to refuse them, or where there are no others.
-
-    Raises:
-        InputError: no other items, an unknown choice, or refused items; it names the first five.
-    """
-    if extreme.all():
-        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
-    if choice not in ("refuse", "keep"):
-        raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
-    if choice == "refuse" and extreme.any():
-        names = ", ".join(f"'{item}'" for item in responses.item_ids[extreme][:5])
-        more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
-        raise InputError(
-            f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
-            "remove them, or keep them (`extremes=keep`)"
-        )
-
-
-def set_aside(
-    items: ItemParameters, specification: Specification, extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"]
-) -> tuple[ItemParameters, Specification]:
-    """The items and the specification of a fit in which extreme items have no part.
-
-    They are held with slope 0, and an intercept that makes their answers sure: they add 0 to every log-likelihood.
-
-    Raises:
-        InputError: one is one of the first D, which fix the rotation.
-    """
-    if not extreme.any():
-        return items, specification
-    dims = specification.dims
-    if dims > 1 and extreme[:dims].any():
-        raise InputError(
-            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
-            "no one answered it right: put another item there"
-        )
-    slope, intercept, lower, upper = (np.array(leaf, float) for leaf in items)
-    slope[extreme], lower[extreme], upper[extreme] = 0.0, -np.inf, np.inf
-    intercept[extreme] = np.where(right[extreme] > 0, SURE, -SURE)
-    free, shared, precision = (
-        np.array(leaf) for leaf in (specification.free, specification.shared, specification.prior_precision)
-    )
-    free[extreme], precision[extreme] = False, 0.0
-    if (shared & ~extreme).any():  # one slope has one prior, however many items share it
-        precision[shared, 0] *= shared.sum() / (shared & ~extreme).sum()
-    shared &= ~extreme
-    return ItemParameters(slope, intercept, lower, upper), dataclasses.replace(
-        specification,
-        free=free,
-        shared=shared,
-        prior_precision=precision,
-        has_shared=bool(shared.any()),
-        free_slopes=bool(free[:, :dims].any()),
-    )
 
 
 class Placed(NamedTuple):
@@ -118,7 +58,7 @@ def place_extremes(
     are from the information of the answers there.
 
     Args:
-        estimate: of the items that are not extreme, the others `set_aside`.
+        estimate: of the items that are not extreme, the others set aside (`plan.set_aside`).
         specification: before these were set aside.
         values: (J, I) of all items; on short tests of this process's subjects.
         extreme: (I,) which were answered right by everyone or by no one; at least one.

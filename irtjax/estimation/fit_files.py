@@ -25,9 +25,19 @@ from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
 FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
-FORMAT = 1  # of the archive
+FORMAT = 2  # of the archive
 PACKED = 2**24  # responses at a time
-NUMBERS = ("model", "estimator", "log_likelihood", "log_likelihood_error", "num_parameters", "iterations", "seconds")
+ENTRIES = (
+    "model",
+    "estimator",
+    "log_likelihood",
+    "log_likelihood_error",
+    "num_parameters",
+    "iterations",
+    "integration",
+    "seconds",
+)
+ARRAYS = ("ability", "ability_se", "unbounded")
 TUPLES: dict[str, Any] = {
     "parameters": ItemParameters,
     "population": Population,
@@ -111,7 +121,7 @@ def _finite(value: Any) -> Any:
 
 def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
     responses: Responses = fields["responses"]
-    arrays = {name: fields[name] for name in ("ability", "ability_se")}
+    arrays = {name: fields[name] for name in ARRAYS}
     if isinstance(responses, StoredResponses):  # too large a copy
         arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
     else:
@@ -122,7 +132,7 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         if fields[name] is not None:
             arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
     arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
-    record = {name: fields[name] for name in NUMBERS} | {
+    record = {name: fields[name] for name in ENTRIES} | {
         "format": FORMAT,
         "status": fields["status"].value,
         "details": fields["details"],
@@ -140,11 +150,10 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
     return {
         "responses": _responses(arrays, record["subject_ids"], record["item_ids"]),
         "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
-        "ability": arrays["ability"],
-        "ability_se": arrays["ability_se"],
+        **{name: arrays[name] for name in ARRAYS},
         "status": Status(record["status"]),
         "details": record["details"],
-        **{name: record[name] for name in NUMBERS},
+        **{name: record[name] for name in ENTRIES},
         **{
             name: kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
             for name, kind in TUPLES.items()

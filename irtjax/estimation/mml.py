@@ -15,23 +15,16 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Info, Problem, Status, run
 from irtjax.estimation.estimate import Estimate, in_logits, oriented
-from irtjax.estimation.extreme_items import check_extremes, log_likelihood_without, place_extremes, set_aside
+from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.plan import Plan, plan_of
-from irtjax.estimation.priors import (
-    Prior,
-    as_given,
-)
+from irtjax.estimation.plan import Plan, check_extremes, plan_of, set_aside
+from irtjax.estimation.priors import Prior, as_given
 from irtjax.estimation.problem import check_dims, num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit
-from irtjax.estimation.special_items import (
-    mark_unbounded,
-    with_error_of_the_mean,
-)
-from irtjax.integration.choice import Totals, choose
-from irtjax.integration.rules import NodeRule
+from irtjax.estimation.special_items import mark_unbounded, with_error_of_the_mean
+from irtjax.integration.rules import NodeRule, Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
@@ -103,7 +96,7 @@ def fit_mml(
             part in the fit, and are placed afterwards as if 0.3 of an answer had been of the other kind, with the slope
             of the others and without asymptotes (`estimation.extreme_items`).
         integration: "nodes" that all subjects share, nodes "around" each subject's posterior, "normal" posteriors, or
-            "auto", which chooses (`integration.choice`).
+            "auto", which chooses (`integration.rules`).
         num_nodes: nodes per dimension in [-6, 6], that all subjects share, used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
@@ -125,7 +118,7 @@ def fit_mml(
     if tolerance is not None:
         not_negative("tolerance", tolerance)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
-    rule = choose(integration, num_nodes, totals, dims)
+    rule = choose_rule(integration, num_nodes, totals, dims)
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
@@ -152,7 +145,8 @@ def fit_mml(
         )
     if plan.as_1pl:
         estimate = in_logits(estimate)
-    estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
+    if plan.anchored.any():
+        estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
@@ -168,6 +162,8 @@ def fit_mml(
         num_parameters=number,
         iterations=outcome.iterations,
         status=_status(outcome.status, estimate, FAR_ON_OWN if own else FAR),
+        integration=estimate.integration,
+        unbounded=estimate.unbounded,
         seconds=outcome.seconds,
         details={
             **estimate.details,

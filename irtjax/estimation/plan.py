@@ -1,11 +1,13 @@
 """What is estimated of a test: the model of each item, what is held, the priors as they were asked for."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.empirical_priors import DETERMINED
 from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
@@ -17,11 +19,12 @@ from irtjax.estimation.problem import (
     start_items,
 )
 from irtjax.estimation.special_items import anchored_items, held_guessing, place_anchors
-from irtjax.integration.choice import Totals
+from irtjax.integration.rules import Totals
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.stored import Responses
-from irtjax.types import Bool, Float
+from irtjax.types import Bool, Float, Int
 
+SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 
 
@@ -75,8 +78,8 @@ def plan_of(
     """
     types = item_types(model, responses.num_items)
     right, observed, _ = totals
-    anchored = anchored_items(responses, anchors)
-    held = held_guessing(guessing, responses.item_ids)
+    anchored = np.zeros(right.size, bool) if anchors is None else anchored_items(responses, anchors)
+    held = None if guessing is None else held_guessing(guessing, responses.item_ids)
     asked = dict(asked)
     if asked["intercept"] == "auto" and (
         few_with_asymptotes(types, held) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
@@ -109,3 +112,60 @@ def plan_of(
     if anchors is not None:
         items = place_anchors(items, anchors, responses.item_ids, anchored)
     return Plan(items, specification, anchored, held, extreme, aside, as_1pl)
+
+
+def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice: str) -> None:
+    """Refuses extreme items where the choice is to refuse them, or where there are no others.
+
+    Raises:
+        InputError: no other items, an unknown choice, or refused items; it names the first five.
+    """
+    if extreme.all():
+        raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
+    if choice not in ("refuse", "keep"):
+        raise InputError(f"unknown choice {choice!r} for extreme items, expected refuse or keep")
+    if choice == "refuse" and extreme.any():
+        names = ", ".join(f"'{item}'" for item in responses.item_ids[extreme][:5])
+        more = f" and {extreme.sum() - 5} more" if extreme.sum() > 5 else ""
+        raise InputError(
+            f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
+            "remove them, or keep them (`extremes=keep`)"
+        )
+
+
+def set_aside(
+    items: ItemParameters, specification: Specification, extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"]
+) -> tuple[ItemParameters, Specification]:
+    """The items and the specification of a fit in which extreme items have no part.
+
+    They are held with slope 0, and an intercept that makes their answers sure: they add 0 to every log-likelihood.
+
+    Raises:
+        InputError: one is one of the first D, which fix the rotation.
+    """
+    if not extreme.any():
+        return items, specification
+    dims = specification.dims
+    if dims > 1 and extreme[:dims].any():
+        raise InputError(
+            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
+            "no one answered it right: put another item there"
+        )
+    slope, intercept, lower, upper = (np.array(leaf, float) for leaf in items)
+    slope[extreme], lower[extreme], upper[extreme] = 0.0, -np.inf, np.inf
+    intercept[extreme] = np.where(right[extreme] > 0, SURE, -SURE)
+    free, shared, precision = (
+        np.array(leaf) for leaf in (specification.free, specification.shared, specification.prior_precision)
+    )
+    free[extreme], precision[extreme] = False, 0.0
+    if (shared & ~extreme).any():  # one slope has one prior, however many items share it
+        precision[shared, 0] *= shared.sum() / (shared & ~extreme).sum()
+    shared &= ~extreme
+    return ItemParameters(slope, intercept, lower, upper), dataclasses.replace(
+        specification,
+        free=free,
+        shared=shared,
+        prior_precision=precision,
+        has_shared=bool(shared.any()),
+        free_slopes=bool(free[:, :dims].any()),
+    )

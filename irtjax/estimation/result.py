@@ -48,6 +48,8 @@ class Fit:
         num_parameters: free parameters of that likelihood.
         iterations: of the optimisation.
         status: how it ended.
+        integration: how abilities were integrated out, as the argument of MML has it; None by SVI.
+        unbounded: (I,) bool: items whose likelihood has no finite maximum, as far as is known.
         seconds: wall time, compilation included.
         details: further entries of `fit.json`, which depend on the estimator.
         item_posterior: of the 2PL by SVI.
@@ -68,6 +70,8 @@ class Fit:
     num_parameters: int
     iterations: int
     status: Status
+    integration: str | None
+    unbounded: np.ndarray
     seconds: float
     details: dict[str, Any]
     item_posterior: ItemPosterior | None = None

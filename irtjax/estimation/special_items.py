@@ -16,14 +16,12 @@ LEAST_SPREAD = 0.01  # logits between abilities a standard deviation apart, to t
 FARTHEST = 100.0  # logits: an intercept with a larger standard error says nothing
 
 
-def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[np.ndarray, " I"]:
+def anchored_items(responses: Responses, anchors: pd.DataFrame) -> Bool[np.ndarray, " I"]:
     """Which items are anchors.
 
     Raises:
-        InputError: there are anchors, and none of them is among the items, or one is there twice.
+        InputError: none of them is among the items, or one is there twice.
     """
-    if anchors is None:
-        return np.zeros(responses.num_items, bool)
     twice = anchors["item_id"][anchors["item_id"].astype(str).duplicated()]
     if len(twice):
         raise InputError(f"anchor item '{twice.iloc[0]}' is there twice")
@@ -34,20 +32,17 @@ def anchored_items(responses: Responses, anchors: pd.DataFrame | None) -> Bool[n
 
 
 def held_guessing(
-    guessing: float | Sequence[float] | np.ndarray | None,
-    item_ids: Shaped[np.ndarray, " I"],
-) -> Float[np.ndarray, " I"] | None:
+    guessing: float | Sequence[float] | np.ndarray, item_ids: Shaped[np.ndarray, " I"]
+) -> Float[np.ndarray, " I"]:
     """The lower asymptotes that are held, NaN where they are not.
 
     Args:
-        guessing: one for all items, or one per item, NaN where it is not held; None for none.
+        guessing: one for all items, or one per item, NaN where it is not held.
         item_ids: of the items.
 
     Raises:
         InputError: a wrong number of them, or one that is no number from 0 to below 1.
     """
-    if guessing is None:
-        return None
     try:
         given = np.asarray(guessing, float)
         values = np.array(np.broadcast_to(given, item_ids.shape))
@@ -110,7 +105,7 @@ def with_error_of_the_mean(
         observed: (I,) n, the answers to each.
     """
     mean, sd = (np.asarray(leaf, float) for leaf in estimate.population)
-    if not anchored.any() or np.abs(estimate.items.slope).max() * sd[0] >= LEAST_SPREAD:
+    if np.abs(estimate.items.slope).max() * sd[0] >= LEAST_SPREAD:
         return estimate
     anchors = ItemParameters(*(np.asarray(leaf, float)[anchored] for leaf in estimate.items))
     total = float(observed[anchored] @ information(anchors, mean[None])[0])

@@ -102,7 +102,7 @@ def tables_of(items: ItemParameters, line: LineNodes, scale: float, keep_right: 
 def _log_tables(items: ItemParameters, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Logarithms of P and 1 - P, (I, Q)."""
 
-    def of_item(item: ItemParameters) -> tuple[jax.Array, jax.Array]:
+    def of_item(item: ItemParameters) -> tuple[AnyArray, AnyArray]:
         one = jax.tree.map(lambda leaf: leaf[None], item)._replace(slope=item.slope[None, :1])
         log_p, log_q, _ = log_probabilities(one, nodes[:, None])
         return log_p[:, 0], log_q[:, 0]

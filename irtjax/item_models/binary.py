@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 
 from irtjax.item_models.protocol import Moments, Natural
-from irtjax.kernels.models import ItemParameters, sigmoids
+from irtjax.kernels.models import ItemParameters, log_answers, log_sigmoids
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Int
 
@@ -42,7 +42,7 @@ class Binary:
         if not asymptotes:
             xp = x.__array_namespace__()
             return Natural(x, xp.maximum(x, 0) + xp.log(1 + xp.exp(-xp.abs(x))))
-        log_p, log_q = _log_probabilities(items, x)
+        log_p, log_q = log_answers(items, x)
         return Natural(log_p - log_q, -log_q)
 
     @in_full_precision
@@ -54,7 +54,7 @@ class Binary:
             small = xp.exp(-xp.abs(x))
             large = 1 / (1 + small)
             return Moments(xp.where(x >= 0, large, small * large), small * large * large)
-        (log_s, log_not_s), (log_p, log_q) = log_sigmoids(x), _log_probabilities(items, x)
+        (log_s, log_not_s), (log_p, log_q) = log_sigmoids(x), log_answers(items, x)
         (c, not_c), (d, not_d) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
         span = d + xp.log1p(-xp.exp(c - d))
         of_both = log_p + log_q
@@ -85,34 +85,6 @@ class Binary:
         )
         own = xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
         return own - (1 - 2 * p)[:, :, None, None] * by[:, :, :, None] * by[:, :, None, :]
-
-
-def log_sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Float[AnyArray, "..."]]:
-    """Log σ(x) and log σ(-x)."""
-    xp = x.__array_namespace__()
-    bend = xp.log(1 + xp.exp(-xp.abs(x)))
-    return xp.minimum(x, 0) - bend, xp.minimum(-x, 0) - bend
-
-
-def _log_probabilities(
-    items: ItemParameters, x: Float[AnyArray, "Q I"]
-) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
-    """Log P and log(1 - P) at logits x, by one exponential and three logarithms.
-
-    With r = exp(-|x|), P = (c + d r) / (1 + r) where x < 0, and (d + c r) / (1 + r) elsewhere. Without c the first is
-    d r, whose logarithm is known however small it is; likewise of 1 - P without 1 - d.
-    """
-    xp = x.__array_namespace__()
-    r, (c, not_c), (d, not_d) = xp.exp(-xp.abs(x)), *(sigmoids(end[None, :]) for end in (items.lower, items.upper))
-
-    def log_sum(large: AnyArray, small: AnyArray, in_tail: AnyArray, logit: AnyArray) -> AnyArray:
-        """Of large + small r, and in the tail small + large r."""
-        alone = in_tail & (small == 0)
-        total = xp.where(in_tail, small + large * r, large + small * r)
-        return xp.where(alone, logit, 0.0) + xp.log(xp.where(alone, large, total))
-
-    bend = xp.log(1 + r)
-    return log_sum(d, c, x < 0, x) - bend, log_sum(not_c, not_d, x >= 0, -x) - bend
 
 
 BINARY = Binary()

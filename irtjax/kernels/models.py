@@ -6,7 +6,6 @@ Notation: ability θ (theta), difficulty b, all in logits; `p` is the probabilit
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from irtjax.kernels.precision import in_full_precision
@@ -109,18 +108,44 @@ def probabilities(
 @in_full_precision
 def log_probabilities(
     items: ItemParameters, theta: Float[AnyArray, "Q D"]
-) -> tuple[Float[jax.Array, "Q I"], Float[jax.Array, "Q I"], Float[jax.Array, "Q I"]]:
+) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
     """Logarithms of P, of 1 - P and of ∂P by the logit, finite wherever the parameters of curves are.
 
-    Twice the work of `probabilities`, which are 0 or 1 from some hundreds of logits on.
+    Twice the work of `probabilities`, which are 0 or 1 from some hundreds of logits on. NumPy arrays where the
+    arguments are.
     """
-    logit = theta @ items.slope.T + items.intercept[None, :]
-    s, not_s = jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)
-    c, not_c, d, not_d = (
-        jax.nn.log_sigmoid(x)[None, :] for x in (items.lower, -items.lower, items.upper, -items.upper)
-    )
-    by_logit = s + not_s + d + jnp.log1p(-jnp.exp(c - d))
-    return jnp.logaddexp(c + not_s, d + s), jnp.logaddexp(not_c + not_s, not_d + s), by_logit
+    x = theta @ items.slope.T + items.intercept[None, :]
+    xp = x.__array_namespace__()
+    (c, _), (d, _) = (log_sigmoids(end[None, :]) for end in (items.lower, items.upper))
+    return *log_answers(items, x), sum(log_sigmoids(x)) + d + xp.log1p(-xp.exp(c - d))
+
+
+def log_answers(
+    items: ItemParameters, x: Float[AnyArray, "Q I"]
+) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+    """Log P and log(1 - P) at logits x, by one exponential and three logarithms.
+
+    With r = exp(-|x|), P = (c + d r) / (1 + r) where x < 0, and (d + c r) / (1 + r) elsewhere. Without c the first is
+    d r, whose logarithm is known however small it is; likewise of 1 - P without 1 - d.
+    """
+    xp = x.__array_namespace__()
+    r, (c, not_c), (d, not_d) = xp.exp(-xp.abs(x)), *(sigmoids(end[None, :]) for end in (items.lower, items.upper))
+
+    def log_sum(large: AnyArray, small: AnyArray, in_tail: AnyArray, logit: AnyArray) -> AnyArray:
+        """Of large + small r, and in the tail small + large r."""
+        alone = in_tail & (small == 0)
+        total = xp.where(in_tail, small + large * r, large + small * r)
+        return xp.where(alone, logit, 0.0) + xp.log(xp.where(alone, large, total))
+
+    bend = xp.log(1 + r)
+    return log_sum(d, c, x < 0, x) - bend, log_sum(not_c, not_d, x >= 0, -x) - bend
+
+
+def log_sigmoids(x: Float[AnyArray, "..."]) -> tuple[Float[AnyArray, "..."], Float[AnyArray, "..."]]:
+    """Log σ(x) and log σ(-x)."""
+    xp = x.__array_namespace__()
+    bend = xp.log(1 + xp.exp(-xp.abs(x)))
+    return xp.minimum(x, 0) - bend, xp.minimum(-x, 0) - bend
 
 
 def derivatives(items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I K"]:

@@ -202,8 +202,8 @@ def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict[str, Any
     explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
     ids = fit.responses.item_ids
-    below = np.isin(ids, fit.details["without_maximum"])
-    below &= fit.item_columns.get("guessing", np.zeros(len(ids))) > percent_correct(fit.responses.read().values, axis=0)
+    guessing = fit.item_columns.get("guessing", np.zeros(len(ids)))
+    below = fit.unbounded & (guessing > percent_correct(fit.responses.read().values, axis=0))
     reasons = np.select(
         [below, explained < rules.communality, slope < 0, p_value > rules.slope_level],
         ["below guessing", "flat", "reversed", "uncertain slope"],

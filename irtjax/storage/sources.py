@@ -80,7 +80,7 @@ def csv_rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV file that are not blank, with the lines that they end in.
 
     Raises:
-        InputError: text around quotes, a quote that is not closed, or an slopes_without_maximum cell.
+        InputError: text around quotes, a quote that is not closed, or an endless cell.
     """
     reader = csv.reader(file, strict=True)
     try:

@@ -119,7 +119,9 @@ def troubled(fit, status):
         population=fit.population._replace(sd=np.ones(1)),
         log_likelihood_error=1e9 if fit.estimator == "mml" else fit.log_likelihood_error,
         item_columns=fit.item_columns | {"discrimination_se": np.full(len(slope), 99.0)},
-        details={"posteriors": "fixed nodes", "nodes": 61} | fit.details | {"without_maximum": ["i0"], "rounds": 3},
+        integration="nodes" if fit.estimator == "mml" else None,
+        unbounded=np.arange(len(slope)) == 0,
+        details={"nodes": 61} | fit.details | {"rounds": 3},
     )
 
 

@@ -102,7 +102,7 @@ BAD = {
     ),
     "nested lists": (record(responses="[" * 100_000), "line 1: expected"),
     "nested objects": ('{"a": ' * 100_000, "line 1: expected"),
-    "an slopes_without_maximum number": (record(responses=f'{{"a": {"9" * 5000}}}'), "line 1: expected"),
+    "an endless number": (record(responses=f'{{"a": {"9" * 5000}}}'), "line 1: expected"),
     "a long text": (record(responses=f'{{"a": "{"9" * 5000}"}}'), "item 'a': '9999"),
     "a lone surrogate as a subject": (record('"\\ud800"'), "lone surrogate"),
     "a lone surrogate as an item": (record(responses='{"\\udfff": 1}'), "lone surrogate"),

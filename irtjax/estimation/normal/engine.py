@@ -7,6 +7,7 @@ expectations from `irtjax.integration.normal_expectations`. The error is of orde
 """
 
 import dataclasses
+import enum
 import functools
 from typing import Any, NamedTuple
 
@@ -38,27 +39,21 @@ from irtjax.responses.blocks import Chunks
 from irtjax.types import AnyArray
 
 TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
-# standard errors, where stages end that only prepare the next
-TOLERANCE_FEW, TOLERANCE_HELD, TOLERANCE_WITHOUT_ASYMPTOTES = 0.1, 1.0, 0.3
 MANY_CHUNKS, ENOUGH_ITEMS = 4, 1000  # of the matrix, and in each, from which it is worth beginning with one
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
 
 
-class Stage(NamedTuple):
-    """A phase of the iteration.
+class Phase(enum.Enum):
+    """What the iteration goes through, in this order; the value is the change, in standard errors, where it ends.
 
-    Attributes:
-        few: on no more items than a chunk of the matrix holds, spread evenly over it: these give abilities near to the
-            final ones at a small part of the cost.
-        held: abilities stay where they are, until the items are near to where these put them.
-        asymptotes: free asymptotes are estimated, and not held at 0 and 1.
-        tolerance: where it ends.
+    A chunk of very many items gives abilities near to the final ones at a small part of the cost. Then all items are
+    brought near to where these abilities, held, put them.
     """
 
-    few: bool
-    held: bool
-    asymptotes: bool
-    tolerance: float
+    FEW_ITEMS = 0.1
+    ABILITIES_HELD = 1.0
+    WITHOUT_ASYMPTOTES = 0.3  # those that are free are held at 0 and 1
+    LAST = None  # the tolerance of the engine
 
 
 class State(NamedTuple):
@@ -67,19 +62,19 @@ class State(NamedTuple):
     Attributes:
         problem: what is estimated, all of it.
         whole: its responses.
-        stages: the present one and those to come.
+        phases: the present one and those to come.
         scaled: items, posteriors and population.
         damping: of the steps of items and of subjects.
-        specification: what is free in this stage; priors.
-        asymptotes: whether any item has one in this stage.
-        chunks: the responses of this stage.
+        specification: what is free in this phase; priors.
+        asymptotes: whether any item has one in this phase.
+        chunks: the responses of this phase.
         weight: (J',) 1 for a subject, 0 for padding.
         steps: made with these items and asymptotes.
     """
 
     problem: Problem
     whole: Chunks
-    stages: tuple[Stage, ...]
+    phases: tuple[Phase, ...]
     scaled: LatentScale
     damping: tuple[Damping, Damping]
     specification: Specification
@@ -113,7 +108,6 @@ class NormalPosteriors:
         if dims > 1:
             problem = dataclasses.replace(problem, specification=specification.without_rotation())
         whole = Chunks(problem.values, self.mesh)
-        stages = self._stages(specification, whole)
         start = jax.tree.map(
             lambda leaf: self._place(_pad(leaf, whole.num_subjects), BY_SUBJECT),
             starting_posterior(problem.values, dims, whole.mine),
@@ -122,7 +116,7 @@ class NormalPosteriors:
         state = State(
             problem=problem,
             whole=whole,
-            stages=stages,
+            phases=_phases(specification, whole),
             scaled=LatentScale(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
             damping=(undamped(as_array(problem.items)), undamped(start.mean)),
             specification=problem.specification,
@@ -131,7 +125,7 @@ class NormalPosteriors:
             weight=self._place(_pad(ones, whole.num_subjects), BY_SUBJECT),
             steps=0,
         )
-        if not stages[0].few:
+        if state.phases[0] is not Phase.FEW_ITEMS:
             return self._with_items(state, problem, whole)
         chosen, values = whole.thinned()
         few = Problem(
@@ -142,7 +136,7 @@ class NormalPosteriors:
 
     def step(self, state: State) -> tuple[State, Info]:
         """A step of all items, then one of all abilities."""
-        stage = state.stages[0]
+        phase = state.phases[0]
         priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
         scaled, damping, specification, change = iterate(
             state.scaled,
@@ -151,22 +145,23 @@ class NormalPosteriors:
             state.weight,
             state.specification,
             state.steps >= priors_fixed,
-            held=stage.held,
+            held=phase is Phase.ABILITIES_HELD,
             asymptotes=state.asymptotes,
             mesh=self.mesh,
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
-        return state, Info(np.nan, float(change), stage.tolerance if state.steps > priors_fixed else 0.0)
+        tolerance = self._tolerance(state) if phase.value is None else phase.value
+        return state, Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
 
     def revise(self, state: State) -> State | None:
-        """The next stage, if there is one."""
-        last, *stages = state.stages
-        if not stages:
+        """The next phase, if there is one."""
+        phase, *later = state.phases
+        if not later:
             return None
-        state = state._replace(stages=tuple(stages))
-        if last.few and not stages[0].few:
+        state = state._replace(phases=tuple(later))
+        if phase is Phase.FEW_ITEMS:
             return self._with_items(state, state.problem, state.whole)
-        if stages[0].asymptotes and not last.asymptotes:
+        if phase is Phase.WITHOUT_ASYMPTOTES:
             lower, upper, specification = jax.tree.map(
                 lambda leaf: self._by_item(leaf, state.whole),
                 (state.problem.items.lower, state.problem.items.upper, state.problem.specification),
@@ -183,7 +178,7 @@ class NormalPosteriors:
 
     def finish(self, state: State) -> Estimate:
         """Covariances of the items, and the log-likelihood from an expansion of each subject's."""
-        while state.stages[0].few:  # it was stopped there
+        if state.phases[0] is Phase.FEW_ITEMS:  # it was stopped there
             revised = self.revise(state)
             assert revised is not None
             state = revised
@@ -227,6 +222,7 @@ class NormalPosteriors:
             log_likelihood=float(log_likelihoods.sum()),
             log_likelihood_error=np.nan,
             distance=np.nan,
+            integration="normal",
             unbounded=np.zeros(len(covariances), bool),
             identified=True,
             specification=specification,
@@ -237,17 +233,11 @@ class NormalPosteriors:
         error = sampled_error(estimate, state.problem.values, state.whole.mine)
         return estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
 
-    def _stages(self, specification: Specification, chunks: Chunks) -> tuple[Stage, ...]:
-        """What the estimation goes through."""
-        stages = []
-        many = chunks.number >= MANY_CHUNKS and chunks.width >= ENOUGH_ITEMS
-        if many and specification.mean_fixed:  # else few items may be without anchors
-            stages += [Stage(True, False, False, TOLERANCE_FEW), Stage(False, True, False, TOLERANCE_HELD)]
-        asymptotes = bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
-        if asymptotes:
-            stages.append(Stage(False, False, False, TOLERANCE_WITHOUT_ASYMPTOTES))
-        least = TOLERANCE_ASYMPTOTES if asymptotes else TOLERANCE
-        return *stages, Stage(False, False, asymptotes, least if self.tolerance is None else self.tolerance)
+    def _tolerance(self, state: State) -> float:
+        """Where the last phase ends."""
+        if self.tolerance is not None:
+            return self.tolerance
+        return TOLERANCE_ASYMPTOTES if _free_asymptotes(state.problem.specification) else TOLERANCE
 
     def _with_items(self, state: State, problem: Problem, chunks: Chunks) -> State:
         """The state with the items of a problem as they start, free asymptotes held at 0 and 1."""
@@ -274,6 +264,21 @@ class NormalPosteriors:
             return jnp.asarray(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
 
         return jax.tree.map(one, tree)
+
+
+def _phases(specification: Specification, chunks: Chunks) -> tuple[Phase, ...]:
+    """Those that such items go through."""
+    many = chunks.number >= MANY_CHUNKS and chunks.width >= ENOUGH_ITEMS
+    few = many and specification.mean_fixed  # else few items may be without anchors
+    return (
+        *((Phase.FEW_ITEMS, Phase.ABILITIES_HELD) if few else ()),
+        *((Phase.WITHOUT_ASYMPTOTES,) if _free_asymptotes(specification) else ()),
+        Phase.LAST,
+    )
+
+
+def _free_asymptotes(specification: Specification) -> bool:
+    return bool(np.asarray(specification.free)[:, specification.dims + 1 :].any())
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:

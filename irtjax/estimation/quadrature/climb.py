@@ -1,7 +1,9 @@
 """Steps up the marginal likelihood, priors included, on nodes that all subjects share.
 
-A step begins with the information of complete data, which the posteriors give for each item, and adds what the last
-steps say of the trade between items (`quasi_newton`). It is made only if the objective rises.
+They are limited-memory quasi-Newton steps (Nocedal 1980). The information of complete data, item by item, is known at
+each point and says nearly everything about the curvature. What it lacks is what items share: the scale, and the trade
+of one item against others. The last steps and the changes of the gradient along them supply that. A step is made only
+if the objective rises.
 """
 
 import functools
@@ -13,7 +15,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation.item_step import log_prior, natural_step, priors_of
 from irtjax.estimation.problem import Layout, Specification, as_array, as_items, layout
-from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
+from irtjax.estimation.quadrature import item_score, slope_bounds
 from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.e_step import Expected, e_step
 from irtjax.integration.nodes import Answers, place_nodes
@@ -29,6 +31,28 @@ ROUNDING = 1e-13  # relative error of an objective
 ARMIJO = 1e-4
 SHORTER = 0.3  # of a step that leads down
 SHORTENINGS = 12  # of a step, before it is given up
+PAIRS = 20  # of a step and the fall of the gradient along it, that are remembered
+LEAST_CURVATURE = 1e-10  # cosine of the two, below which they say nothing
+
+
+class Memory(NamedTuple):
+    """The last steps, and how the gradient fell along each: arrays (P,), oldest first."""
+
+    steps: tuple[np.ndarray, ...] = ()
+    falls: tuple[np.ndarray, ...] = ()
+
+    def with_pair(self, step: Float[np.ndarray, " P"], fall: Float[np.ndarray, " P"]) -> "Memory":
+        """The memory after a step, of which the pair is left out where the objective did not bend down."""
+        if not step @ fall > LEAST_CURVATURE * np.linalg.norm(step) * np.linalg.norm(fall):
+            return self
+        return Memory((*self.steps, step)[-PAIRS:], (*self.falls, fall)[-PAIRS:])
+
+    def within(self, free: Bool[np.ndarray, " P"]) -> "Memory":
+        """What the memory says of the free parameters while the others are held."""
+        result = Memory()
+        for step, fall in zip(self.steps, self.falls, strict=True):
+            result = result.with_pair(np.where(free, step, 0.0), np.where(free, fall, 0.0))
+        return result
 
 
 class Point(NamedTuple):
@@ -100,6 +124,28 @@ def _point(
     return Point(items, population, objective, vector, information, of_population, counts, found.boundary_mass)
 
 
+def direction(
+    gradient: Float[np.ndarray, " P"],
+    memory: Memory,
+    precondition: Callable[[np.ndarray], np.ndarray],
+) -> Float[np.ndarray, " P"]:
+    """The step H gradient towards a maximum, where H is the inverse of what is known of the curvature.
+
+    Args:
+        gradient: of the objective.
+        memory: of the steps before.
+        precondition: the inverse of a first estimate of the curvature, symmetric and positive, times a vector.
+    """
+    rest, shares = gradient, []
+    for step, fall in zip(reversed(memory.steps), reversed(memory.falls), strict=True):
+        shares.append((step @ rest) / (step @ fall))
+        rest = rest - shares[-1] * fall
+    result = precondition(rest)
+    for step, fall, share in zip(memory.steps, memory.falls, reversed(shares), strict=True):
+        result = result + step * (share - (fall @ result) / (step @ fall))
+    return result
+
+
 def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:
     """The inverse information of complete data times a vector (P,); 0 for what the specification holds."""
     size = point.information.shape[1]
@@ -117,14 +163,14 @@ def _precondition(vector: np.ndarray, point: Point, specification: Specification
 
 
 def _proposed(
-    point: Point, memory: quasi_newton.Memory, specification: Specification, held: Bool[np.ndarray, " P"]
+    point: Point, memory: Memory, specification: Specification, held: Bool[np.ndarray, " P"]
 ) -> tuple[Float[np.ndarray, " P"], float]:
     """The quasi-Newton step of the parameters that are not held, and its length √(gradient' H gradient)."""
     places = layout(specification)
     free = slope_bounds.without(specification, places, held)
     precondition = functools.partial(_precondition, point=point, specification=free, places=places)
     gradient = np.where(held, 0.0, point.gradient)
-    step = quasi_newton.direction(gradient, memory.within(~held) if held.any() else memory, precondition)
+    step = direction(gradient, memory.within(~held) if held.any() else memory, precondition)
     return step, float(np.sqrt(max(float(gradient @ step), 0.0)))
 
 
@@ -171,11 +217,11 @@ def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameter
 
 def climb(
     point: Point,
-    memory: quasi_newton.Memory,
+    memory: Memory,
     specification: Specification,
     evaluate_at: Callable[[ItemParameters, Population], Point],
     most_slope: float = np.inf,
-) -> tuple[Point, quasi_newton.Memory, float]:
+) -> tuple[Point, Memory, float]:
     """One quasi-Newton step, shortened until the objective rises; none where that does not help.
 
     Slopes at their bound are held while the objective would rise beyond it.
@@ -200,7 +246,7 @@ def climb(
     if beyond.any():
         step, change = _proposed(point, memory, specification, held | beyond)
     if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
-        memory = quasi_newton.Memory()
+        memory = Memory()
         step, change = _proposed(point, memory, specification, held | beyond)
     room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
     step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
@@ -210,4 +256,4 @@ def climb(
         if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
             return moved, memory.with_pair(step, point.gradient - moved.gradient), change
         step = _shortened_where_it_loses(step, point, moved, specification, places)
-    return point, quasi_newton.Memory(), change
+    return point, Memory(), change

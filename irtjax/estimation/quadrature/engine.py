@@ -1,6 +1,6 @@
-"""The engine for short tests: nodes as fine as the subjects' posteriors ask for (`node_rules`).
+"""The engine for short tests: nodes as fine as the subjects' posteriors ask for (`integration.rules`).
 
-The marginal likelihood is climbed by quasi-Newton steps (`quasi_newton`), which begin with the information of complete
+The marginal likelihood is climbed by quasi-Newton steps (`climb`), which begin with the information of complete
 data that the posteriors give for each item, and learn from the last steps what items share. No step is made that lowers
 the objective.
 """
@@ -15,13 +15,13 @@ from irtjax import processes
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import without_asymptotes
+from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import item_score, quasi_newton, slope_bounds
-from irtjax.estimation.quadrature.climb import Point, climb, evaluate
+from irtjax.estimation.quadrature import item_score, slope_bounds
+from irtjax.estimation.quadrature.climb import Memory, Point, climb, evaluate
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
-from irtjax.estimation.quadrature.state import State
+from irtjax.estimation.quadrature.state import Phase, State
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
@@ -35,8 +35,8 @@ PATIENCE = 300  # steps without a smaller change; the way over a ridge of the li
 SLACK = 100.0  # times these errors are good enough to prepare a phase
 LEFT_OUT = 1e-4  # nats that tiles may have left out
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
-PRIOR_ROUNDS = 15
-SEARCH_ROUNDS = 5
+MOST_PRIORS = 15  # times that they are estimated anew
+MOST_SEARCHES = 6  # for better modes
 ROUGH = 0.05  # likewise to TOLERANCE where nodes are each subject's own: their errors leave no more to be found
 LEG = 25  # steps after which nodes of each subject's own are laid anew: far from there, errors of theirs would lead on
 APART = 1e-3  # nats per subject that nodes of their own may be off by, since posteriors have moved
@@ -66,11 +66,13 @@ class QuadratureEngine:
 
     def init(self, problem: Problem) -> State:
         """Begins, without asymptotes where any are free: their likelihood has several maxima."""
-        specification, items, waiting = problem.specification, problem.items, None
-        if not self.warm and np.asarray(specification.free)[:, specification.dims + 1 :].any():
-            waiting = items, specification
+        specification, items, released = problem.specification, problem.items, None
+        dims, ahead = specification.dims, (*_priors_of(specification), Phase.LAST_STEPS)
+        if not self.warm and np.asarray(specification.free)[:, dims + 1 :].any():
+            released = items, specification
+            searches = (Phase.MODES, *_priors_of(specification)) * (MOST_SEARCHES if self.search and dims == 1 else 0)
             items, specification = without_asymptotes(items, specification)
-        dims = specification.dims
+            ahead = *_priors_of(specification), Phase.ASYMPTOTES, *ahead[:-1], *searches, Phase.LAST_STEPS
         with jax.enable_x64(True):
             answers = to_answers(np.asarray(problem.values), problem.model, problem.trials)
             population = Population(np.zeros(dims), np.ones(dims))
@@ -78,15 +80,14 @@ class QuadratureEngine:
             point = evaluate(items, population, answers, placed, specification)
         return State(
             point,
-            quasi_newton.Memory(),
+            Memory(),
             specification,
             self.rule,
             answers,
             placed,
-            waiting,
-            tolerance=LOOSE,
-            prior_rounds=0 if specification.estimated else -1,
-            searches=0 if self.search and dims == 1 and waiting is not None else -1,
+            ahead,
+            released,
+            LOOSE,
         )
 
     def step(self, state: State) -> tuple[State, Info]:
@@ -111,49 +112,50 @@ class QuadratureEngine:
         return state, Info(state.point.objective, change, state.tolerance)
 
     def revise(self, state: State) -> State | None:
-        """The next phase: priors, finer nodes, asymptotes, better modes, and the last steps, in this order.
+        """What the next phase makes of a state at rest; before, finer nodes where they are too coarse.
 
-        Nodes come before asymptotes: between nodes that are too far apart, steep curves cost nothing.
+        They come before asymptotes: between nodes that are too far apart, steep curves cost nothing.
         """
+        phase, *later = state.ahead
         with jax.enable_x64(True):
-            if state.prior_rounds >= 0:
-                return self._with_priors(state)
-            preparing = state.waiting is not None or state.searches >= 0
-            if self.adapt and node_checks.too_coarse(state, SLACK if preparing else 1.0):
+            if phase is Phase.PRIORS:
+                return self._estimate_priors(state)
+            if self.adapt and node_checks.too_coarse(state, SLACK if later else 1.0):
                 return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))
-            if state.waiting is not None:
-                return self._with_asymptotes(state)
-            if state.searches >= 0:
-                return self._with_better_modes(state)
-            if state.rule.moves_with_posterior:
-                return self._with_nodes_that_follow(state)
-            if state.tolerance > self.tolerance:
-                return state._replace(tolerance=self.tolerance)
-            if state.grid.rows is None:
-                return None
-            # a posterior may have moved to where no window is
-            fresh = _restart(state)
-            return fresh if fresh.point.objective > state.point.objective + LEFT_OUT else None
+            if phase is Phase.ASYMPTOTES:
+                return self._release_asymptotes(state)
+            if phase is Phase.MODES:
+                return self._search_modes(state)
+            return self._follow_posteriors(state) if state.rule.moves_with_posterior else self._last_steps(state)
 
     def finish(self, state: State) -> Estimate:
         """Abilities, covariances of the items, and the log-likelihood by a finer rule."""
         with jax.enable_x64(True):
             return estimate_at(state, self.standard_errors)
 
-    def _with_nodes_that_follow(self, state: State) -> State | None:
+    def _last_steps(self, state: State) -> State | None:
+        """Those to the tolerance; at rest there, other windows if posteriors have moved to where none is."""
+        if state.tolerance > self.tolerance:
+            return state._replace(tolerance=self.tolerance)
+        if state.grid.rows is None:
+            return None
+        fresh = _restart(state)
+        return fresh if fresh.point.objective > state.point.objective + LEFT_OUT else None
+
+    def _follow_posteriors(self, state: State) -> State | None:
         """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
         fresh = _restart(state)
         apart = abs(fresh.point.objective - state.point.objective) / state.answers.num_subjects
         run_off = slope_bounds.at_bounds(
             state.point.items, state.specification, state.point.population.sd, state.rule.steepest
         )
-        if apart > APART and state.relaid < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
-            return fresh._replace(relaid=state.relaid + 1)
+        if apart > APART and state.rounds < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
+            return fresh._replace(rounds=state.rounds + 1)
         tolerance = max(self.tolerance, ROUGH)
         return fresh._replace(tolerance=tolerance) if state.tolerance > tolerance else None
 
-    def _with_priors(self, state: State) -> State:
-        """Priors estimated anew; settled where they hardly move."""
+    def _estimate_priors(self, state: State) -> State:
+        """Priors estimated anew; the phase ends where they hardly move."""
         point, specification = state.point, state.specification
         gradient, information = item_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
@@ -171,17 +173,19 @@ class QuadratureEngine:
             point = point._replace(items=point.items._replace(slope=slope))
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
-        rounds = -1 if change < SETTLED or state.prior_rounds >= PRIOR_ROUNDS else state.prior_rounds + 1
-        if rounds < 0 and _may_drop_slope_prior(state):
+        settled = change < SETTLED or state.rounds >= MOST_PRIORS
+        if settled and _may_drop_slope_prior(state):
             share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
             if share > empirical_priors.DETERMINED:
                 estimated = empirical_priors.without_slopes(estimated)
-        return _restart(state._replace(specification=estimated, prior_rounds=rounds))
+        state = _next_phase(state) if settled else state._replace(rounds=state.rounds + 1)
+        return _restart(state._replace(specification=estimated))
 
-    def _with_asymptotes(self, state: State) -> State:
-        assert state.waiting is not None
-        items, specification = state.waiting
-        released = state.point.items._replace(lower=items.lower, upper=items.upper)
+    def _release_asymptotes(self, state: State) -> State:
+        """Free asymptotes at their starting values, or the items in better modes; the other parameters stay."""
+        assert state.released is not None
+        start, specification = state.released
+        items = state.point.items._replace(lower=start.lower, upper=start.upper)
         mean, precision = (np.array(getattr(specification, name)) for name in ("prior_mean", "prior_precision"))
         own = specification.dims + 1
         mean[:, :own], precision[:, :own] = (
@@ -189,30 +193,29 @@ class QuadratureEngine:
         )
         specification = dataclasses.replace(specification, prior_mean=mean, prior_precision=precision)
         if self.search and specification.dims == 1:
-            released, _ = better_modes(released, specification, state.point.counts)
-        return _restart(
-            state._replace(
-                point=state.point._replace(items=released),
-                specification=specification,
-                memory=quasi_newton.Memory(),
-                waiting=None,
-                prior_rounds=0 if specification.estimated else -1,
-            )
-        )
+            items, _ = better_modes(items, specification, state.point.counts)
+        return _with_items(_next_phase(state)._replace(specification=specification), items)
 
-    def _with_better_modes(self, state: State) -> State:
+    def _search_modes(self, state: State) -> State:
+        """Items in better modes; where none has one, there is nothing more to be searched."""
         items, moved = better_modes(state.point.items, state.specification, state.point.counts)
-        searches = state.searches + 1 if moved.any() and state.searches < SEARCH_ROUNDS else -1
         if not moved.any():
-            return state._replace(searches=searches)
-        return _restart(
-            state._replace(
-                point=state.point._replace(items=items),
-                memory=quasi_newton.Memory(),
-                searches=searches,
-                prior_rounds=0 if state.specification.estimated else -1,
-            )
-        )
+            return state._replace(ahead=(Phase.LAST_STEPS,), rounds=0)
+        return _with_items(_next_phase(state), items)
+
+
+def _priors_of(specification: Specification) -> tuple[Phase, ...]:
+    """The phase in which priors are estimated, where there are any to be."""
+    return (Phase.PRIORS,) if specification.estimated else ()
+
+
+def _next_phase(state: State) -> State:
+    return state._replace(ahead=state.ahead[1:], rounds=0)
+
+
+def _with_items(state: State, items: ItemParameters) -> State:
+    """The state with items elsewhere, where the last steps tell nothing."""
+    return _restart(state._replace(point=state.point._replace(items=items), memory=Memory()))
 
 
 def _may_drop_slope_prior(state: State) -> bool:
@@ -223,7 +226,7 @@ def _may_drop_slope_prior(state: State) -> bool:
     specification = state.specification
     if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
         return False
-    return (0,) in specification.estimated and state.waiting is None and not has_asymptotes(state.point.items)
+    return (0,) in specification.estimated and state.released is None and not has_asymptotes(state.point.items)
 
 
 def _moments_of_all(state: State) -> tuple[float, float]:

@@ -57,6 +57,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
         log_likelihood=float(log_likelihoods.sum()) + change,
         log_likelihood_error=error,
         distance=errors.distance,
+        integration=state.rule.way,
         unbounded=unbounded,
         identified=errors.identified,
         specification=specification,

@@ -19,6 +19,7 @@ from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.problem import Specification, as_array, layout
 from irtjax.estimation.quadrature import score_moments
+from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
@@ -97,7 +98,7 @@ def of_all_parameters(
             common[:, :, at - num_own] = np.where(index[None] == at, complete.by, 0.0).sum(axis=2)
         own = complete.by[:, chosen, kinds]
         information -= processes.total(
-            score_moments.covariances(expected.weights, grid, answers, complete.mean, own, chosen, common)
+            score_moments.covariances(expected.weights, grid, answers, Scores(complete.mean, own, chosen, common))
         )
     return information
 

@@ -4,6 +4,8 @@ The score of an answer at a node is (T - n E T) ∂η: the residual depends on s
 The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all pairs of items.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,68 +17,90 @@ from irtjax.types import AnyArray
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 
 
-def covariances(
-    weights: AnyArray,
-    grid: SparseGrid,
-    answers: Answers,
-    p: np.ndarray,
-    own: np.ndarray,
-    items: np.ndarray,
-    common: np.ndarray,
-) -> np.ndarray:
+class Blocks(NamedTuple):
+    """Posterior weights (N, B, S) of blocks of subjects at the places of a tile; subjects (N, B) and tiles (N,)."""
+
+    weights: AnyArray
+    rows: AnyArray
+    tile: AnyArray
+
+    @staticmethod
+    def on(grid: SparseGrid, weights: AnyArray) -> "Blocks":
+        """Those of a grid whose subjects are in blocks."""
+        assert grid.rows is not None
+        return Blocks(weights, grid.rows, grid.tile)
+
+
+class Scores(NamedTuple):
+    """What scores at nodes are made of, for T tiles of S places; or for R nodes, until they are put into tiles.
+
+    Attributes:
+        mean: (T, S, I) E T of one trial.
+        own: (T, S, N) ∂η by each parameter that one item has.
+        items: (N,) which.
+        common: (T, S, I, C) ∂η by the parameters that items have in common.
+    """
+
+    mean: AnyArray
+    own: AnyArray
+    items: AnyArray
+    common: AnyArray
+
+    @property
+    def size(self) -> int:
+        """P = N + C."""
+        return self.own.shape[-1] + self.common.shape[-1]
+
+    def in_tiles(self, grid: SparseGrid) -> "Scores":
+        """Those of nodes, in the tiles of their grid."""
+        mean, own, common = (grid.in_tiles(np.asarray(leaf)) for leaf in (self.mean, self.own, self.common))
+        return Scores(mean, own, self.items, common)
+
+
+def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes: Scores) -> np.ndarray:
     """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
 
     Args:
         weights: (N, B, S).
         grid: where they are.
         answers: of J subjects.
-        p: (R, I).
-        own: (R, P - C) score, over the residual of the answer, of each parameter that one item has.
-        items: (P - C,) which.
-        common: (R, I, C) likewise of the parameters that items have in common.
+        at_nodes: of R nodes.
     """
-    p, own, common = (grid.in_tiles(array) for array in (p, own, common))
-    mean = _means(weights, grid.rows, grid.tile, answers, p, own, items, common)
-    if grid.rows is not None and grid.rows.shape[1] == 1:
-        squares = _squares_of_one(weights, grid.rows, grid.tile, answers, p, own, items, common)
-        return np.asarray(squares - mean.T @ mean)
+    scores = at_nodes.in_tiles(grid)
+    blocks = Blocks.on(grid, weights)
+    mean = _means(blocks, answers, scores)
+    if blocks.rows.shape[1] == 1:
+        return np.asarray(_squares_of_one(blocks, answers, scores) - mean.T @ mean)
     counts = np.bincount(grid.tile[np.any(weights, axis=(1, 2))], minlength=grid.shape[0])
     end = np.cumsum(counts)
-    squares = _squares(weights, grid.rows, end - counts, end, answers, p, own, items, common)
-    return np.asarray(squares - mean.T @ mean)
+    return np.asarray(_squares(blocks, end - counts, end, answers, scores) - mean.T @ mean)
+
+
+def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
+    """T - n E T, where E T (I,) is that of one node, or (S, I) those of all nodes of one subject."""
+    observed = some.observed()
+    return some.statistics() - (mean if observed is None else observed * mean)
 
 
 @jax.jit
-def _squares(
-    weights: jax.Array,
-    rows: jax.Array,
-    begin: jax.Array,
-    end: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    own: jax.Array,
-    items: jax.Array,
-    common: jax.Array,
-) -> jax.Array:
+def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers, scores: Scores) -> jax.Array:
     """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
-    (num_tiles, size, num_items, num_common), num_own = common.shape, own.shape[2]
+    (num_tiles, size, num_items, num_common), num_own = scores.common.shape, scores.own.shape[2]
     of_residuals = num_items if num_own else 0  # not needed where only parameters in common are free
-    columns = jnp.concatenate([items, of_residuals + jnp.arange(num_common)])
-    factors = jnp.concatenate([own, jnp.ones((num_tiles, size, num_common))], axis=2)
+    columns = jnp.concatenate([scores.items, of_residuals + jnp.arange(num_common)])
+    factors = jnp.concatenate([scores.own, jnp.ones((num_tiles, size, num_common))], axis=2)
     both = of_residuals + num_common
 
     def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         tile, products = carry
-        some = answers.rows(rows[n])
-        statistics, observed = some.statistics(), some.observed()
+        some = answers.rows(blocks.rows[n])
 
         def node(q: jax.Array, products: jax.Array) -> jax.Array:
-            p_here = p[tile, q][None, :]
-            root = jnp.sqrt(weights[n, :, q])[:, None]
-            residuals = root * (statistics - (p_here if observed is None else observed * p_here))
-            of_common = residuals @ common[tile, q]
-            scores = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
-            return products.at[q].add(scores.T @ scores)
+            root = jnp.sqrt(blocks.weights[n, :, q])[:, None]
+            residuals = root * _residuals(some, scores.mean[tile, q][None, :])
+            of_common = residuals @ scores.common[tile, q]
+            both = jnp.concatenate([residuals, of_common], axis=1) if num_own else of_common
+            return products.at[q].add(both.T @ both)
 
         return tile, jax.lax.fori_loop(0, size, node, products)
 
@@ -90,105 +114,67 @@ def _squares(
 
         return jax.lax.fori_loop(0, size, node, squares)
 
-    parameters = num_own + num_common
-    return jax.lax.fori_loop(0, num_tiles, of_tile, jnp.zeros((parameters, parameters)))
+    return jax.lax.fori_loop(0, num_tiles, of_tile, jnp.zeros((scores.size, scores.size)))
 
 
 @jax.jit
-def _squares_of_one(
-    weights: jax.Array,
-    rows: jax.Array,
-    tile: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    own: jax.Array,
-    items: jax.Array,
-    common: jax.Array,
-) -> jax.Array:
+def _squares_of_one(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
     """The same where every block has one subject: one matrix product for all of its nodes."""
 
-    def block(squares: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        weights, rows, tile = at
-        some = answers.rows(rows)
-        statistics, observed = some.statistics(), some.observed()
-        mean = p[tile] if observed is None else observed * p[tile]
-        residuals = jnp.sqrt(weights[0])[:, None] * (statistics - mean)
-        of_common = jnp.einsum("si,sic->sc", residuals, common[tile])
-        scores = jnp.concatenate([residuals[:, items] * own[tile], of_common], axis=1)
-        return squares + scores.T @ scores, None
+    def block(squares: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+        root = jnp.sqrt(at.weights[0])[:, None]
+        residuals = root * _residuals(answers.rows(at.rows), scores.mean[at.tile])
+        of_common = jnp.einsum("si,sic->sc", residuals, scores.common[at.tile])
+        both = jnp.concatenate([residuals[:, scores.items] * scores.own[at.tile], of_common], axis=1)
+        return squares + both.T @ both, None
 
-    size = own.shape[2] + common.shape[3]
-    return jax.lax.scan(block, jnp.zeros((size, size)), (weights, rows, tile))[0]
+    return jax.lax.scan(block, jnp.zeros((scores.size, scores.size)), blocks)[0]
 
 
 @jax.jit
-def _means(
-    weights: jax.Array,
-    rows: jax.Array,
-    tile: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    own: jax.Array,
-    items: jax.Array,
-    common: jax.Array,
-) -> jax.Array:
+def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
     """Posterior means (J, P) of the scores."""
-    num_subjects = answers.num_subjects
 
-    def block(means: jax.Array, at: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        weights, rows, tile = at
-        some = answers.rows(rows)
+    def block(means: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+        some, mean = answers.rows(at.rows), scores.mean[at.tile]
         statistics, observed = some.statistics(), some.observed()
-        chosen = None if observed is None else observed[:, items]
-        parts = [_mean_score(weights, statistics[:, items], chosen, p[tile][:, items], own[tile])]
-        for k in range(common.shape[3]):
-            score = _mean_score(weights, statistics, observed, p[tile], common[tile, :, :, k])
-            parts.append(score.sum(axis=1, keepdims=True))
-        return means.at[rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
 
-    begun = jnp.zeros((num_subjects, own.shape[2] + common.shape[3]))
-    return jax.lax.scan(block, begun, (weights, rows, tile))[0]
+        def mean_score(by: AnyArray, items: AnyArray | slice) -> AnyArray:
+            """Of one parameter each of N items, with ∂η (S, N): (B, N)."""
+            expected = at.weights @ (mean[:, items] * by)
+            of_mean = expected if observed is None else observed[:, items] * expected
+            return statistics[:, items] * (at.weights @ by) - of_mean
 
+        parts = [mean_score(scores.own[at.tile], scores.items)]
+        for k in range(scores.common.shape[3]):
+            parts.append(mean_score(scores.common[at.tile, :, :, k], slice(None)).sum(axis=1, keepdims=True))
+        return means.at[at.rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
 
-def _mean_score(
-    weights: jax.Array, statistics: AnyArray, observed: AnyArray | None, p: jax.Array, score: jax.Array
-) -> AnyArray:
-    """Posterior mean (B, N), over S nodes, of the scores (S, N) of one parameter each of N items."""
-    expected = weights @ (p * score)
-    return statistics * (weights @ score) - (expected if observed is None else observed * expected)
+    return jax.lax.scan(block, jnp.zeros((answers.num_subjects, scores.size)), blocks)[0]
 
 
 def squared_means(
-    weights: AnyArray, grid: SparseGrid, answers: Answers, p: np.ndarray, score: np.ndarray
+    weights: AnyArray, grid: SparseGrid, answers: Answers, mean: np.ndarray, by: np.ndarray
 ) -> np.ndarray:
-    """Squares (I, K, K) of posterior mean scores (R, I, K), summed over subjects; some items at a time."""
-    num_subjects, num_items, size = answers.num_subjects, answers.num_items, score.shape[2]
-    p, score = grid.in_tiles(p), grid.in_tiles(score)
-    block = min(num_items, max(1, ENTRIES // (num_subjects * size)))
+    """Squares (I, K, K) of posterior mean scores, ∂η being (R, I, K), summed over subjects; some items at a time."""
+    num_subjects, num_items, size = answers.num_subjects, answers.num_items, by.shape[2]
+    blocks, mean, by = Blocks.on(grid, weights), grid.in_tiles(mean), grid.in_tiles(by)
+    number = min(num_items, max(1, ENTRIES // (num_subjects * size)))
     result = np.empty((num_items, size, size))
-    for at in range(0, num_items, block):
-        start = min(at, num_items - block)  # blocks of one size, so that one program does
-        part = slice(start, start + block)
-        result[part] = _squares_of_block(
-            weights, grid.rows, grid.tile, answers, p[:, :, part], score[:, :, part], start
-        )
+    for at in range(0, num_items, number):
+        start = min(at, num_items - number)  # blocks of one size, so that one program does
+        part = slice(start, start + number)
+        result[part] = _squares_of_items(blocks, answers, mean[:, :, part], by[:, :, part], start)
     return result
 
 
 @jax.jit
-def _squares_of_block(
-    weights: jax.Array,
-    rows: jax.Array,
-    tile: jax.Array,
-    answers: Answers,
-    p: jax.Array,
-    score: jax.Array,
-    start: jax.Array | int,
+def _squares_of_items(
+    blocks: Blocks, answers: Answers, mean: jax.Array, by: jax.Array, start: jax.Array | int
 ) -> jax.Array:
-    part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, p.shape[2], axis=-1), answers)
-    size = score.shape[3]
-    own = score.reshape(*score.shape[:2], -1)  # all parameters of an item, then those of the next
-    items = jnp.repeat(jnp.arange(p.shape[2]), size)
-    means = _means(weights, rows, tile, part, p, own, items, jnp.zeros((*p.shape, 0)))
-    means = means.reshape(len(means), -1, size)
+    some = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, by.shape[2], axis=-1), answers)
+    own = by.reshape(*by.shape[:2], -1)  # all parameters of an item, then those of the next
+    items = jnp.repeat(jnp.arange(by.shape[2]), by.shape[3])
+    means = _means(blocks, some, Scores(mean, own, items, jnp.zeros((*mean.shape, 0))))
+    means = means.reshape(len(means), -1, by.shape[3])
     return jnp.einsum("jik,jil->ikl", means, means)

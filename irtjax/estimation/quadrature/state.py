@@ -1,14 +1,23 @@
-"""Where a fit on nodes is."""
+"""Where a fit on nodes is, and what is ahead of it."""
 
+import enum
 from typing import NamedTuple
 
 from irtjax.estimation.problem import Specification
-from irtjax.estimation.quadrature.climb import Point
-from irtjax.estimation.quadrature.quasi_newton import Memory
+from irtjax.estimation.quadrature.climb import Memory, Point
 from irtjax.integration.nodes import Answers
 from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.models import ItemParameters
+
+
+class Phase(enum.Enum):
+    """What a fit does each time that the climb has come to rest, until that leaves nothing to do."""
+
+    PRIORS = enum.auto()  # are estimated anew, until they settle
+    ASYMPTOTES = enum.auto()  # are released; before, there were none
+    MODES = enum.auto()  # other ones of items with asymptotes are tried
+    LAST_STEPS = enum.auto()  # to the tolerance that was asked for
 
 
 class State(NamedTuple):
@@ -17,16 +26,15 @@ class State(NamedTuple):
     Attributes:
         point: the present one.
         memory: of the last steps.
-        specification: what is free in this phase; priors.
+        specification: what is free now; priors.
         rule: which nodes.
         answers: of all subjects.
         grid: where they may be.
-        waiting: starting values and specification with asymptotes, in the phase that is without; else None.
-        tolerance: of this phase.
-        prior_rounds: times that priors have been estimated anew since the nodes or a mode changed; -1 when settled.
-        searches: for better modes so far; -1 when over.
+        ahead: the phases to come; the first is the next.
+        released: starting values and specification with asymptotes, where these are held at first; else None.
+        tolerance: of the climb.
+        rounds: of the next phase that are done.
         steps: since nodes were laid.
-        relaid: times that nodes of each subject's own have been laid anew at the end.
     """
 
     point: Point
@@ -35,9 +43,8 @@ class State(NamedTuple):
     rule: NodeRule
     answers: Answers
     grid: SparseGrid
-    waiting: tuple[ItemParameters, Specification] | None
+    ahead: tuple[Phase, ...]
+    released: tuple[ItemParameters, Specification] | None
     tolerance: float
-    prior_rounds: int
-    searches: int
+    rounds: int = 0
     steps: int = 0
-    relaid: int = 0

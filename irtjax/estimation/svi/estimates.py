@@ -101,6 +101,8 @@ def result_of(
         num_parameters=num_parameters,
         iterations=steps_per_chunk(settings.num_responses) * outcome.iterations,
         status=outcome.status,
+        integration=None,
+        unbounded=np.zeros(num_items, bool),
         seconds=time.perf_counter() - began,
         details=details,
         item_posterior=item_posterior,

@@ -11,7 +11,7 @@ from simulation import by_difficulty, draw
 import irtjax
 from irtjax.estimation.priors import prior_terms
 from irtjax.estimation.problem import as_array, as_items, layout, specify
-from irtjax.estimation.quadrature import quasi_newton
+from irtjax.estimation.quadrature.climb import Memory, direction
 from irtjax.estimation.quadrature.item_score import Counts, log_likelihood, score
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.item_models.binary import BINARY
@@ -23,15 +23,15 @@ def test_directions_learn_the_curvature_that_the_preconditioner_lacks():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(8, 8))
     curvature, best = root @ root.T + np.eye(8), rng.normal(size=8)
-    x, memory = np.zeros(8), quasi_newton.Memory()
+    x, memory = np.zeros(8), Memory()
     while np.linalg.norm(gradient := curvature @ (best - x)) > 1e-9:
-        step = quasi_newton.direction(gradient, memory, lambda vector: vector / np.diag(curvature))
+        step = direction(gradient, memory, lambda vector: vector / np.diag(curvature))
         step *= (gradient @ step) / (step @ curvature @ step)  # an exact line search
         memory, x = memory.with_pair(step, curvature @ step), x + step
     assert len(memory.steps) < 15
     # along the remembered steps the curvature is known
     last = memory.steps[-1]
-    np.testing.assert_allclose(quasi_newton.direction(curvature @ last, memory, lambda v: v), last, atol=1e-8)
+    np.testing.assert_allclose(direction(curvature @ last, memory, lambda v: v), last, atol=1e-8)
     assert memory.with_pair(last, -last) is memory, "what bends up says nothing"
 
 

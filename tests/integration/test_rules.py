@@ -6,8 +6,7 @@ from simulation import simulate_model
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.integration.choice import Totals, choose
-from irtjax.integration.rules import ImportanceNodes, SharedNodes
+from irtjax.integration.rules import ImportanceNodes, SharedNodes, Totals, choose_rule
 
 
 def totals(num_subjects, num_items):
@@ -17,15 +16,15 @@ def totals(num_subjects, num_items):
 def test_posteriors_decide_unless_asked():
     short, medium, long = totals(500, 30), totals(500, 200), totals(500, 3000)
     assert short.expected_width(1) == pytest.approx((1 + 30 / 4) ** -0.5)
-    assert choose("auto", None, short, 1) == SharedNodes(61, 1)
-    assert choose("auto", None, medium, 1) == SharedNodes(121, 1)  # narrower than the distance of 61 nodes
-    assert choose("auto", None, long, 1) is None
-    assert choose("auto", None, totals(100, 20), 4) == ImportanceNodes(256)
-    assert choose("auto", None, totals(10**6, 60), 4) is None  # too many for nodes of each subject's own
-    assert choose("auto", 41, long, 1) == choose("nodes", 41, long, 1) == SharedNodes(41, 1)
-    assert choose("nodes", None, long, 1) == SharedNodes(121, 1)
-    assert choose("normal", None, short, 1) is None
-    assert choose("around", None, short, 2) == ImportanceNodes(256)
+    assert choose_rule("auto", None, short, 1) == SharedNodes(61, 1)
+    assert choose_rule("auto", None, medium, 1) == SharedNodes(121, 1)  # narrower than the distance of 61 nodes
+    assert choose_rule("auto", None, long, 1) is None
+    assert choose_rule("auto", None, totals(100, 20), 4) == ImportanceNodes(256)
+    assert choose_rule("auto", None, totals(10**6, 60), 4) is None  # too many for nodes of each subject's own
+    assert choose_rule("auto", 41, long, 1) == choose_rule("nodes", 41, long, 1) == SharedNodes(41, 1)
+    assert choose_rule("nodes", None, long, 1) == SharedNodes(121, 1)
+    assert choose_rule("normal", None, short, 1) is None
+    assert choose_rule("around", None, short, 2) == ImportanceNodes(256)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def test_posteriors_decide_unless_asked():
 )
 def test_what_cannot_be_had_is_refused(way, num_nodes, size, message):
     with pytest.raises(InputError, match=message):
-        choose(way, num_nodes, totals(*size), 1)
+        choose_rule(way, num_nodes, totals(*size), 1)
 
 
 def test_three_ways_agree():
