@@ -21,7 +21,7 @@ from irtjax.crowd.train import crowd_job
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal.engine import NormalPosteriors, State
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.specify import specify, start_items
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.model import PRIORS, Size
 from irtjax.estimation.svi.programs import PLACES, Settings, programs, steps_per_chunk

@@ -8,9 +8,9 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.problem import TYPES
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
+from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
 from irtjax.responses.convert import as_responses_or_stored
 

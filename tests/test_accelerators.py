@@ -31,9 +31,9 @@ from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature import score_moments
+from irtjax.estimation.specify import specify, start_items
 from irtjax.estimation.svi.guide import Normal, Start
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
@@ -262,7 +262,7 @@ def last_stage(model, dims, num_anchors, mesh):
         [model] * num_items,
         dims=dims,
         anchored=np.arange(num_items) < num_anchors,
-        slope_prior=NormalPrior(0.0, 1.0),
+        priors=Priors(slope=NormalPrior(0.0, 1.0)),
         estimate=("slope", "guessing", "upper"),
     )
     engine = NormalPosteriors(mesh=mesh)

@@ -14,8 +14,8 @@ from irtjax.comparison.held_out import WAYS
 from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.problem import MOST_DIMS
 from irtjax.estimation.result import Fit
+from irtjax.estimation.specify import MOST_DIMS
 from irtjax.fitting import ESTIMATORS, MODELS, fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
 from irtjax.responses.convert import as_responses

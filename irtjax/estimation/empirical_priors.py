@@ -12,7 +12,8 @@ import numpy as np
 
 from irtjax.estimation.item_step import scoring_step, solve
 from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
-from irtjax.estimation.problem import FEWEST, Specification, as_array
+from irtjax.estimation.problem import Specification, as_array
+from irtjax.estimation.specify import FEWEST
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 

@@ -19,11 +19,12 @@ from irtjax.estimation.extreme_items import log_likelihood_without, place_extrem
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of, set_aside
 from irtjax.estimation.priors import Prior, as_given
-from irtjax.estimation.problem import check_dims, num_parameters
+from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import mark_unbounded, with_error_of_the_mean
+from irtjax.estimation.specify import check_dims
 from irtjax.integration.rules import NodeRule, Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS

@@ -10,15 +10,10 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.empirical_priors import DETERMINED
-from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior
-from irtjax.estimation.problem import (
-    Specification,
-    few_with_asymptotes,
-    item_types,
-    specify,
-    start_items,
-)
+from irtjax.estimation.priors import GUESSING_PRIOR, INTERCEPT_PRIOR, UPPER_PRIOR, ItemPriors, NormalPrior, Priors
+from irtjax.estimation.problem import Specification
 from irtjax.estimation.special_items import anchored_items, held_guessing, place_anchors
+from irtjax.estimation.specify import few_with_asymptotes, item_types, specify, start_items
 from irtjax.integration.rules import Totals
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.stored import Responses
@@ -105,8 +100,8 @@ def plan_of(
         dims=dims,
         anchored=anchored,
         guessing=held,
+        priors=Priors(**priors),
         estimate=estimated,
-        **{f"{name}_prior": prior for name, prior in priors.items()},
     )
     items = start_items(specification, right, observed, held)
     if anchors is not None:

@@ -32,14 +32,12 @@ class ItemPriors(NamedTuple):
 Prior = Any  # as users give it: `NormalPrior` or any pair (mean, sd), `ItemPriors`, "auto" or None
 
 
-def check_item_priors(priors: ItemPriors | None, num_items: int, argument: str) -> None:
+def check_item_priors(priors: ItemPriors, num_items: int, argument: str) -> None:
     """Refuses what are no priors of the items.
 
     Raises:
         InputError: another number of them, infinite means, or standard deviations that are not positive and finite.
     """
-    if priors is None:
-        return
     mean, sd = (np.asarray(column, float) for column in priors)
     if mean.shape != (num_items,) or sd.shape != (num_items,):
         raise InputError(f"`{argument}`: means {mean.shape} and standard deviations {sd.shape} of {num_items} items")
@@ -94,6 +92,15 @@ GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
 ASINH_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
 INTERCEPT_PRIOR = NormalPrior(0.0, 3.0)  # likewise of intercepts
+
+
+class Priors(NamedTuple):
+    """Priors on the parameters of items, each of all items or of each (`ItemPriors`); None for none."""
+
+    slope: NormalPrior | ItemPriors | None = None
+    intercept: NormalPrior | ItemPriors | None = None
+    guessing: NormalPrior | ItemPriors | None = GUESSING_PRIOR
+    upper: NormalPrior | ItemPriors | None = UPPER_PRIOR
 
 
 class Weak(NamedTuple):

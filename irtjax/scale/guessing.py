@@ -9,8 +9,9 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from irtjax.estimation.driver import Info, Problem, run
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.priors import Priors
 from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
+from irtjax.estimation.specify import specify, start_items
 from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.responses.matrix import ResponseMatrix, counts
@@ -41,7 +42,7 @@ def guessing_tests(responses: ResponseMatrix, on_item: Callable[[int], None] = l
         One row per item: `guessing` in the full model, `likelihood_ratio`, `p_value`, `p_holm`.
     """
     num_items = responses.num_items
-    full = specify(["3pl"] * num_items, guessing_prior=None)
+    full = specify(["3pl"] * num_items, priors=Priors(guessing=None))
     start = start_items(full, *counts(responses.values, axis=0))
     estimate, _ = run(FULL, Problem(responses.values, start, full), max_iterations=MAX_STEPS, patience=PATIENCE)
     best = float(estimate.log_likelihoods.sum())

@@ -10,8 +10,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
-from irtjax.estimation.problem import item_types, layout, specify
+from irtjax.estimation.problem import layout
 from irtjax.estimation.result import Fit
+from irtjax.estimation.specify import item_types, specify
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import Quadrature, of_moments
 from irtjax.scale.forms import FEWEST, Form, forms

@@ -11,9 +11,9 @@ from simulation import simulate
 
 from irtjax.estimation.driver import Engine, Info, Problem, Status, run
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
+from irtjax.estimation.specify import specify, start_items
 from irtjax.estimation.svi.engine import Task, Variational
 from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
 from irtjax.estimation.svi.programs import Settings
@@ -28,7 +28,7 @@ SIZES = [Size(number, None, number) for number in SHAPE]
 
 def of_mml(model="2pl"):
     responses, _, _ = simulate(*SHAPE, missing=0.1)
-    specification = specify((model,) * SHAPE[1], slope_prior=NormalPrior(1.0, 1.0))
+    specification = specify((model,) * SHAPE[1], priors=Priors(slope=NormalPrior(1.0, 1.0)))
     return Problem(responses.values, start_items(specification, *counts(responses.values, axis=0)), specification)
 
 

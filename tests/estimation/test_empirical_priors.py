@@ -13,8 +13,8 @@ from simulation import by_difficulty, draw
 import irtjax
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.empirical_priors import summary
-from irtjax.estimation.priors import WEAK_SLOPES, NormalPrior
-from irtjax.estimation.problem import specify
+from irtjax.estimation.priors import WEAK_SLOPES, NormalPrior, Priors
+from irtjax.estimation.specify import specify
 from irtjax.kernels.models import ItemParameters
 
 ITEMS = 400
@@ -26,7 +26,7 @@ def test_the_fixed_point_maximises_the_marginal_likelihood():
     rng = np.random.default_rng(0)
     weight = np.full(ITEMS, 30.0)
     seen = rng.normal(-1.2, 0.4, ITEMS) + rng.normal(size=ITEMS) * weight**-0.5
-    specification = specify(("3pl",) * ITEMS, guessing_prior=NormalPrior(-1.0, 2.0), estimate=("guessing",))
+    specification = specify(("3pl",) * ITEMS, priors=Priors(guessing=NormalPrior(-1.0, 2.0)), estimate=("guessing",))
     information = np.broadcast_to(np.eye(4, dtype=np.float32), (ITEMS, 4, 4)).copy()
     information[:, 2, 2] = weight
     for _ in range(60):
@@ -46,7 +46,7 @@ def test_the_fixed_point_maximises_the_marginal_likelihood():
 def test_what_is_held_or_shared_has_no_say():
     kinds = ("1pl", "1pl") + ("2pl",) * 60 + ("3pl",) * 60
     num_items = len(kinds)
-    specification = specify(kinds, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope", "guessing", "upper"))
+    specification = specify(kinds, priors=Priors(slope=NormalPrior(1.0, 2.0)), estimate=("slope", "guessing", "upper"))
     assert specification.estimated == ((0,), (2,))
     assert set(specification.prior_precision[:2, 0]) == {0}
     assert set(specification.prior_precision[2:, 0]) == {1.0}
@@ -62,7 +62,7 @@ def test_what_is_held_or_shared_has_no_say():
 
 
 def test_an_item_at_infinity_has_no_say():
-    specification = specify(("2pl",) * 60, slope_prior=NormalPrior(1.0, 2.0), estimate=("slope",))
+    specification = specify(("2pl",) * 60, priors=Priors(slope=NormalPrior(1.0, 2.0)), estimate=("slope",))
     slope = jnp.full((60, 1), 1.5).at[7].set(jnp.nan)
     edge = jnp.full(60, jnp.inf)
     items = ItemParameters(slope, jnp.zeros(60), -edge, edge)
@@ -123,7 +123,7 @@ def test_the_share_of_intercepts_that_responses_determine():
 
 
 def test_the_summary_names_the_prior_of_a_shared_slope():
-    shared = specify(("1pl",) * 40, slope_prior=NormalPrior(1.0, 0.5))
+    shared = specify(("1pl",) * 40, priors=Priors(slope=NormalPrior(1.0, 0.5)))
     assert summary(shared) == {"discrimination": pytest.approx({"mean": 1.0, "sd": 0.5, "estimated": False})}
 
 

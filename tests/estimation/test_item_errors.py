@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax.estimation.item_errors import item_covariances
-from irtjax.estimation.problem import specify
+from irtjax.estimation.specify import specify
 
 ANCHORS = np.array([[300.0, 40.0], [40.0, 200.0]])  # information of origin and log unit
 CASES = {  # item types, options, parameters of an item, dimensions

@@ -18,11 +18,11 @@ from simulation import by_difficulty, draw, simulate_model
 
 import irtjax
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.estimation import problem as specification
-from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.problem import as_array, as_items
+from irtjax.estimation.priors import NormalPrior, Priors
+from irtjax.estimation.problem import as_array, as_items, layout
 from irtjax.estimation.quadrature import finish as node_estimate
 from irtjax.estimation.quadrature import observed_information, score_moments
+from irtjax.estimation.specify import item_types, specify, start_items
 from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.sparse_grid import everywhere
@@ -175,7 +175,7 @@ def by_automatic_differentiation(derivative, items, population, values, quadratu
     flat = np.concatenate([array.ravel(), population.mean, np.log(population.sd)])
     unravel = unravel_of(len(array), dims)
     result = np.asarray(derivative(flat, unravel, values, quadrature, spec.prior_mean, spec.prior_precision))
-    places = specification.layout(spec)
+    places = layout(spec)
     size, index = places.size, np.concatenate([places.items.ravel(), places.mean, places.log_sd])
     free = np.flatnonzero(index >= 0)
     design = np.zeros((len(free), size))
@@ -187,7 +187,7 @@ def by_automatic_differentiation(derivative, items, population, values, quadratu
 def test_the_gradient_vanishes_at_the_estimate(model):
     responses, _, _ = simulate_model("2pl" if model == "rasch" else model, 600, 15, seed=2, missing=0.1)
     fit = irtjax.estimation.mml.fit_mml(responses, model, tolerance=1e-8, slope_prior=None)
-    spec = specification.specify(specification.item_types(model, 15))
+    spec = specify(item_types(model, 15))
     with jax.enable_x64(True):
         gradient = by_automatic_differentiation(
             GRADIENT, fit.parameters, fit.population, responses.values, rectangular(), spec
@@ -211,13 +211,13 @@ def test_observed_information_equals_automatic_differentiation(types, dims, anch
     rng = np.random.default_rng(0)
     values = rng.integers(0, 2, (150, 9)).astype(np.int8)
     values[rng.random(values.shape) < missing] = -1
-    spec = specification.specify(
+    spec = specify(
         np.repeat(types, 9 // len(types)),
         dims=dims,
         anchored=np.arange(9) < anchors,
-        slope_prior=specification.NormalPrior(0.0, 2.0),
+        priors=Priors(slope=NormalPrior(0.0, 2.0)),
     )
-    array = as_array(specification.start_items(spec, (values == 1).sum(axis=0), (values >= 0).sum(axis=0)))
+    array = as_array(start_items(spec, (values == 1).sum(axis=0), (values >= 0).sum(axis=0)))
     array += np.where(array == 0, 0, rng.normal(0, 0.3, array.shape))  # anywhere but at a maximum
     array[spec.shared, 0] = 1.3
     population = (np.array([0.4]), np.array([1.3])) if anchors else (np.zeros(dims), np.full(dims, 1.0))

@@ -18,8 +18,8 @@ from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import engine as normal_posteriors
 from irtjax.estimation.normal import iteration as normal_iteration
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.priors import GUESSING_PRIOR, NormalPrior
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.priors import GUESSING_PRIOR, NormalPrior, Priors
+from irtjax.estimation.specify import specify, start_items
 from irtjax.kernels.sharding import mesh_of
 from irtjax.responses import blocks
 from irtjax.responses.matrix import counts
@@ -132,7 +132,7 @@ def equal(fit, whole):
 
 def test_padding_is_not_an_asymptote(monkeypatch, long):
     monkeypatch.setattr(blocks, "BLOCK_RESPONSES", 2**16)
-    specification = specify(("2pl",) * LONG[1], slope_prior=NormalPrior(1.0, 1.0))
+    specification = specify(("2pl",) * LONG[1], priors=Priors(slope=NormalPrior(1.0, 1.0)))
     items = start_items(specification, *counts(long[0].values, axis=0))
     engine = NormalPosteriors()
     state = engine.init(Problem(long[0].values, items, specification))
@@ -311,7 +311,7 @@ def test_the_best_candidate_is_the_same_compiled(num_items):
     rng = np.random.default_rng(0)
     steps = np.concatenate([rng.normal(size=(num_items, 6, 3)), np.full((num_items, 6, 1), np.inf)], axis=2)
     steps, gains = jnp.asarray(steps, jnp.float32), jnp.asarray(rng.normal(size=(num_items, 6)), jnp.float32)
-    specification = specify(("3pl",) * num_items, slope_prior=NormalPrior(1.0, 0.3))
+    specification = specify(("3pl",) * num_items, priors=Priors(slope=NormalPrior(1.0, 0.3)))
     distance = np.asarray(steps)[:, :, (0, 2)] - (1.0, -1.4)
     priors = -0.5 * (distance**2 / np.array([0.3, 1.0]) ** 2).sum(axis=2)
     best = (np.asarray(gains) + priors).argmax(axis=1)

@@ -9,9 +9,9 @@ from simulation import draw
 
 import irtjax
 from irtjax.estimation.driver import Problem, run
-from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.problem import specify, start_items
+from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import QuadratureEngine
+from irtjax.estimation.specify import specify, start_items
 from irtjax.integration.e_step import e_step
 from irtjax.integration.importance_nodes import OF_POPULATION, importance_nodes
 from irtjax.integration.nodes import to_answers
@@ -68,7 +68,7 @@ def test_likelihoods_and_moments_are_those_of_separate_dimensions():
 
 def test_fits_and_their_errors_are_those_on_a_grid():
     _, _, values = simulate(300, 10, 2)
-    specification = specify(("2pl",) * 10, dims=2, slope_prior=NormalPrior(0.0, 2.0))
+    specification = specify(("2pl",) * 10, dims=2, priors=Priors(slope=NormalPrior(0.0, 2.0)))
     problem = Problem(values, start_items(specification, *counts(values, axis=0)), specification)
     grid, _ = run(QuadratureEngine(SharedNodes(61, 2), adapt=False), problem, max_iterations=200)
     own, outcome = run(QuadratureEngine(ImportanceNodes(1024), adapt=False), problem, max_iterations=200)

@@ -8,8 +8,8 @@ from scipy.special import expit, logsumexp
 from simulation import draw, probability
 
 import irtjax
-from irtjax.estimation.problem import specify
 from irtjax.estimation.quadrature import observed_information
+from irtjax.estimation.specify import specify
 from irtjax.integration import rules as node_rules
 from irtjax.integration import sparse_grid
 from irtjax.integration.e_step import condensed, e_step

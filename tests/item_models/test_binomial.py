@@ -9,8 +9,9 @@ from scipy.stats import binom
 
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Problem, run
-from irtjax.estimation.problem import as_array, as_items, layout, specify, start_items
+from irtjax.estimation.problem import as_array, as_items, layout
 from irtjax.estimation.quadrature.engine import QuadratureEngine
+from irtjax.estimation.specify import specify, start_items
 from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.binomial import BINOMIAL
 from irtjax.kernels.models import probabilities

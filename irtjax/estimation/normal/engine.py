@@ -26,11 +26,7 @@ from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.normal.scale import LatentScale, rotate
 from irtjax.estimation.normal.start import starting_posterior
-from irtjax.estimation.problem import (
-    Specification,
-    as_array,
-    without_asymptotes,
-)
+from irtjax.estimation.problem import Specification, as_array, without_asymptotes
 from irtjax.kernels.models import has_asymptotes
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 from irtjax.populations.normal import Population

@@ -19,7 +19,7 @@ from irtjax.estimation.normal.scale import (
     rotate,
     standardize,
 )
-from irtjax.estimation.problem import specify
+from irtjax.estimation.specify import specify
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.models import ItemParameters
 

@@ -9,11 +9,12 @@ from scipy.special import expit, log_expit, logsumexp
 from simulation import by_difficulty, draw
 
 import irtjax
-from irtjax.estimation.priors import prior_terms
-from irtjax.estimation.problem import as_array, as_items, layout, specify
+from irtjax.estimation.priors import Priors, prior_terms
+from irtjax.estimation.problem import as_array, as_items, layout
 from irtjax.estimation.quadrature.climb import Memory, direction
 from irtjax.estimation.quadrature.item_score import Counts, log_likelihood, score
 from irtjax.estimation.quadrature.item_search import better_modes
+from irtjax.estimation.specify import specify
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
@@ -68,7 +69,7 @@ def test_items_leave_worse_modes_and_only_these():
         upper=np.array([3.0, 2.5, 3.0, 3.0]),
     )
     counts = of_curves(truth.slope[:, 0], *truth[1:])
-    specification = specify(("4pl",) * 4, guessing_prior=None, upper_prior=None)
+    specification = specify(("4pl",) * 4, priors=Priors(guessing=None, upper=None))
     flat = as_array(truth).copy()
     flat[:2] = [0.05, -0.5, -3.0, 3.0]  # where the first two are stuck
     free = np.array(specification.free)
