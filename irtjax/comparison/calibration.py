@@ -37,7 +37,7 @@ def calibrate(
     Args:
         values: responses to the new items; 1 right, 0 wrong, -1 missing.
         mean: of the subjects' abilities.
-        covariance: likewise.
+        covariance: of the subjects' abilities.
         known: items of the same model, from which the abilities are known.
     """
     dims = mean.shape[1]

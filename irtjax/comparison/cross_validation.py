@@ -113,9 +113,9 @@ def compare(
 
     Args:
         responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
-        models: of `irtjax.fit`, one or several; likewise the next three.
-        dims: numbers of dimensions.
-        estimators: "mml" or "svi". Candidates are all combinations of models, dimensions and estimators that exist: a
+        models: of `irtjax.fit`, one or several.
+        dims: one or several numbers of dimensions.
+        estimators: "mml", "svi" or both. Candidates are all combinations of models, dimensions and estimators that exist: a
             Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
         by: what is held out.
         folds: number of parts.

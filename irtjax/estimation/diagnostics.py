@@ -21,7 +21,7 @@ LOGITS = 6.0  # difficulties beyond it count as this
 STEEP = 20.0  # a slope that few real items have
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
-RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, likewise
+RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either
 
 
 class FitWarning(UserWarning):

@@ -33,7 +33,7 @@ from irtjax.responses.stored import Responses, Values, keep
 from irtjax.types import Int
 
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
-FAR_ON_OWN = 0.3  # likewise on nodes of each subject's own, whose errors move the maximum by as much
+FAR_ON_OWN = 0.3  # the same on nodes around each posterior, whose errors move the maximum by as much
 
 
 @processes.collective
@@ -85,13 +85,13 @@ def fit_mml(
             which any has asymptotes have none on short tests, but N(1, 1) on asinh slope with the 4PL. With D > 1, none
             on short tests, on long ones estimated from 50 items on, else N(1, 2²).
             `ItemPriors` are on asinh slope of each item (D = 1, all with slopes of their own).
-        intercept_prior: likewise on the intercept -a b, or on that of each item; extreme items are then as others.
+        intercept_prior: normal, on the intercept -a b, or on that of each item; extreme items are then as others.
             "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
             ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
             nor where slopes have none to begin with.
-        guessing_prior: likewise on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
+        guessing_prior: normal, on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
-        upper_prior: likewise on logit d of 4PL items, and N(3, 1).
+        upper_prior: normal, on logit d of 4PL items; "auto" is estimated, or N(3, 1) with fewer than 50.
         extremes: what to do about items that everyone or no one answered right, whose likelihood has no maximum:
             "keep" them or "refuse". Where intercepts have a prior, those that are kept are as others. Else they have no
             part in the fit, and are placed afterwards as if 0.3 of an answer had been of the other kind, with the slope

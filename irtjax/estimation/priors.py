@@ -91,7 +91,7 @@ def as_given(
 GUESSING_PRIOR = NormalPrior(-1.4, 1.0)
 UPPER_PRIOR = NormalPrior(3.0, 1.0)
 ASINH_SLOPE_PRIOR = NormalPrior(1.0, 1.0)  # of asinh slope: where the estimated one starts
-INTERCEPT_PRIOR = NormalPrior(0.0, 3.0)  # likewise of intercepts
+INTERCEPT_PRIOR = NormalPrior(0.0, 3.0)  # of intercepts: where the estimated one starts
 
 
 class Priors(NamedTuple):

@@ -32,7 +32,7 @@ class Specification:
         prior_precision: (I, K), 0 where there is none.
         has_shared: whether any item's slope is shared.
         mean_fixed: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
-        sd_fixed: likewise the standard deviation 1, folded into the slopes. Where it is not folded, it is estimated.
+        sd_fixed: its standard deviation is 1 by convention, and folded into the slopes. What is not folded is estimated.
         free_slopes: whether any slope is free.
         estimated: columns whose prior is estimated (`estimation.empirical_priors`); those that share its standard
             deviation together.
@@ -85,7 +85,7 @@ class Layout:
     Attributes:
         items: (I, K) position of each item parameter, -1 where it is held. Items that share a slope share its position.
         mean: (D,) position of the population's means, -1 where they are fixed.
-        log_sd: (D,) likewise of the logarithms of its standard deviations.
+        log_sd: (D,) position of the logarithms of its standard deviations, -1 where they are fixed.
         num_own: parameters of single items; the rest is common to all.
         size: P.
     """

@@ -54,7 +54,7 @@ class Fit:
         details: further entries of `fit.json`, which depend on the estimator.
         item_posterior: of the 2PL by SVI.
         regression: of difficulties on features of the items, where these were given.
-        slope_regression: likewise of discriminations, of the 2PL: of asinh a by MML, of log a by SVI.
+        slope_regression: of discriminations on these features, of the 2PL: of asinh a by MML, of log a by SVI.
     """
 
     responses: Responses

@@ -27,7 +27,7 @@ from irtjax.types import Float
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them
 LEAST_SD = 0.05  # of what features do not tell, in a prior: less would stop every step
 FLATTEST = 0.2  # of the median foretold slope: flatter ones are replaced by it in the prior of the intercept
-LEAST_SLOPE = 0.05  # likewise in any case
+LEAST_SLOPE = 0.05  # in that prior, however flat items are foretold
 SETTLED = 0.02  # change of f or g in standard deviations of the residual, or of log τ, that is none
 MOST_ROUNDS = 15
 MODELS = ("rasch", "1pl", "2pl")

@@ -28,7 +28,7 @@ class ItemLikelihoods(NamedTuple):
 
     Attributes:
         slope: (I,) a, at which the parabola is taken.
-        intercept: (I,) c, likewise, of the logit a θ + c.
+        intercept: (I,) c, at which it is taken, of the logit a θ + c.
         gradient: (I, 2) in slope and intercept.
         information: (I, 2, 2), minus the second derivatives.
         origin: of the scale of θ, on that of the fit.

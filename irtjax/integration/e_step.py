@@ -27,10 +27,10 @@ class Expected(NamedTuple):
 
     Attributes:
         statistics: (R, M) expected at each node, sums over subjects; of right/wrong items numbers of right answers.
-        observed: (R, I) likewise of answers, or (R, 1) where all were observed once.
+        observed: (R, I) expected answers at each node, or (R, 1) where all were observed once.
         log_likelihoods: (J,) of each subject's answers, in nats.
         mean: (J, D) of the posteriors, NaN where they were not asked for.
-        sd: (J, D) likewise.
+        sd: (J, D) of the posteriors, NaN where they were not asked for.
         boundary_mass: shares of all posteriors in tiles at the rim of those they are looked for in.
         weights: (N, B, S) posterior of the subjects of each block over the places of its tile; None unless asked for.
     """

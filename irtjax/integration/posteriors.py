@@ -23,7 +23,7 @@ from irtjax.types import AnyArray, Float, Int
 
 SHARED_NODES = {1: 1201, 2: 61, 3: 21}  # per dimension, for all subjects; 9 in more dimensions
 OWN_NODES = {1: 121, 2: 25, 3: 13}  # per dimension, around one posterior; 9 in more dimensions
-NEAR_NODES = {1: 25, 2: 25, 3: 13}  # likewise, where mean and width are nearly known
+NEAR_NODES = {1: 25, 2: 25, 3: 13}  # around one posterior whose mean and width are nearly known
 RESOLVED = 0.8  # spacings of nodes in the smallest standard deviation of a posterior
 MOST_PASSES = 12
 LEAST = 1e-300  # a probability that can be divided by

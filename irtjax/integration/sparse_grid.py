@@ -23,7 +23,7 @@ from irtjax.types import Bool, Float, Int
 TILE = 16  # nodes, about
 TOGETHER = 128  # subjects of a tile that are taken at once
 LEAST = 1e-12  # share of a posterior for which a tile belongs to its window
-LEAST_COARSE = 1e-100  # likewise, on nodes that are coarser than those asked for
+LEAST_COARSE = 1e-100  # the same on nodes that are coarser than those asked for
 NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
 MOST_BOUNDARY_MASS = 1e-6  # of a posterior in tiles at the rim, on average, beyond which tiles are chosen anew
 CURVES = 2**21  # probabilities that are computed at once

@@ -66,7 +66,8 @@ class Binary:
     def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
         """Of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
 
-        ∂²P/∂x² = ∂P/∂x (1 - 2 s), ∂²P/∂lower² = ∂P/∂lower (1 - 2 c), ∂²P/∂lower ∂x = -∂P/∂lower s, likewise with upper.
+        ∂²P/∂x² = ∂P/∂x (1 - 2 s), ∂²P/∂lower² = ∂P/∂lower (1 - 2 c), ∂²P/∂lower ∂x = -∂P/∂lower s, and ∂²P/∂upper ∂x
+        = ∂P/∂upper (1 - s).
         """
         found = self.moments(items, theta, asymptotes=True)
         p, by_x, by_others = found.mean, found.by_predictor, found.by_others

@@ -60,7 +60,7 @@ def line_nodes(items: ItemParameters, max_items: int, mean: float, sd: float) ->
         items: of I items, NumPy arrays.
         max_items: answers of a subject, at most.
         mean: of the population, in logits.
-        sd: likewise.
+        sd: of the population, in logits.
     """
     slope = np.asarray(items.slope, float)[:, 0]
     some = slope != 0

@@ -129,7 +129,7 @@ def value_and_sums(
         slope: (I,), or None for 1.
         intercept: (I,).
         responses: (J, I), see `log_likelihood_1pl`.
-        mesh: likewise.
+        mesh: of devices, see `log_likelihood_1pl`; None for one.
 
     Returns:
         The log-likelihood; Σ_i slope_i r_ji of each subject; and of each item Σ_j r_ji and, with slopes, Σ_j r_ji θ_j.

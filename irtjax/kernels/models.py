@@ -43,7 +43,7 @@ class Curve(NamedTuple):
     """Item response functions P = c + (d - c) s at logits x, s = σ(x), as the parts that derivatives are made of.
 
     In the logit, ∂P = (d - c) s (1 - s) and ∂²P = ∂P (1 - 2 s); in the asymptotes, which are logits too, c' = c (1 - c)
-    and c'' = c' (1 - 2 c), and likewise for d. Every 1 - x is computed without cancellation.
+    and c'' = c' (1 - 2 c), and d alike. Every 1 - x is computed without cancellation.
 
     Attributes:
         s: (Q, I) σ(x).
@@ -126,7 +126,7 @@ def log_answers(
     """Log P and log(1 - P) at logits x, by one exponential and three logarithms.
 
     With r = exp(-|x|), P = (c + d r) / (1 + r) where x < 0, and (d + c r) / (1 + r) elsewhere. Without c the first is
-    d r, whose logarithm is known however small it is; likewise of 1 - P without 1 - d.
+    d r, whose logarithm is known however small it is; so is 1 - P without 1 - d.
     """
     xp = x.__array_namespace__()
     r, (c, not_c), (d, not_d) = xp.exp(-xp.abs(x)), *(sigmoids(end[None, :]) for end in (items.lower, items.upper))

@@ -10,6 +10,7 @@ import pytest
 from simulation import simulate
 
 from irtjax.estimation.driver import Engine, Info, Problem, Status, run
+from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
@@ -111,3 +112,21 @@ def test_phases_and_patience():
     assert (outcome.status, outcome.iterations) == (Status.STALLED, 4 + 7)
     _, outcome = run(Toy(0.2), 2, max_iterations=5, patience=7)
     assert (outcome.status, outcome.iterations) == (Status.OUT_OF_ITERATIONS, 5)
+
+
+@pytest.mark.parametrize("way", ["nodes", "normal"])
+def test_programs_are_compiled_once_for_a_shape(way):
+    compiled: list[str] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, *_, **tags: compiled.append(str(tags.get("fun_name"))) if "backend_compile" in name else None
+    )
+    jax.clear_caches()
+    counts_of_fits = []
+    for seed in (7, 8):
+        compiled.clear()
+        fit_mml(simulate(*SHAPE, seed=seed)[0], integration=way)
+        counts_of_fits.append(len(compiled))
+    first, again = counts_of_fits
+    # on nodes: the E-step for the fit and for a block of a finer rule, scores; else a program for each pass and step
+    assert 0 < first <= {"nodes": 12, "normal": 60}[way]
+    assert again == 0, compiled

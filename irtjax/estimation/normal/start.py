@@ -8,6 +8,7 @@ from irtjax.integration.normal_posterior import Posterior
 from irtjax.responses.stored import Values, counts_of
 
 COMPONENT_STEPS = 6
+BLOCK_ITEMS = 4096
 
 
 def starting_posterior(values: Values, dims: int, mine: slice = slice(None)) -> Posterior:
@@ -24,14 +25,14 @@ def starting_posterior(values: Values, dims: int, mine: slice = slice(None)) -> 
     return Posterior(theta, np.eye(dims)[None] * (4 / (observed + 4))[:, None, None])
 
 
-def _components(values: Values, dims: int, mine: slice, block: int = 4096) -> np.ndarray:
+def _components(values: Values, dims: int, mine: slice) -> np.ndarray:
     """Principal components (J, D) of the standardised responses, by a few steps of subspace iteration."""
     items = range(*mine.indices(values.shape[1]))
     basis = np.random.default_rng(0).normal(size=(values.shape[0], dims + 2)).astype(np.float32)
     for _ in range(COMPONENT_STEPS):
         product = np.zeros_like(basis)
-        for at in items[::block]:
-            part = values[:, at : min(at + block, items.stop)]
+        for at in items[::BLOCK_ITEMS]:
+            part = values[:, at : min(at + BLOCK_ITEMS, items.stop)]
             seen = part >= 0
             p = (part == 1).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
             z = np.where(seen, (part - p) / np.sqrt(p * (1 - p) + 1e-3), 0).astype(np.float32)

@@ -64,7 +64,7 @@ class Point(NamedTuple):
         objective: marginal log-likelihood plus log-prior, in nats.
         gradient: (P,) of the objective, in the order of `Layout`.
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
-        of_population: (2 D,) likewise of means and log standard deviations.
+        of_population: (2 D,) information of means and log standard deviations.
         counts: expected answers at the nodes.
         boundary_mass: shares of all posteriors at the rim of their grid.
     """
