@@ -115,8 +115,8 @@ def compare(
         responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
         models: of `irtjax.fit`, one or several.
         dims: one or several numbers of dimensions.
-        estimators: "mml", "svi" or both. Candidates are all combinations of models, dimensions and estimators that exist: a
-            Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
+        estimators: "mml", "svi" or both. Candidates are all combinations of models, dimensions and estimators that
+            exist: a Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
         by: what is held out.
         folds: number of parts.
         seed: of the random parts, and of svi.

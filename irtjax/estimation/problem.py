@@ -32,7 +32,7 @@ class Specification:
         prior_precision: (I, K), 0 where there is none.
         has_shared: whether any item's slope is shared.
         mean_fixed: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
-        sd_fixed: its standard deviation is 1 by convention, and folded into the slopes. What is not folded is estimated.
+        sd_fixed: its standard deviation is 1 by convention, and folded into the slopes. Unfolded, it is estimated.
         free_slopes: whether any slope is free.
         estimated: columns whose prior is estimated (`estimation.empirical_priors`); those that share its standard
             deviation together.

@@ -8,7 +8,7 @@ With sign = ±1 and w = s (1 - s) the derivatives of π in the logit are
 
     π' = sign (d - c) w,     π'' = (d - c) w (1 - 2 s),     π''' = π' (1 - 6 w),     π'''' = π'' (1 - 12 w),
 
-and those in the asymptotes, of σ(lower) and σ(upper), follow with c' = c (1 - c), c'' = c' (1 - 2 c), and those of d alike:
+and those in the asymptotes, of σ(lower) and σ(upper), follow with c' = c (1 - c), c'' = c' (1 - 2 c), and d alike:
 
     ∂π/∂c = 1 - s for y = 1, -s for y = 0,     ∂π/∂d = s for y = 1, s - 1 for y = 0.
 """
