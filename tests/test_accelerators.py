@@ -301,7 +301,7 @@ def test_the_short_engine_is_float64():
                 "posteriors in tiles",
                 e_step._in_tiles,
                 (
-                    e_step.Curves(at_nodes, at_nodes, double(tiles, size), None),
+                    e_step.Curves(at_nodes, at_nodes, double(tiles, size), double(tiles, size, 2)),
                     answers,
                     *where,
                     array(blocks, block, dtype=bool),

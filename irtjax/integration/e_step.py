@@ -29,8 +29,7 @@ class Expected(NamedTuple):
         statistics: (R, M) expected at each node, sums over subjects; of right/wrong items numbers of right answers.
         observed: (R, I) expected answers at each node, or (R, 1) where all were observed once.
         log_likelihoods: (J,) of each subject's answers, in nats.
-        mean: (J, D) of the posteriors, NaN where they were not asked for.
-        sd: (J, D) of the posteriors, NaN where they were not asked for.
+        moments: (J, 2 D) means of the posteriors, and of squares.
         boundary_mass: shares of all posteriors in tiles at the rim of those they are looked for in.
         weights: (N, B, S) posterior of the subjects of each block over the places of its tile; None unless asked for.
     """
@@ -38,10 +37,20 @@ class Expected(NamedTuple):
     statistics: Float[np.ndarray, "R M"]
     observed: Float[np.ndarray, "R I"]
     log_likelihoods: Float[np.ndarray, " J"]
-    mean: Float[np.ndarray, "J D"]
-    sd: Float[np.ndarray, "J D"]
+    moments: Float[np.ndarray, "J two_D"]
     boundary_mass: float
     weights: Any
+
+    @property
+    def mean(self) -> Float[np.ndarray, "J D"]:
+        """Of the posteriors."""
+        return np.split(self.moments, 2, axis=1)[0]
+
+    @property
+    def sd(self) -> Float[np.ndarray, "J D"]:
+        """Standard deviations of the posteriors."""
+        mean, square = np.split(self.moments, 2, axis=1)
+        return np.sqrt(np.maximum(square - mean**2, 0))
 
 
 def e_step(
@@ -50,7 +59,6 @@ def e_step(
     answers: Answers,
     grid: SparseGrid,
     *,
-    moments: bool = False,
     weights: bool = False,
 ) -> Expected:
     """Posteriors over the nodes, and what the items need to know of the subjects (Bock and Aitkin 1981).
@@ -62,29 +70,22 @@ def e_step(
         population: that the nodes stand for.
         answers: of J subjects.
         grid: the nodes, and where subjects may be.
-        moments: whether means and standard deviations are wanted.
-        weights: whether the posteriors themselves are.
+        weights: whether the posteriors themselves are wanted.
     """
     nodes = place_nodes(population, grid.nodes)
     eta, log_normalizer = (grid.in_tiles(np.asarray(leaf)) for leaf in natural(answers.model, items, nodes))
     log_weights = grid.in_tiles(grid.nodes.log_weights, -np.inf)
-    powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1)) if moments else None
+    powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1))
     curves = Curves(eta, log_normalizer, log_weights, powers)
     if grid.rows is None:
-        sums, log_likelihoods, of_subjects, kept = _everywhere(curves, answers, _block(answers, grid), weights)
+        sums, log_likelihoods, moments, kept = _everywhere(curves, answers, _block(answers, grid), weights)
         boundary_mass: AnyArray | float = 0.0
     else:
-        sums, log_likelihoods, of_subjects, kept, boundary_mass = _in_tiles(
-            curves, answers, grid.rows, grid.tile, grid.rim
-        )
+        sums, log_likelihoods, moments, kept, boundary_mass = _in_tiles(curves, answers, grid.rows, grid.tile, grid.rim)
     sums = [grid.out_of_tiles(np.asarray(leaf)) for leaf in sums]
     statistics, observed, boundary_mass = processes.total([*sums, boundary_mass])
-    mean = sd = np.full((answers.num_subjects, nodes.shape[1]), np.nan)
-    if moments:
-        mean, square = np.split(np.asarray(of_subjects), 2, axis=1)
-        sd = np.sqrt(np.maximum(square - mean**2, 0))
-    found = np.asarray(log_likelihoods)
-    return Expected(statistics, observed, found, mean, sd, float(boundary_mass), kept if weights else None)
+    of_subjects = np.asarray(log_likelihoods), np.asarray(moments)
+    return Expected(statistics, observed, *of_subjects, float(boundary_mass), kept if weights else None)
 
 
 def condensed(found: Expected, grid: SparseGrid) -> tuple[Expected, SparseGrid]:
@@ -113,13 +114,13 @@ class Curves(NamedTuple):
         eta: (T, S, M).
         log_normalizer: (T, S, I).
         log_weights: (T, S) of the nodes.
-        powers: (T, S, 2 D) nodes and their squares; None where moments are not wanted.
+        powers: (T, S, 2 D) nodes and their squares.
     """
 
     eta: AnyArray
     log_normalizer: AnyArray
     log_weights: AnyArray
-    powers: AnyArray | None
+    powers: AnyArray
 
     def tile(self, at: Int[AnyArray, ""] | int) -> "Curves":
         """Those of one tile, without its axis."""
@@ -164,18 +165,17 @@ def _everywhere(curves: Curves, answers: Answers, block: int, keep: bool) -> tup
         weights = jnp.exp(joint - largest[:, None])
         total = weights.sum(axis=1)
         weights *= jnp.where(there, 1 / total, 0.0)[:, None]
-        of_subjects = None if curves.powers is None else weights @ curves.powers
         sums = jax.tree.map(jnp.add, sums, _counts(weights, some))
-        return sums, (largest + jnp.log(total), of_subjects, weights if keep else None)
+        return sums, (largest + jnp.log(total), weights @ curves.powers, weights if keep else None)
 
     size = len(curves.log_weights)
     width = 1 if answers.complete and answers.trials is None else answers.num_items
     begun = jnp.zeros_like(curves.eta), jnp.zeros((size, width), curves.eta.dtype)
     sums, of_blocks = jax.lax.scan(of_block, begun, (blocks, there))
-    log_likelihoods, of_subjects, weights = jax.tree.map(
+    log_likelihoods, moments, weights = jax.tree.map(
         lambda leaf: leaf.reshape(number * block, *leaf.shape[2:])[:num_subjects], of_blocks
     )
-    return [leaf[None] for leaf in sums], log_likelihoods, of_subjects, None if weights is None else weights[None]
+    return [leaf[None] for leaf in sums], log_likelihoods, moments, None if weights is None else weights[None]
 
 
 @jax.jit
@@ -198,22 +198,19 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
 
     def add(sums: Any, at: Any) -> tuple[Any, None]:
         weights, rows, tile = at
-        *counts, of_subjects = sums
+        *counts, moments = sums
         counts = jax.tree.map(
             lambda sums, one: sums.at[tile].add(one), counts, list(_counts(weights, answers.rows(rows)))
         )
-        if curves.powers is not None:
-            of_subjects = of_subjects.at[rows].add(weights @ curves.powers[tile], mode="drop")
-        return (*counts, of_subjects), None
+        return (*counts, moments.at[rows].add(weights @ curves.powers[tile], mode="drop")), None
 
     shape = curves.log_weights.shape
     width = 1 if answers.complete and answers.trials is None else answers.num_items
-    powers = 0 if curves.powers is None else curves.powers.shape[2]
     begun = (
         jnp.zeros_like(curves.eta),
         jnp.zeros((*shape, width), curves.eta.dtype),
-        jnp.zeros((num_subjects, powers), curves.eta.dtype),
+        jnp.zeros((num_subjects, curves.powers.shape[2]), curves.eta.dtype),
     )
-    (*sums, of_subjects), _ = jax.lax.scan(add, begun, (weights, rows, tile))
+    (*sums, moments), _ = jax.lax.scan(add, begun, (weights, rows, tile))
     log_likelihoods = (largest + jnp.log(total))[:num_subjects]
-    return list(sums), log_likelihoods, of_subjects, weights, jnp.where(rim, parts * share, 0.0).sum()
+    return list(sums), log_likelihoods, moments, weights, jnp.where(rim, parts * share, 0.0).sum()

@@ -55,7 +55,7 @@ def test_likelihoods_and_moments_are_those_of_separate_dimensions():
         for number in (256, 4096):
             placed = importance_nodes(items, answers, number)
             assert np.exp(placed.nodes.log_weights).max() * number <= 1 / OF_POPULATION
-            found = e_step(items, population, answers, placed, moments=True)
+            found = e_step(items, population, answers, placed)
             errors = np.asarray(found.log_likelihoods) - exact
             assert abs(errors.mean()) < 3 * errors.std() / 10 + 1e-4  # no subject errs as the others do
             spread.append(errors.std())

@@ -44,10 +44,10 @@ def test_windows_equal_all_nodes(dims, number, missing):
     everyone = everywhere(rectangular(number, dims=dims))
     with jax.enable_x64(True):
         answers = to_answers(values)
-        whole = e_step(items, population, answers, everyone, moments=True)
+        whole = e_step(items, population, answers, everyone)
         *_, level = levels(items, population, answers, number)
         placed = sparse_grid.active_tiles(level)
-        found = e_step(items, population, answers, placed, moments=True)
+        found = e_step(items, population, answers, placed)
     assert len(placed.tile) > 1
     assert 0 <= found.boundary_mass < 1e-6
     np.testing.assert_allclose(level.log_likelihoods, whole.log_likelihoods, rtol=0, atol=1e-9)

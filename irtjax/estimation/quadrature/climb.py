@@ -66,6 +66,7 @@ class Point(NamedTuple):
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
         of_population: (2 D,) information of means and log standard deviations.
         counts: expected answers at the nodes.
+        abilities: (2 D,) means of ability and of its square over the posteriors of all subjects.
         boundary_mass: shares of all posteriors at the rim of their grid.
     """
 
@@ -76,6 +77,7 @@ class Point(NamedTuple):
     information: np.ndarray
     of_population: np.ndarray
     counts: Counts
+    abilities: np.ndarray
     boundary_mass: float
 
 
@@ -120,8 +122,11 @@ def _point(
             items, counts, np.asarray(population.mean), asymptotes=asymptotes
         )
         vector[at[at >= 0]] = by[at >= 0]
-    objective = float(processes.total(found.log_likelihoods.sum())) + float(prior.log_density.sum())
-    return Point(items, population, objective, vector, information, of_population, counts, found.boundary_mass)
+    sums = found.log_likelihoods.sum(), found.moments.sum(axis=0), len(found.moments)
+    log_likelihood, abilities, number = processes.total(sums)
+    objective = float(log_likelihood) + float(prior.log_density.sum())
+    of_all = counts, abilities / number, found.boundary_mass
+    return Point(items, population, objective, vector, information, of_population, *of_all)
 
 
 def direction(

@@ -11,7 +11,6 @@ import functools
 import jax
 import numpy as np
 
-from irtjax import processes
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Info, Problem
 from irtjax.estimation.estimate import Estimate
@@ -22,7 +21,6 @@ from irtjax.estimation.quadrature.climb import Memory, Point, climb, evaluate
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
-from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
@@ -161,7 +159,8 @@ class QuadratureEngine:
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
         # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
-        origin, unit = _moments_of_all(state)
+        origin, square = point.abilities[0], point.abilities[specification.dims]  # with D > 1 nothing asks for them
+        unit = float(np.sqrt(square - origin**2))
         if specification.mean_fixed and (specification.dims,) in specification.estimated:
             estimated = empirical_priors.moved(estimated, point.items, origin)
             free = np.asarray(specification.free)[:, specification.dims]
@@ -227,15 +226,6 @@ def _may_drop_slope_prior(state: State) -> bool:
     if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
         return False
     return (0,) in specification.estimated and state.released is None and not has_asymptotes(state.point.items)
-
-
-def _moments_of_all(state: State) -> tuple[float, float]:
-    """Mean and standard deviation of the abilities of all subjects; D = 1."""
-    items, population = state.point.items, state.point.population
-    found = e_step(items, population, state.answers, state.grid, moments=True)
-    sums = found.mean.sum(), (found.mean**2 + found.sd**2).sum(), state.answers.num_subjects
-    first, second, number = processes.total(sums)
-    return float(first / number), float(np.sqrt(second / number - (first / number) ** 2))
 
 
 def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:

@@ -29,7 +29,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     dims, num_items = specification.dims, answers.num_items
     num_subjects = int(processes.total(answers.num_subjects))
     placed = state.rule.lay_out(items, population, answers)
-    found = e_step(items, population, answers, placed, moments=True)
+    found = e_step(items, population, answers, placed)
     trials = None if answers.trials is None else np.asarray(answers.trials)
     base = answers.model.log_base(np.asarray(answers.values), trials)
     log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
