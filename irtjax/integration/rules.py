@@ -218,14 +218,14 @@ def choose_rule(way: str, num_nodes: int | None, totals: Totals, dims: int) -> N
         return SharedNodes(2 * number - 1 if width < spacing(number) and dims < 3 else number, dims)
     if way == "normal" or width < NARROW:
         return None
-    around: ImportanceNodes | None = _importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
+    around: ImportanceNodes | None = importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
     if around is None and way == "around":
         size = f"{totals.num_subjects:,} subjects × {len(totals.right):,} items"
         raise InputError(f"`integration` 'around': too many responses ({size}) for nodes of each subject's own")
     return around
 
 
-def _importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
+def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
     """As many as such a test can have; None where these are too few."""
     most = MOST_CURVES // (num_subjects * num_items)
     return ImportanceNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
