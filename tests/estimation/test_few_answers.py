@@ -52,6 +52,7 @@ def test_curves_of_small_tests_are_as_near_to_the_truth_as_those_of_the_1pl(smal
     assert worse.mean() < 0.1 * np.mean(found["1pl"])
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_small_tests_hardly_worse_than_the_1pl_which_is_true(small):
     """Each item has a parameter more; by maximum likelihood the log-loss is 0.06 to 0.25 higher."""
     for responses, _, _ in small[:3]:
@@ -59,6 +60,7 @@ def test_the_default_2pl_predicts_small_tests_hardly_worse_than_the_1pl_which_is
         assert losses["2pl"] < losses["1pl"] + 0.005
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_25_agents_no_worse_than_the_1pl(shared):
     """On nodes: without a prior of intercepts it was worse by three standard errors."""
     path = shared / "llm_responses" / "swebench_verified_bash_only.npz"

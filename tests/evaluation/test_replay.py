@@ -113,6 +113,7 @@ def test_posterior_intervals_cover_abilities_and_scores():
     assert (found.number == 25).all()
 
 
+@pytest.mark.slow
 def test_bias_and_standard_error_of_maximum_likelihood_at_given_abilities():
     """Asymptotic: with the information of 40 well-aimed items, bias and coverage are of the order of 1/information."""
     grid = np.linspace(-2, 2, 5)
@@ -126,6 +127,7 @@ def test_bias_and_standard_error_of_maximum_likelihood_at_given_abilities():
     assert within_binomial((np.abs(off) < 1.645 * error).mean(), 0.9, theta.size)
 
 
+@pytest.mark.slow
 def test_adaptive_tests_need_fewer_items_than_random_ones():
     theta = np.random.default_rng(3).normal(size=300)
     number = {
@@ -145,6 +147,7 @@ def test_simulated_answers_follow_the_model():
     assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / 2000)).all()
 
 
+@pytest.mark.slow
 def test_two_dimensions():
     rng = np.random.default_rng(4)
     bank = ItemParameters(

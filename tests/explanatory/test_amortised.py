@@ -173,6 +173,7 @@ def test_svi_agrees_with_mml(simulated, fit):
     np.testing.assert_allclose(sd, expected_sd, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_both_estimators_regress_discriminations_too(simulated, two_parameters, fit_2pl):
     _, features, _, few = simulated
     matrix, slope, difficulty = two_parameters
@@ -282,6 +283,7 @@ def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
 
 
+@pytest.mark.slow
 def test_a_fit_that_does_not_settle_says_so():
     """Ten subjects, ten items, six features."""
     rng = np.random.default_rng(0)

@@ -62,6 +62,7 @@ def test_layers_in_a_loop_are_layers_written_out(rate, pretrained):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_real_encoder_reads_as_transformers_does(shared):
     """Recorded by `benchmarks.versus_transformers --record`."""
     record = json.loads((Path(__file__).parent / "transformers.json").read_text())

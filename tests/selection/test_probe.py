@@ -120,6 +120,7 @@ def test_a_network_that_has_everything_right_is_infinitely_able():
     assert (estimate.standard_error == np.inf).all()
 
 
+@pytest.mark.slow
 def test_the_population_draws_as_it_draws_answers_to_all_items():
     population = Population(-4.0, 0.01)
     full = float(full_ability(population).ability)
@@ -157,6 +158,7 @@ def test_where_no_item_is_near_little_is_asked():
     assert required_se(up_to_ability, ascending, 0.004, jnp.float32(0.0)) == 0.5
 
 
+@pytest.mark.slow
 def test_texts_of_a_sample_are_answered_as_all_texts_are():
     lengths = RNG.integers(1, 10, NUM_ITEMS)
     task = sentences(lengths)

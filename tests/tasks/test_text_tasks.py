@@ -265,6 +265,7 @@ def test_describing_images_is_refused():
         tasks.describe(task, task.test)
 
 
+@pytest.mark.slow
 def test_sst2_as_published(shared):
     notes = []
     items = shared / "human_responses" / "sst_emnlp2018" / "sst_items.csv"

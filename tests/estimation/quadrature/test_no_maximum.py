@@ -28,7 +28,9 @@ def refuse(constant):
     raise AssertionError(f"{constant} is no JSON")
 
 
-@pytest.mark.parametrize(("dims", "most_iterations"), [(2, 100), (3, 150), (4, 150)])
+@pytest.mark.parametrize(
+    ("dims", "most_iterations"), [(2, 100), *(pytest.param(dims, 150, marks=pytest.mark.slow) for dims in (3, 4))]
+)
 def test_slopes_that_run_off_are_held_and_named(tmp_path, dims, most_iterations):
     with pytest.warns(FitWarning, match=r"of 12 items, such as 'i0', have no finite estimate.*`slope_prior`"):
         fit = irtjax.fit(noise(), "2pl", dims=dims)
