@@ -89,14 +89,22 @@ def test_priors_have_no_say_in_origin_and_unit_of_ability():
         assert fit.ability.var() + np.mean(fit.ability_se**2) == pytest.approx(1, abs=0.02)
 
 
-def test_where_responses_determine_items_there_are_no_priors():
-    for model, shape in (("1pl", (400, 12)), ("2pl", (600, 12)), ("2pl", (2000, 60)), ("3pl", (3000, 12))):
-        responses, _, _ = simulated(*shape, seed=2, spread=0.4)
-        fit, plain = (fit_mml(responses, model, priors=priors, guessing_prior=(-1.4, 1)) for priors in ("auto", None))
-        assert set(fit.details["priors"]) <= {"logit_guessing"}
-        np.testing.assert_allclose(fit.parameters.intercept, plain.parameters.intercept, atol=1e-4)
-        assert fit.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
-        assert ("none of all items" in fit.summary()) is (model != "3pl")
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        pytest.param("1pl", (400, 12), marks=pytest.mark.slow),
+        ("2pl", (600, 12)),
+        pytest.param("2pl", (2000, 60), marks=pytest.mark.slow),
+        pytest.param("3pl", (3000, 12), marks=pytest.mark.slow),
+    ],
+)
+def test_where_responses_determine_items_there_are_no_priors(model, shape):
+    responses, _, _ = simulated(*shape, seed=2, spread=0.4)
+    fit, plain = (fit_mml(responses, model, priors=priors, guessing_prior=(-1.4, 1)) for priors in ("auto", None))
+    assert set(fit.details["priors"]) <= {"logit_guessing"}
+    np.testing.assert_allclose(fit.parameters.intercept, plain.parameters.intercept, atol=1e-4)
+    assert fit.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
+    assert ("none of all items" in fit.summary()) is (model != "3pl")
 
 
 def test_what_is_given_is_not_estimated():

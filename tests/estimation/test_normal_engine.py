@@ -44,7 +44,7 @@ def long_fit(long):
         pytest.param("rasch", 0.01, 0.002, 0.01, marks=pytest.mark.slow),
         ("1pl", 0.01, 0.002, 0.01),
         ("2pl", 0.01, 0.005, 0.03),
-        ("3pl", 0.2, 0.03, 0.25),
+        pytest.param("3pl", 0.2, 0.03, 0.25, marks=pytest.mark.slow),
     ],
 )
 def test_equals_fine_nodes(model, nats, in_se, se):
@@ -199,6 +199,7 @@ def test_recovery_with_honest_standard_errors(model, num_subjects, num_items):
     assert np.sqrt((residual**2).mean()) < (1.3 if num_subjects > 100 else 2)  # 100 answers say little of an item
 
 
+@pytest.mark.slow
 def test_anchors_put_a_new_population_on_the_old_scale():
     responses, theta, truth = simulate_model("2pl", 500, 1500, seed=6, mean=0.8, sd=1.4)
     anchors = truth.head(30).rename(columns={"a": "discrimination", "b": "difficulty"})

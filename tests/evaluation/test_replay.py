@@ -95,6 +95,7 @@ def test_one_program_for_all_subjects():
 RASCH_LIKE = bank_of(np.random.default_rng(1).lognormal(0.3, 0.2, 200), np.linspace(-3, 3, 200))
 
 
+@pytest.mark.slow
 def test_posterior_intervals_cover_abilities_and_scores():
     """True abilities drawn from the population: ±1.645 posterior standard deviations hold 90% of them."""
     theta = np.random.default_rng(2).normal(size=4000)

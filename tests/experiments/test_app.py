@@ -98,6 +98,7 @@ def test_no_command_writes_over_what_it_reads(binary, inputs, answers, tmp_path)
     assert (tmp_path / name).read_bytes() == answers.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_former_result(answers, tmp_path):
     place = [f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}", "--model=1pl"]
     assert run(*place, module="experiments.fit_irt").returncode == 0

@@ -26,6 +26,7 @@ def test_fits_a_csv_file(tmp_path):
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True
 
 
+@pytest.mark.slow
 def test_fits_a_long_test_with_a_prior(tmp_path):
     responses, _, _ = simulate(40, 1000, missing=0.2)
     irtjax.write_responses(responses, tmp_path / "responses.npz")

@@ -29,10 +29,14 @@ SECOND = np.array([[8, 3, 0, 0], [10, 11, 12, 3]])
 
 
 def encode(pretrained, *sentences, dtype=jnp.float32, rate=0.0, key=None):
-    graph, state = nnx.split(Encoder(pretrained.config, rngs=nnx.Rngs(0)))
+    graph, state = nnx.split(nnx.eval_shape(lambda: Encoder(pretrained.config, rngs=nnx.Rngs(0))))
     nnx.replace_by_pure_dict(state, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), pretrained.weights))
-    vectors = jnp.asarray(pretrained.vectors, dtype)
-    return nnx.merge(graph, state)(vectors, tuple(map(jnp.asarray, sentences)), rate, key)
+
+    @jax.jit  # one program, rather than one of each operation
+    def encoded(state, vectors, sentences, key):
+        return nnx.merge(graph, state)(vectors, sentences, rate, key)
+
+    return encoded(state, jnp.asarray(pretrained.vectors, dtype), tuple(map(jnp.asarray, sentences)), key)
 
 
 @pytest.mark.parametrize("inner", [20, 8])  # wider and narrower than a state: kernels have their narrow side first

@@ -70,8 +70,9 @@ def test_packed_pairs_are_read_as_pairs(folder, tmp_path):
     task = dataclasses.replace(task, train=task.train._replace(inputs=(short, task.train.inputs[1])))
     one = packed(task)
     network = networks.build("bert", one, 8)
-    parameters = network.init(jax.random.key(0), 8, task.format.encoder.weights)
-    logits = [network.logits(parameters, task.format.embeddings, each.train.inputs) for each in (one, task)]
+    parameters = jax.jit(network.init, static_argnums=1)(jax.random.key(0), 8, task.format.encoder.weights)
+    answer = jax.jit(network.logits)
+    logits = [answer(parameters, task.format.embeddings, each.train.inputs) for each in (one, task)]
     np.testing.assert_allclose(*logits, atol=1e-5)
     assert np.std(logits[0], axis=0).min() > 0.01
     (rows,) = one.train.inputs

@@ -87,7 +87,8 @@ def test_it_is_what_the_matrices_say(forms):
     assert found.degrees_of_freedom == len(residual) - 8
 
 
-@pytest.mark.parametrize("blocks", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [1, 3])
 def test_a_true_model_is_not_rejected(blocks):
     p_values = []
     for seed in range(40):

@@ -285,6 +285,7 @@ def test_sst2_as_published(shared):
     assert shares.min() > 0.01
 
 
+@pytest.mark.slow
 def test_snli_pairs_find_their_published_ids(shared):
     notes = []
     load = {"dataset": "snli_subset", "vectors": "random", "on_note": notes.append}

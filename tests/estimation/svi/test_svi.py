@@ -29,14 +29,13 @@ from irtjax.kernels.sharding import mesh_of
 fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
 # of most responses here: fits of one shape share a compiled program
 SHAPE = 150, 80
-HIERARCHICAL_AND_SLOWLY_VAGUE = ["hierarchical", pytest.param("vague", marks=pytest.mark.slow)]
 SHAPE_2PL = 150, 40
 
 
 @pytest.mark.parametrize(
     ("priors", "shape", "missing"),
     [
-        ("vague", SHAPE, 0.0),
+        pytest.param("vague", SHAPE, 0.0, marks=pytest.mark.slow),
         ("vague", SHAPE, 0.3),
         ("hierarchical", SHAPE, 0.0),
         pytest.param("hierarchical", (12, 6), 0.0, marks=pytest.mark.slow),
@@ -218,7 +217,8 @@ def simulate_2pl(num_subjects, num_items, seed=0):
     return matrix(draw(rng, by_difficulty(theta, a, b))), theta, a, b
 
 
-@pytest.mark.parametrize("priors", HIERARCHICAL_AND_SLOWLY_VAGUE)
+@pytest.mark.slow
+@pytest.mark.parametrize("priors", svi.PRIORS)
 def test_the_2pl_agrees_with_marginal_maximum_likelihood(priors):
     responses, *_ = simulate_2pl(600, 150, seed=2)
     result, reference = (
