@@ -434,7 +434,18 @@ def test_an_epoch_of_a_crowd(network, one_device):
 # Curricula
 
 
-def test_curricula(one_device):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a schedule",
+        "DDaCLAE, all asked",
+        pytest.param("DDaCLAE, MAP", marks=pytest.mark.slow),
+        "DDaCLAE, a sample asked",
+        pytest.param("hard examples", marks=pytest.mark.slow),
+        pytest.param("a window, MAP, a sample of sentences", marks=pytest.mark.slow),
+    ],
+)
+def test_curricula(one_device, name):
     large = task_of("images", num_examples=MIN_ITEMS_TO_SAMPLE)
     text = task_of("sentences", num_examples=MIN_ITEMS_TO_SAMPLE)
     shares, error = array(3), array()
@@ -447,17 +458,19 @@ def test_curricula(one_device):
         "hard examples": (task_of("images"), beyond_ability, curriculum._Pacing(None, None, None)),
         "a window, MAP, a sample of sentences": (text, Window(0.5), curriculum._Pacing(None, population, error)),
     }
-    found = []
-    for name, (task, rule, pacing) in cases.items():
-        arguments = curriculum_of(task, rule, pacing, one_device)
-        found.append(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+    task, rule, pacing = cases[name]
+    arguments = curriculum_of(task, rule, pacing, one_device)
+    none_of(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+
+
+@pytest.mark.slow
+def test_a_monitored_curriculum(one_device):
     task = task_of("images")
     number = len(task.train.labels)
     bank = ItemParameters(np.ones((number, 1)), np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
     monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
-    arguments = curriculum_of(task, None, curriculum._Pacing(shares, None, None), one_device)
-    found.append(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
-    none_of(*found)
+    arguments = curriculum_of(task, None, curriculum._Pacing(array(3), None, None), one_device)
+    none_of(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
 
 
 def test_training_by_passes(one_device):

@@ -62,7 +62,7 @@ CASES = [
 ]  # fmt: skip
 
 
-FAST = 1, 4, 5  # positions
+FAST = 1, 4  # positions
 
 
 @pytest.mark.parametrize(

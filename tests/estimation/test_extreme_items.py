@@ -107,6 +107,7 @@ def test_the_test_of_slopes_does_not_depend_on_the_spelling_of_the_restriction()
     assert one == pytest.approx(irtjax.likelihood_ratio_test(*alone), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_extreme_items_of_few_answers_are_beyond_the_others_of_equal_slope():
     for seed in range(4):
         responses = simulated(1.0, 1.2, seed, missing=0.8)

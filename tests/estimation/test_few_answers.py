@@ -67,6 +67,7 @@ def test_the_default_2pl_predicts_25_agents_no_worse_than_the_1pl(shared):
     assert_no_worse(irtjax.compare(irtjax.read_responses(path), ("1pl", "2pl"), seed=1).folds, at_most=0.3592)
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_ten_models_no_worse_than_the_1pl(shared):
     responses = irtjax.read_responses(shared / "llm_responses" / "metabench_mmlu.npz")
     rows = np.sort(np.random.default_rng(0).choice(responses.num_subjects, 10, replace=False))

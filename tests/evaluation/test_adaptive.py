@@ -143,7 +143,10 @@ def test_abilities_in_two_dimensions(method):
     assert np.isnan(states[-1].score)
 
 
-@pytest.mark.parametrize("rule", ["information", "variance", "kl", "kl_posterior"])
+@pytest.mark.parametrize(
+    "rule",
+    ["information", "variance", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("kl", "kl_posterior"))],
+)
 def test_masked_is_dropped_and_the_order_of_items_is_only_names(rule):
     kept = np.sort(np.random.default_rng(0).permutation(30)[:20])
     order = np.random.default_rng(1).permutation(30)

@@ -218,6 +218,7 @@ def test_features_of_another_order_are_refused(simulated):
         named.predict_items(dict(reversed(blocks.items())))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:of 160 items")
 def test_items_that_are_foretold_to_fall(simulated):
     """A feature marks those where the able are more often wrong."""
@@ -272,6 +273,7 @@ def test_what_responses_say_by_brute_force(fit_2pl):
     np.testing.assert_allclose(found.information[item], -np.array(curvature), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     """30 subjects know the origin to 0.2, and 1,000 items what their features tell far better."""
     features = RNG.normal(size=(1_000, 3))

@@ -233,7 +233,7 @@ def by_quadrature(row, a, b, c, mean=0.0, sd=1.0):
     ("slope", "location", "guessing"),
     [
         pytest.param(1.0, 0.0, 0.0, marks=pytest.mark.slow),
-        (1.0, 20.0, 0.0),
+        pytest.param(1.0, 20.0, 0.0, marks=pytest.mark.slow),
         pytest.param(1.0, 1000.0, 0.0, marks=pytest.mark.slow),
         pytest.param(30.0, 0.0, 0.2, marks=pytest.mark.slow),
         pytest.param(500.0, 0.0, 0.0, marks=pytest.mark.slow),
@@ -292,6 +292,7 @@ def test_no_ability_where_no_answer_depends_on_it():
         np.testing.assert_array_equal([of_flat, of_all], [np.nan, np.inf])
 
 
+@pytest.mark.slow
 def test_a_flat_item_holds_back_an_ability_far_beyond_steep_ones():
     """The unit of a search is that of the median item: 25 of its logits are 0.6 here, the maximum is at 1.13."""
     a, b = np.r_[np.full(20, 40.0), 0.5], np.r_[np.linspace(-1, 1, 20), 2.0]

@@ -151,6 +151,7 @@ def test_an_adaptive_test_goes_by_the_mode_where_answers_are_separated():
     assert np.isfinite(states[0].ability).all()
 
 
+@pytest.mark.slow
 def test_items_of_one_direction_leave_the_others_open():
     """Two items that ask for the sum of two abilities say nothing of either."""
     items = items_of([[1.0, 1.0], [1.0, 1.0], [0.0, 2.0]], [0.5, -0.5, 0.3])
@@ -160,6 +161,7 @@ def test_items_of_one_direction_leave_the_others_open():
     np.testing.assert_array_equal(found.ability[1], [-np.inf, np.inf])  # the sum is held at 0
 
 
+@pytest.mark.slow
 def test_far_maxima_are_found():
     """The limit of a search in the median item's logits was no limit of the likelihood."""
     slope = np.array([[30.0, 0.0]] * 9 + [[0.2, 0.0]] + [[0.0, 1.0]] * 2)

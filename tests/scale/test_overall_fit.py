@@ -30,6 +30,7 @@ def test_it_is_that_of_mirt(oracle, name, model):
     assert found.rmsea_high == pytest.approx(expected["RMSEA_95"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_ninety_items_and_two_dimensions(oracle):
     with pytest.warns(irtjax.FitWarning, match="slope below 0"):
         everything = oracle.fit("5_all")

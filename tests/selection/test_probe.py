@@ -180,6 +180,7 @@ def test_texts_of_a_sample_are_answered_as_all_texts_are():
     assert apart.std() < 1.4 * ERROR  # answers that do not follow the model, half right at every difficulty
 
 
+@pytest.mark.slow
 def test_little_data_are_asked_in_full():
     run = functools.partial(train_curriculum, TRAINER, KEY, learning_rate=1.0, selection=up_to_ability)
     few = data_of(np.where(RIGHT, 1.0, -1.0).astype(np.float32)[:1000, None], np.zeros(1000))
