@@ -81,6 +81,7 @@ def assert_no_worse(folds, at_most=np.inf):
     assert losses["2pl"].mean() < at_most
 
 
+@pytest.mark.slow
 def test_priors_have_no_say_in_origin_and_unit_of_ability():
     """500 items say more of all intercepts and slopes together than 25 subjects do, and must not."""
     for seed in range(3):

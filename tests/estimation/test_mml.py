@@ -471,6 +471,7 @@ def test_extreme_items_are_refused_or_kept():
         irtjax.fit(matrix(values[:, [2, 5]]), "2pl")
 
 
+@pytest.mark.slow
 def test_many_extreme_items_leave_the_scale_in_place():
     responses, _, _ = simulate_model("1pl", 40, 30, seed=10)
     values = np.concatenate([responses.values, np.zeros((40, 60), np.int8)], axis=1)  # as on a benchmark few can solve

@@ -235,6 +235,7 @@ def test_items_that_are_foretold_to_fall(simulated):
         assert np.corrcoef(intercept[chosen], fit.parameters.intercept[chosen])[0, 1] > 0.8
 
 
+@pytest.mark.slow
 def test_the_prior_does_not_pull_at_the_scale(fit_2pl, two_parameters):
     """Origin and unit are those of the abilities, for more subjects than items and for fewer."""
     few = ResponseMatrix(two_parameters[0].values[:60], [f"s{at}" for at in range(60)], two_parameters[0].item_ids)

@@ -203,7 +203,7 @@ def test_samples_select_what_all_answers_would(rule):
 @pytest.mark.parametrize(
     "rule",
     [
-        up_to_ability,
+        pytest.param(up_to_ability, marks=pytest.mark.slow),
         pytest.param(beyond_ability, marks=pytest.mark.slow),
         pytest.param(Window(0.5), marks=pytest.mark.slow),
     ],

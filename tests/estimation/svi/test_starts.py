@@ -72,7 +72,7 @@ def diverged():
     ("model", "shape", "seeds"),
     [
         pytest.param("1pl", TINY, (100,), marks=pytest.mark.slow),
-        ("2pl", TINY, (100,)),
+        pytest.param("2pl", TINY, (100,), marks=pytest.mark.slow),
         pytest.param("1pl", SMALL, (100, 104, 108), marks=pytest.mark.slow),
         pytest.param("2pl", SMALL, (100, 104, 108), marks=pytest.mark.slow),
     ],
