@@ -337,26 +337,26 @@ def test_what_follows_a_fit_is_float64():
     none_of(*found)
 
 
-def test_steps_of_variational_inference():
+@pytest.mark.parametrize("priors", [pytest.param("vague", marks=pytest.mark.slow), "hierarchical"])
+def test_steps_of_variational_inference(priors):
     # sizes on both sides of where the programs change; of the arrays there are only shapes
     sizes = {(6, 5): 3, (64, FEW_RESPONSES // 64): None, (2048, MANY_RESPONSES // 2048): None}
     found = []
     for model in ("1pl", "2pl"):
-        for priors in PRIORS:
-            for (num_subjects, num_items), batch in sizes.items():
-                name = f"{model}, priors {priors}, {num_subjects} × {num_items}"
-                sizes_of = [Size(number, batch, number) for number in (num_subjects, num_items)]
-                init, advance = programs(Settings(model, PRIORS[priors], *sizes_of))
-                by_item = ("difficulty",) if model == "1pl" else ("intercept", "discrimination")
-                shapes = {"ability": (num_subjects,), **dict.fromkeys(by_item, (num_items,))}
-                shapes |= dict.fromkeys(hyperparameters(PRIORS[priors], model), ())
-                sites = {site: Normal(array(*shape), array(*shape)) for site, shape in shapes.items()}
-                start = Start(sites, array(num_items) if model == "2pl" else None)
-                responses = array(num_subjects, num_items, dtype=jnp.int8)
-                state = jax.eval_shape(init, jax.random.key(0), start, responses)
-                found.append(faults(f"chunk of steps, {name}", advance, state, 0.1, start, responses, sites, sites))
-                if batch is None and num_items > 64:
-                    found.append(faults(f"start, {name}", init, jax.random.key(0), start, responses))
+        for (num_subjects, num_items), batch in sizes.items():
+            name = f"{model}, priors {priors}, {num_subjects} × {num_items}"
+            sizes_of = [Size(number, batch, number) for number in (num_subjects, num_items)]
+            init, advance = programs(Settings(model, PRIORS[priors], *sizes_of))
+            by_item = ("difficulty",) if model == "1pl" else ("intercept", "discrimination")
+            shapes = {"ability": (num_subjects,), **dict.fromkeys(by_item, (num_items,))}
+            shapes |= dict.fromkeys(hyperparameters(PRIORS[priors], model), ())
+            sites = {site: Normal(array(*shape), array(*shape)) for site, shape in shapes.items()}
+            start = Start(sites, array(num_items) if model == "2pl" else None)
+            responses = array(num_subjects, num_items, dtype=jnp.int8)
+            state = jax.eval_shape(init, jax.random.key(0), start, responses)
+            found.append(faults(f"chunk of steps, {name}", advance, state, 0.1, start, responses, sites, sites))
+            if batch is None and num_items > 64:
+                found.append(faults(f"start, {name}", init, jax.random.key(0), start, responses))
     none_of(*found)
 
 
@@ -398,7 +398,12 @@ def task_from(inputs, format):
     return Task("toy", split, split, split, ("a", "b"), format)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+SLOW_TO_LOWER = "lenet", "vgg16", "cnn", "esim", "bert"
+
+
+@pytest.mark.parametrize(
+    "network", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW_TO_LOWER else []) for name in NETWORKS]
+)
 def test_an_epoch_of_a_crowd(network, one_device):
     kind, products = NETWORKS[network]
     task = task_of(kind)
@@ -429,7 +434,18 @@ def test_an_epoch_of_a_crowd(network, one_device):
 # Curricula
 
 
-def test_curricula(one_device):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a schedule",
+        "DDaCLAE, all asked",
+        pytest.param("DDaCLAE, MAP", marks=pytest.mark.slow),
+        "DDaCLAE, a sample asked",
+        pytest.param("hard examples", marks=pytest.mark.slow),
+        pytest.param("a window, MAP, a sample of sentences", marks=pytest.mark.slow),
+    ],
+)
+def test_curricula(one_device, name):
     large = task_of("images", num_examples=MIN_ITEMS_TO_SAMPLE)
     text = task_of("sentences", num_examples=MIN_ITEMS_TO_SAMPLE)
     shares, error = array(3), array()
@@ -442,17 +458,19 @@ def test_curricula(one_device):
         "hard examples": (task_of("images"), beyond_ability, curriculum._Pacing(None, None, None)),
         "a window, MAP, a sample of sentences": (text, Window(0.5), curriculum._Pacing(None, population, error)),
     }
-    found = []
-    for name, (task, rule, pacing) in cases.items():
-        arguments = curriculum_of(task, rule, pacing, one_device)
-        found.append(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+    task, rule, pacing = cases[name]
+    arguments = curriculum_of(task, rule, pacing, one_device)
+    none_of(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+
+
+@pytest.mark.slow
+def test_a_monitored_curriculum(one_device):
     task = task_of("images")
     number = len(task.train.labels)
     bank = ItemParameters(np.ones((number, 1)), np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
     monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
-    arguments = curriculum_of(task, None, curriculum._Pacing(shares, None, None), one_device)
-    found.append(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
-    none_of(*found)
+    arguments = curriculum_of(task, None, curriculum._Pacing(array(3), None, None), one_device)
+    none_of(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
 
 
 def test_training_by_passes(one_device):

@@ -73,6 +73,7 @@ def test_a_crowd_is_drawn_from_a_seed(trained):
     assert_same(train(None, **options), trained)
 
 
+@pytest.mark.slow
 def test_a_member_is_retrained_alone(trained):
     for chosen in (MEMBERS.choose(slice(4, 5)), trained.members.iloc[4:5]):
         alone = train(chosen)

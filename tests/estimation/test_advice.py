@@ -62,7 +62,13 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "options", "advice", "remedies"), CASES)
+FAST = 1, 4  # positions
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "advice", "remedies"),
+    [pytest.param(*case, marks=[] if at in FAST else [pytest.mark.slow]) for at, case in enumerate(CASES)],
+)
 def test_advice_is_followed(make, options, advice, remedies):
     responses = make()
     _, messages = warned(responses, **options)
@@ -125,7 +131,9 @@ def troubled(fit, status):
     )
 
 
-@pytest.mark.parametrize(("estimator", "estimate"), [("mml", fit_mml), ("svi", fit_svi)])
+@pytest.mark.parametrize(
+    ("estimator", "estimate"), [("mml", fit_mml), pytest.param("svi", fit_svi, marks=pytest.mark.slow)]
+)
 def test_advice_names_options_of_the_estimator(estimator, estimate):
     responses, _, _ = simulate(150, 80)
     fit = irtjax.fit(responses, "1pl", estimator)

@@ -31,7 +31,7 @@ def without(responses, extreme):
     return ResponseMatrix(responses.values[:, ~extreme], responses.subject_ids, responses.item_ids[~extreme])
 
 
-@pytest.fixture(scope="module", params=[None, "auto"])
+@pytest.fixture(scope="module", params=[pytest.param(None, marks=pytest.mark.slow), "auto"])
 def fits(request):
     """Of each set: the responses, and the fits of the Rasch model and the 1PL."""
     found = []
@@ -97,6 +97,7 @@ def test_extreme_items_are_placed_as_if_a_fraction_of_an_answer_was_of_the_other
         assert slope[fit.extreme][0] == pytest.approx(np.median(np.abs(slope[rest])))
 
 
+@pytest.mark.slow
 def test_the_test_of_slopes_does_not_depend_on_the_spelling_of_the_restriction():
     responses = simulated(0.3, 1.0, 5)
     rasch, one_pl, two_pl = (fit_mml(responses, model, priors=None) for model in ("rasch", "1pl", "2pl"))
@@ -106,6 +107,7 @@ def test_the_test_of_slopes_does_not_depend_on_the_spelling_of_the_restriction()
     assert one == pytest.approx(irtjax.likelihood_ratio_test(*alone), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_extreme_items_of_few_answers_are_beyond_the_others_of_equal_slope():
     for seed in range(4):
         responses = simulated(1.0, 1.2, seed, missing=0.8)
@@ -124,7 +126,7 @@ def test_extreme_items_of_few_answers_are_beyond_the_others_of_equal_slope():
         assert fit.difficulty[fit.extreme & (right > 0)].max() < fit.difficulty[~fit.extreme].min()
 
 
-@pytest.mark.parametrize("priors", ["auto", None])
+@pytest.mark.parametrize("priors", [pytest.param("auto", marks=pytest.mark.slow), None])
 def test_long_tests(priors):
     responses = simulated(1.0, 1.0, 3, shape=(60, 900))
     rasch, one_pl = (fit_mml(responses, model, priors=priors) for model in ("rasch", "1pl"))

@@ -52,6 +52,7 @@ def test_curves_of_small_tests_are_as_near_to_the_truth_as_those_of_the_1pl(smal
     assert worse.mean() < 0.1 * np.mean(found["1pl"])
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_small_tests_hardly_worse_than_the_1pl_which_is_true(small):
     """Each item has a parameter more; by maximum likelihood the log-loss is 0.06 to 0.25 higher."""
     for responses, _, _ in small[:3]:
@@ -59,12 +60,14 @@ def test_the_default_2pl_predicts_small_tests_hardly_worse_than_the_1pl_which_is
         assert losses["2pl"] < losses["1pl"] + 0.005
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_25_agents_no_worse_than_the_1pl(shared):
     """On nodes: without a prior of intercepts it was worse by three standard errors."""
     path = shared / "llm_responses" / "swebench_verified_bash_only.npz"
     assert_no_worse(irtjax.compare(irtjax.read_responses(path), ("1pl", "2pl"), seed=1).folds, at_most=0.3592)
 
 
+@pytest.mark.slow
 def test_the_default_2pl_predicts_ten_models_no_worse_than_the_1pl(shared):
     responses = irtjax.read_responses(shared / "llm_responses" / "metabench_mmlu.npz")
     rows = np.sort(np.random.default_rng(0).choice(responses.num_subjects, 10, replace=False))
@@ -78,6 +81,7 @@ def assert_no_worse(folds, at_most=np.inf):
     assert losses["2pl"].mean() < at_most
 
 
+@pytest.mark.slow
 def test_priors_have_no_say_in_origin_and_unit_of_ability():
     """500 items say more of all intercepts and slopes together than 25 subjects do, and must not."""
     for seed in range(3):
@@ -87,14 +91,22 @@ def test_priors_have_no_say_in_origin_and_unit_of_ability():
         assert fit.ability.var() + np.mean(fit.ability_se**2) == pytest.approx(1, abs=0.02)
 
 
-def test_where_responses_determine_items_there_are_no_priors():
-    for model, shape in (("1pl", (400, 12)), ("2pl", (600, 12)), ("2pl", (2000, 60)), ("3pl", (3000, 12))):
-        responses, _, _ = simulated(*shape, seed=2, spread=0.4)
-        fit, plain = (fit_mml(responses, model, priors=priors, guessing_prior=(-1.4, 1)) for priors in ("auto", None))
-        assert set(fit.details["priors"]) <= {"logit_guessing"}
-        np.testing.assert_allclose(fit.parameters.intercept, plain.parameters.intercept, atol=1e-4)
-        assert fit.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
-        assert ("none of all items" in fit.summary()) is (model != "3pl")
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        pytest.param("1pl", (400, 12), marks=pytest.mark.slow),
+        ("2pl", (600, 12)),
+        pytest.param("2pl", (2000, 60), marks=pytest.mark.slow),
+        pytest.param("3pl", (3000, 12), marks=pytest.mark.slow),
+    ],
+)
+def test_where_responses_determine_items_there_are_no_priors(model, shape):
+    responses, _, _ = simulated(*shape, seed=2, spread=0.4)
+    fit, plain = (fit_mml(responses, model, priors=priors, guessing_prior=(-1.4, 1)) for priors in ("auto", None))
+    assert set(fit.details["priors"]) <= {"logit_guessing"}
+    np.testing.assert_allclose(fit.parameters.intercept, plain.parameters.intercept, atol=1e-4)
+    assert fit.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
+    assert ("none of all items" in fit.summary()) is (model != "3pl")
 
 
 def test_what_is_given_is_not_estimated():

@@ -42,7 +42,7 @@ def subset(responses, item_ids):
 
 
 ORACLE = [
-    (name, model, file, row)
+    pytest.param(name, model, file, row, marks=[pytest.mark.slow] if name == "5_entailment" else [])
     for name in ("5_contradiction", "5_entailment", "5_neutral")
     for model, file, row in (
         ("2pl", "2PL", "2PL"),
@@ -50,7 +50,10 @@ ORACLE = [
         ("3pl", "3PLprior", "3PL_prior_normal"),
     )
 ]
-ORACLE += [(f"final_5_{label}", "2pl", "2PL", "2PL") for label in ("contradiction", "entailment", "neutral")]
+ORACLE += [
+    pytest.param(f"final_5_{label}", "2pl", "2PL", "2PL", marks=pytest.mark.slow)
+    for label in ("contradiction", "entailment", "neutral")
+]
 
 
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
@@ -78,7 +81,14 @@ def test_equals_mirt(shared, group_5, name, model, file, row):
         np.testing.assert_allclose(fit.ability_se[scores["row"] - 1], scores.eap_se, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["5_contradiction", "5_entailment", "5_neutral"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("5_contradiction", marks=pytest.mark.slow),
+        pytest.param("5_entailment", marks=pytest.mark.slow),
+        "5_neutral",
+    ],
+)
 def test_unpenalised_3pl_reaches_the_polished_likelihood(shared, group_5, name):
     items = pd.read_csv(shared / "oracle" / f"items_{name}_3PL_polished.csv")
     responses = subset(group_5, items["item"])
@@ -107,7 +117,9 @@ PUBLISHED = {  # Lalor, Wu and Yu 2016, table 3: difficulty and slope, least and
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    "name", [name if name == "final_5_neutral" else pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED]
+)
 def test_published_extremes(shared, name):
     group, label = name.split("_")[1:]
     folder = shared / "human_responses" / "snli_emnlp2016"
@@ -263,7 +275,12 @@ def test_recovery_with_honest_standard_errors(model):
 
 
 @pytest.mark.parametrize(
-    ("model", "num_subjects", "num_items"), [("3pl", 500, 40), ("4pl", 4000, 30), ("3pl", 20_000, 30)]
+    ("model", "num_subjects", "num_items"),
+    [
+        ("3pl", 500, 40),
+        pytest.param("4pl", 4000, 30, marks=pytest.mark.slow),
+        pytest.param("3pl", 20_000, 30, marks=pytest.mark.slow),
+    ],
 )
 def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, num_items):
     _, _, truth = simulate_model(model, 20_000, num_items, seed=4)
@@ -283,7 +300,7 @@ def test_two_samples_agree_on_difficulty_or_the_fit_warns(model, num_subjects, n
 
 
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
-@pytest.mark.parametrize("model", ["3pl", "4pl"])
+@pytest.mark.parametrize("model", [pytest.param("3pl", marks=pytest.mark.slow), "4pl"])
 def test_two_samples_agree_within_their_standard_errors(model):
     responses, _, _ = simulate_model(model, 4000, 30, seed=4)
     one, two = (
@@ -454,6 +471,7 @@ def test_extreme_items_are_refused_or_kept():
         irtjax.fit(matrix(values[:, [2, 5]]), "2pl")
 
 
+@pytest.mark.slow
 def test_many_extreme_items_leave_the_scale_in_place():
     responses, _, _ = simulate_model("1pl", 40, 30, seed=10)
     values = np.concatenate([responses.values, np.zeros((40, 60), np.int8)], axis=1)  # as on a benchmark few can solve
@@ -526,7 +544,8 @@ def test_parameters_survive_the_file(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 @pytest.mark.parametrize(
-    ("model", "anchored", "at_most"), [("1pl", 0, 0.01), ("2pl", 0, 0.02), ("3pl", 0, 0.15), ("2pl", 40, 0.02)]
+    ("model", "anchored", "at_most"),
+    [("1pl", 0, 0.01), pytest.param("2pl", 0, 0.02, marks=pytest.mark.slow), ("3pl", 0, 0.15), ("2pl", 40, 0.02)],
 )
 def test_standard_errors_of_each_item_equal_those_of_all_parameters(monkeypatch, model, anchored, at_most):
     responses, _, truth = simulate_model(model, 2000, 80, seed=3, missing=0.3)

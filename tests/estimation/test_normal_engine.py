@@ -40,7 +40,12 @@ def long_fit(long):
 
 @pytest.mark.parametrize(
     ("model", "nats", "in_se", "se"),
-    [("rasch", 0.01, 0.002, 0.01), ("1pl", 0.01, 0.002, 0.01), ("2pl", 0.01, 0.005, 0.03), ("3pl", 0.2, 0.03, 0.25)],
+    [
+        pytest.param("rasch", 0.01, 0.002, 0.01, marks=pytest.mark.slow),
+        ("1pl", 0.01, 0.002, 0.01),
+        ("2pl", 0.01, 0.005, 0.03),
+        pytest.param("3pl", 0.2, 0.03, 0.25, marks=pytest.mark.slow),
+    ],
 )
 def test_equals_fine_nodes(model, nats, in_se, se):
     responses, _, _ = simulate_model("1pl" if model == "rasch" else model, 600, 300, seed=3, missing=0.1)
@@ -59,6 +64,7 @@ def test_equals_fine_nodes(model, nats, in_se, se):
     np.testing.assert_allclose(normal.ability_se, nodes.ability_se, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_the_posterior_width_decides():
     short, _, _ = simulate_model("2pl", 200, 60, seed=1)
     assert irtjax.fit(short, "2pl").details["posteriors"] == "fixed nodes"
@@ -98,7 +104,9 @@ def test_sharded_equals_unsharded(long, long_fit, shape):
     assert sharded.log_likelihood == pytest.approx(long_fit.log_likelihood, abs=0.02)
 
 
-@pytest.mark.parametrize(("model", "dims"), [("2pl", 1), ("3pl", 1), pytest.param("2pl", 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("model", "dims"), [("2pl", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("3pl", 1), ("2pl", 2)))]
+)
 @pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
 def test_chunks_equal_the_whole(monkeypatch, long, model, dims):
     monkeypatch.setattr(blocks, "BLOCK_RESPONSES", 2**16)
@@ -191,6 +199,7 @@ def test_recovery_with_honest_standard_errors(model, num_subjects, num_items):
     assert np.sqrt((residual**2).mean()) < (1.3 if num_subjects > 100 else 2)  # 100 answers say little of an item
 
 
+@pytest.mark.slow
 def test_anchors_put_a_new_population_on_the_old_scale():
     responses, theta, truth = simulate_model("2pl", 500, 1500, seed=6, mean=0.8, sd=1.4)
     anchors = truth.head(30).rename(columns={"a": "discrimination", "b": "difficulty"})
@@ -244,6 +253,7 @@ def test_asymptotes_on_a_long_test():
     assert np.corrcoef(fit.ability, theta)[0, 1] > 0.99
 
 
+@pytest.mark.slow
 def test_anchors_of_a_rasch_model_set_the_origin_only():
     responses, _, _ = simulate_model("1pl", 150, 700, seed=10)
     rasch = irtjax.fit(responses, "rasch", extremes="keep")
@@ -284,6 +294,7 @@ def test_an_item_that_separates_the_subjects_stays_finite():
     assert abs(fit.difficulty[7] - (0.3 - theta.mean()) / theta.std()) < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 def test_curvature_of_the_wrong_sign_leaves_posteriors_proper():
     """Without a prior some slopes of a 3PL run off, and answers that they make unlikely bend the log-likelihood up."""

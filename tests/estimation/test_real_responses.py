@@ -40,6 +40,7 @@ def transformers(shared):
     return irtjax.read_responses(shared / "model_responses" / "snli.csv")
 
 
+@pytest.mark.slow
 def test_transformers_become_abler_with_pretraining(transformers):
     fit = irtjax.fit(transformers, "1pl", extremes="keep")
     assert fit.converged
@@ -53,6 +54,7 @@ def test_transformers_become_abler_with_pretraining(transformers):
     assert (np.diff(ability.loc[0:4]) > 0).all()
 
 
+@pytest.mark.slow
 def test_two_halves_of_the_transformers_agree_on_difficulty(transformers):
     correlations = []
     for seed in range(5):  # from 0.88 to 0.93 over 20 halvings: one alone says little

@@ -48,7 +48,7 @@ def row_of(items, answers, num_items=30):
     return row
 
 
-@pytest.mark.parametrize("method", ["eap", "map", "ml"])
+@pytest.mark.parametrize("method", ["eap", pytest.param("map", marks=pytest.mark.slow), "ml"])
 def test_abilities_are_those_of_the_kernels(method):
     test = adaptive_test(BANK, ability=method, population=POPULATION, stop=Stop(10))
     items, states = walk(test)
@@ -84,7 +84,7 @@ def test_scores_count_the_answers_and_expect_the_others():
         np.testing.assert_allclose(state.score_error, np.sqrt(variance) / 30, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["eap", "map", "ml"])
+@pytest.mark.parametrize("method", ["eap", *(pytest.param(method, marks=pytest.mark.slow) for method in ("map", "ml"))])
 def test_abilities_by_steep_items(method):
     """Against a fine grid, on which the highest of several maxima is not missed."""
     bank = mixed_bank(steepness=15.0)
@@ -124,7 +124,7 @@ def test_maximum_likelihood_while_all_answers_are_alike(answer):
         assert one.standard_error == other.standard_error
 
 
-@pytest.mark.parametrize("method", ["eap", "map", "ml"])
+@pytest.mark.parametrize("method", ["map", *(pytest.param(method, marks=pytest.mark.slow) for method in ("eap", "ml"))])
 def test_abilities_in_two_dimensions(method):
     rng = np.random.default_rng(1)
     bank = ItemParameters(
@@ -143,7 +143,10 @@ def test_abilities_in_two_dimensions(method):
     assert np.isnan(states[-1].score)
 
 
-@pytest.mark.parametrize("rule", ["information", "variance", "kl", "kl_posterior"])
+@pytest.mark.parametrize(
+    "rule",
+    ["information", "variance", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("kl", "kl_posterior"))],
+)
 def test_masked_is_dropped_and_the_order_of_items_is_only_names(rule):
     kept = np.sort(np.random.default_rng(0).permutation(30)[:20])
     order = np.random.default_rng(1).permutation(30)

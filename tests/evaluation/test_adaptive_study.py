@@ -43,6 +43,7 @@ def test_form_has_the_most_expected_information():
         assert [item for item in form if groups[item] == name] == inside[:number]
 
 
+@pytest.mark.slow
 def test_course_of_tests_that_end_early_and_of_batches():
     test = adaptive_test(BANK, rule="variance", stop=Stop(10))
     one, three = (replay(test, VALUES, KEY, at_a_time=number) for number in (1, 3))

@@ -125,6 +125,7 @@ def learning():
     return np.stack(answers), task.validation.ids.astype(str), task.validation.labels
 
 
+@pytest.mark.slow
 def test_a_few_items_track_networks_as_they_learn(learning):
     """Items are calibrated on 24 networks, at all of their epochs; four others are monitored."""
     answers, ids, labels = learning

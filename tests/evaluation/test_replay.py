@@ -95,6 +95,7 @@ def test_one_program_for_all_subjects():
 RASCH_LIKE = bank_of(np.random.default_rng(1).lognormal(0.3, 0.2, 200), np.linspace(-3, 3, 200))
 
 
+@pytest.mark.slow
 def test_posterior_intervals_cover_abilities_and_scores():
     """True abilities drawn from the population: ±1.645 posterior standard deviations hold 90% of them."""
     theta = np.random.default_rng(2).normal(size=4000)
@@ -113,6 +114,7 @@ def test_posterior_intervals_cover_abilities_and_scores():
     assert (found.number == 25).all()
 
 
+@pytest.mark.slow
 def test_bias_and_standard_error_of_maximum_likelihood_at_given_abilities():
     """Asymptotic: with the information of 40 well-aimed items, bias and coverage are of the order of 1/information."""
     grid = np.linspace(-2, 2, 5)
@@ -126,6 +128,7 @@ def test_bias_and_standard_error_of_maximum_likelihood_at_given_abilities():
     assert within_binomial((np.abs(off) < 1.645 * error).mean(), 0.9, theta.size)
 
 
+@pytest.mark.slow
 def test_adaptive_tests_need_fewer_items_than_random_ones():
     theta = np.random.default_rng(3).normal(size=300)
     number = {
@@ -145,6 +148,7 @@ def test_simulated_answers_follow_the_model():
     assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / 2000)).all()
 
 
+@pytest.mark.slow
 def test_two_dimensions():
     rng = np.random.default_rng(4)
     bank = ItemParameters(

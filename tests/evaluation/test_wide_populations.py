@@ -116,7 +116,13 @@ def test_shared_nodes_resolve_every_posterior():
     assert np.median(sizes) < 500
 
 
-@pytest.mark.parametrize("case", list(cases(8, 1)), ids=range(8))
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(number), marks=[] if number in (1, 2) else [pytest.mark.slow])
+        for number, case in enumerate(cases(8, 1))
+    ],
+)
 def test_scores_and_adaptive_tests_in_any_population(case):
     bank, answers, population = case
     expected, deviation = reference(bank, answers, population)
@@ -135,6 +141,7 @@ def test_scores_and_adaptive_tests_in_any_population(case):
         np.testing.assert_allclose(state.standard_error, deviation, rtol=accuracy, atol=rounding)
 
 
+@pytest.mark.slow
 def test_a_wide_population_leaves_the_items_to_speak():
     """With a population of sd 1,000 and of 10,000 the posterior is the likelihood."""
     bank = bank_of(np.ones(6), np.linspace(-1, 1, 6))
@@ -149,6 +156,9 @@ def test_a_wide_population_leaves_the_items_to_speak():
             test = adaptive_test(bank, stop=Stop(6), population=Population(0.0, sd), ability=method)
             state = test.update(test.init(jax.random.key(0)), jnp.arange(6), jnp.array([1, 1, 1, 0, 1, 0]))
             np.testing.assert_allclose(state.ability, line[likelihood.argmax()], atol=1e-3)
+
+
+def test_a_fixed_form_for_a_wide_population():
     assert fixed_form(bank_of(np.r_[1.0, 2.0, 1.0], np.r_[0.0, 5.3, 0.1]), 1, Population(0.0, 1e4)) == [1]
 
 
@@ -166,9 +176,14 @@ def test_intervals_of_unequal_nodes():
         np.testing.assert_allclose(np.asarray(weights) @ expit(line.nodes), expected, rtol=0.02)
 
 
-@pytest.mark.parametrize("difficulty", [25.0, 8.0, -8.0, -25.0])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_scores_stay_between_none_and_all(difficulty, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "difficulty"),
+    [
+        pytest.param(*case, marks=[] if case in ((np.float32, 25.0), (np.float64, -25.0)) else [pytest.mark.slow])
+        for case in itertools.product((np.float32, np.float64), (25.0, 8.0, -8.0, -25.0))
+    ],
+)
+def test_scores_stay_between_none_and_all(dtype, difficulty):
     """Where all items are too hard, or too easy, rounding must not lead out of the range of shares."""
     rng = np.random.default_rng(0)
     bank = bank_of(rng.uniform(0.5, 2.0, 30), difficulty + rng.normal(size=30))

@@ -79,6 +79,7 @@ def test_files_are_those_of_a_direct_replay(folder, tmp_path):
         assert f"* {line}" in report
 
 
+@pytest.mark.slow
 def test_quotas_and_items_without_answers(folder, tmp_path):
     path, *_ = folder
     arguments = f"--items={path}/items.csv", f"--responses={path}/some.csv", f"--output_dir={tmp_path}/out"
@@ -96,6 +97,7 @@ def test_quotas_and_items_without_answers(folder, tmp_path):
     assert first.ability.nunique() == 2  # known after five and ten
 
 
+@pytest.mark.slow
 def test_a_dialogue_is_the_replay_of_its_answers(folder, tmp_path):
     path, bank, values = folder
     flags = "--interactive", "--max_items=6", "--randomesque=2", "--seed=3", f"--texts={path}/texts.csv"

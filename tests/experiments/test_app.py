@@ -98,6 +98,7 @@ def test_no_command_writes_over_what_it_reads(binary, inputs, answers, tmp_path)
     assert (tmp_path / name).read_bytes() == answers.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_former_result(answers, tmp_path):
     place = [f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}", "--model=1pl"]
     assert run(*place, module="experiments.fit_irt").returncode == 0
@@ -125,6 +126,7 @@ def test_ctrl_c_while_a_command_is_being_imported_is_one_line(answers, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_leaves_nothing(answers, tmp_path):
     output = tmp_path / "new" / "fit"
     process = start(
@@ -236,6 +238,7 @@ def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, cap
     assert "usage: irtjax score --items=PATH --responses=PATH --output_dir=PATH" in result.stdout
 
 
+@pytest.mark.slow
 def test_formulas_are_guarded_where_that_is_asked_for(tmp_path):
     responses = simulate(60, 12)[0]
     ids = ["=1+1", "@sum", "-x", "+y", "plain", "-1.5", "a=b", "=two\nlines", *responses.item_ids[8:]]

@@ -116,6 +116,7 @@ def test_every_group_has_its_files_and_pictures(finished):
     assert agreement.answer_is_gold == pytest.approx(correct, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_block_design_with_guessing_held(files, tmp_path):
     values = irtjax.read_responses(files / "responses.csv")
     block = np.arange(12) % 3

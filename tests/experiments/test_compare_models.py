@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from binaries import assert_bad_flags, csv_files, run
 from simulation import simulate
 
@@ -46,6 +47,7 @@ def test_bad_flags_get_one_line(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_fit_irt_adds_columns_of_misfit(tmp_path):
     responses, _, _ = simulate(150, 20, missing=0.1)
     values = responses.values.copy()

@@ -71,6 +71,7 @@ def test_a_run_leaves_the_promised_files(finished):
     assert list(pd.read_csv(directory / "curriculum" / "summary.csv").strategy) == STRATEGIES
 
 
+@pytest.mark.slow
 def test_a_monitor_is_told_beside_true_accuracies(crowd_run, finished, tmp_path):
     arguments = [*SMALL, "--strategies=baseline", f"--items={crowd_run}/fit/items.csv", f"--output_dir={tmp_path}"]
     result = run(*arguments, "--monitor=10", module=MODULE)

@@ -26,6 +26,7 @@ def test_fits_a_csv_file(tmp_path):
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True
 
 
+@pytest.mark.slow
 def test_fits_a_long_test_with_a_prior(tmp_path):
     responses, _, _ = simulate(40, 1000, missing=0.2)
     irtjax.write_responses(responses, tmp_path / "responses.npz")
@@ -66,6 +67,7 @@ def logs(folder, responses):
     return [*(f"arc/{at}" for at in range(20)), *(f"gsm8k/{at}" for at in range(responses.num_items - 20))]
 
 
+@pytest.mark.slow
 def test_fits_a_folder_of_a_harness_and_several_paths_into_it(tmp_path):
     responses, _, _ = simulate(60, 30)
     items = logs(tmp_path / "logs", responses)

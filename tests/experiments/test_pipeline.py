@@ -48,6 +48,7 @@ def finished(tmp_path_factory):
     return directory, result
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_promised_files(finished):
     directory, result = finished
     last = result.stdout.strip().splitlines()[-1]
@@ -80,6 +81,7 @@ def test_a_run_leaves_the_promised_files(finished):
     assert len(pd.read_csv(directory / "curriculum" / "summary.csv")) == 4
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_report_are_those_of_the_files(finished):
     directory, _ = finished
     report = (directory / "report.md").read_text()
@@ -150,6 +152,7 @@ def test_files_of_a_finished_stage_that_have_changed_are_named(tmp_path):
         stage(tmp_path, "crowd", "1/5 crowd", str, write)
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
     directory, _ = finished
     again = run(*SMALL, f"--output_dir={directory}")

@@ -77,6 +77,7 @@ def test_percentiles_among_people(fitted, tmp_path):
     assert "bad.csv: no abilities in a column ability" in result.stderr
 
 
+@pytest.mark.slow
 def test_ties_among_people_count_half(tmp_path):
     responses, _, _ = simulate(300, 6)
     fit = irtjax.fit(responses, "2pl")

@@ -71,6 +71,7 @@ def test_difficulty_finds_flipped_labels(stages):
     assert printed["flipped_among_as_many_hardest"] == (hardest.flipped == 1).sum()
 
 
+@pytest.mark.slow
 def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1, slots=2)
     items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "percent_correct": np.linspace(0.9, 0.1, 1197)})

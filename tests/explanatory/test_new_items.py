@@ -61,6 +61,7 @@ def test_a_prediction_knows_nothing_of_its_item(simulated, held_out):
     assert not np.allclose(again.mean.features[~new], held_out.mean.features[~new])
 
 
+@pytest.mark.slow
 def test_a_subject_who_answered_one_fold_alone(simulated):
     """Their ability is that of the population where this fold is held out, and counts in the log-loss."""
     matrix = simulated[0]

@@ -66,6 +66,7 @@ def test_likelihoods_and_moments_are_those_of_separate_dimensions():
     np.testing.assert_allclose(got_sd, sd, atol=0.02)
 
 
+@pytest.mark.slow
 def test_fits_and_their_errors_are_those_on_a_grid():
     _, _, values = simulate(300, 10, 2)
     specification = specify(("2pl",) * 10, dims=2, priors=Priors(slope=NormalPrior(0.0, 2.0)))

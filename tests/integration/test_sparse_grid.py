@@ -19,9 +19,7 @@ from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 from irtjax.populations.normal import Population
 
-CASES = pytest.mark.parametrize(
-    ("dims", "number", "missing"), [(1, 241, 0.0), (1, 100, 0.4), (2, 61, 0.4), (3, 21, 0.0)]
-)
+CASES = [(1, 241, 0.0), (1, 100, 0.4), (2, 61, 0.4), (3, 21, 0.0)]
 
 
 def long_test(dims: int, missing: float):
@@ -38,7 +36,7 @@ def long_test(dims: int, missing: float):
     return items, Population(rng.normal(0, 0.1, dims), rng.uniform(0.9, 1.1, dims)), values
 
 
-@CASES
+@pytest.mark.parametrize(("dims", "number", "missing"), CASES)
 def test_windows_equal_all_nodes(dims, number, missing):
     items, population, values = long_test(dims, missing)
     everyone = everywhere(rectangular(number, dims=dims))
@@ -68,7 +66,10 @@ def test_windows_equal_all_nodes(dims, number, missing):
     np.testing.assert_allclose(whole.log_likelihoods, logsumexp(joint, axis=1), atol=1e-9)
 
 
-@CASES
+@pytest.mark.parametrize(
+    ("dims", "number", "missing"),
+    [pytest.param(*case, marks=[] if case[0] == 1 else [pytest.mark.slow]) for case in CASES],
+)
 def test_information_in_windows_equals_that_of_all_nodes(dims, number, missing):
     items, population, values = long_test(dims, missing)
     specification = specify(np.where(np.arange(60) == 5, "4pl", "2pl"), dims=dims)

@@ -121,7 +121,9 @@ def parameters(a, b, c=None, dtype=float):
     )
 
 
-@pytest.mark.parametrize("name", ["lsat7", "5_neutral", "5_contradiction"])
+@pytest.mark.parametrize(
+    "name", ["lsat7", *(pytest.param(name, marks=pytest.mark.slow) for name in ("5_neutral", "5_contradiction"))]
+)
 @pytest.mark.parametrize("method", ["ml", "map", "eap"])
 def test_2pl_scores_equal_mirt(shared, name, method):
     items = pd.read_csv(shared / "oracle" / f"items_{name}_2PL.csv")
@@ -144,6 +146,7 @@ def test_2pl_scores_equal_mirt(shared, name, method):
     np.testing.assert_allclose(np.asarray(got.standard_error)[finite], error[finite], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_general_mode_equals_the_1pl_one():
     responses = jnp.asarray(RNG.integers(-1, 2, (10, 60)).astype(np.int8))
     with jax.enable_x64(True):
@@ -228,7 +231,14 @@ def by_quadrature(row, a, b, c, mean=0.0, sd=1.0):
 
 @pytest.mark.parametrize(
     ("slope", "location", "guessing"),
-    [(1.0, 0.0, 0.0), (1.0, 20.0, 0.0), (1.0, 1000.0, 0.0), (30.0, 0.0, 0.2), (500.0, 0.0, 0.0), (1e5, 3.0, 0.0)],
+    [
+        pytest.param(1.0, 0.0, 0.0, marks=pytest.mark.slow),
+        pytest.param(1.0, 20.0, 0.0, marks=pytest.mark.slow),
+        pytest.param(1.0, 1000.0, 0.0, marks=pytest.mark.slow),
+        pytest.param(30.0, 0.0, 0.2, marks=pytest.mark.slow),
+        pytest.param(500.0, 0.0, 0.0, marks=pytest.mark.slow),
+        (1e5, 3.0, 0.0),
+    ],
 )
 def test_posteriors_far_off_and_narrow_equal_brute_force(slope, location, guessing):
     rng = np.random.default_rng(3)
@@ -253,7 +263,7 @@ def test_posteriors_far_off_and_narrow_equal_brute_force(slope, location, guessi
         np.testing.assert_allclose(mean.standard_error[at], sd, rtol=1e-3)
 
 
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("dims", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_origin_and_unit_of_the_scale_do_not_matter(dims):
     rng = np.random.default_rng(4)
     slope, intercept = rng.uniform(0.3, 2.0, (30, dims)), rng.normal(size=30)
@@ -282,6 +292,7 @@ def test_no_ability_where_no_answer_depends_on_it():
         np.testing.assert_array_equal([of_flat, of_all], [np.nan, np.inf])
 
 
+@pytest.mark.slow
 def test_a_flat_item_holds_back_an_ability_far_beyond_steep_ones():
     """The unit of a search is that of the median item: 25 of its logits are 0.6 here, the maximum is at 1.13."""
     a, b = np.r_[np.full(20, 40.0), 0.5], np.r_[np.linspace(-1, 1, 20), 2.0]

@@ -59,11 +59,11 @@ def slopes(kind, size, dims, rng):
     ][kind]
 
 
-def cases(number):
+def cases(number, sizes):
     """Slopes of all signs, with few values, and of one dimension an item; answers by chance, or nearly separated."""
     rng = np.random.default_rng(0)
     for dims in (2, 3, 5):
-        for size in (3, 8, 20):
+        for size in sizes:
             for kind in range(4):
                 slope = slopes(kind, size, dims, rng)
                 rows = rng.integers(-1, 2, (number, size))
@@ -73,10 +73,11 @@ def cases(number):
                 yield slope, np.where(some & (rng.random(rows.shape) > 0.1), near, rows)
 
 
-def test_separated_answers_are_those_of_linear_programming():
+@pytest.mark.parametrize("sizes", [(8,), pytest.param((3, 8, 20), marks=pytest.mark.slow)])
+def test_separated_answers_are_those_of_linear_programming(sizes):
     found, total = 0, 0
     with jax.enable_x64(True):
-        for slope, rows in cases(15):
+        for slope, rows in cases(15, sizes):
             limit = jax.tree.map(np.asarray, separations(jnp.asarray(rows.astype(np.int8)), jnp.asarray(slope)))
             for row, held, direction in zip(rows, limit.held, limit.direction, strict=True):
                 expected = held_by_programming(slope, row)
@@ -88,7 +89,7 @@ def test_separated_answers_are_those_of_linear_programming():
     assert 0.3 * total < found < 0.9 * total
 
 
-@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("dims", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_ml_is_finite_where_a_maximum_exists(dims):
     rng = np.random.default_rng(dims)
     kinds = set()
@@ -125,10 +126,12 @@ def test_ml_is_finite_where_a_maximum_exists(dims):
     assert kinds == {"open", "infinite", "finite"}
 
 
+SEPARATED = np.array([[2.2, 0.0], [0.6, 0.8], [1.3, 2.6]])
+
+
 def test_answers_that_a_combination_separates():
     """Neither all right nor all wrong: along (2, -1.2) each answer becomes ever more probable."""
-    slope, intercept = np.array([[2.2, 0.0], [0.6, 0.8], [1.3, 2.6]]), np.array([2.7, 0.8, 2.5])
-    items = items_of(slope, intercept)
+    slope, items = SEPARATED, items_of(SEPARATED, [2.7, 0.8, 2.5])
     rows = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 0], [1, -1, -1], [-1, -1, -1]], np.int8)
     far = signed(slope, rows[0]) @ np.array([2.0, -1.2])
     assert (far > 0).all()
@@ -136,6 +139,11 @@ def test_answers_that_a_combination_separates():
     inf, nan = np.inf, np.nan
     np.testing.assert_array_equal(found.ability, [[inf, -inf], [inf, inf], [-inf, -inf], [inf, nan], [nan, nan]])
     np.testing.assert_array_equal(found.standard_error, [[inf, inf]] * 3 + [[inf, nan], [nan, nan]])
+
+
+@pytest.mark.slow
+def test_an_adaptive_test_goes_by_the_mode_where_answers_are_separated():
+    items = items_of(SEPARATED, [2.7, 0.8, 2.5])
     test, by_mode = (adaptive_test(items, rule="determinant", ability=method, stop=Stop(3)) for method in ("ml", "map"))
     states = [one.update(one.init(jax.random.key(0)), jnp.arange(3), jnp.array([1, 1, 0])) for one in (test, by_mode)]
     np.testing.assert_array_equal(states[0].ability, states[1].ability)
@@ -143,6 +151,7 @@ def test_answers_that_a_combination_separates():
     assert np.isfinite(states[0].ability).all()
 
 
+@pytest.mark.slow
 def test_items_of_one_direction_leave_the_others_open():
     """Two items that ask for the sum of two abilities say nothing of either."""
     items = items_of([[1.0, 1.0], [1.0, 1.0], [0.0, 2.0]], [0.5, -0.5, 0.3])
@@ -152,6 +161,7 @@ def test_items_of_one_direction_leave_the_others_open():
     np.testing.assert_array_equal(found.ability[1], [-np.inf, np.inf])  # the sum is held at 0
 
 
+@pytest.mark.slow
 def test_far_maxima_are_found():
     """The limit of a search in the median item's logits was no limit of the likelihood."""
     slope = np.array([[30.0, 0.0]] * 9 + [[0.2, 0.0]] + [[0.0, 1.0]] * 2)
@@ -163,7 +173,7 @@ def test_far_maxima_are_found():
     np.testing.assert_allclose(found, [expected, 0.0], atol=1e-4)
 
 
-@pytest.mark.parametrize("upper", [np.inf, 2.5])
+@pytest.mark.parametrize("upper", [pytest.param(np.inf, marks=pytest.mark.slow), 2.5])
 def test_with_asymptotes_of_one_dimension_each_it_is_one_dimension_at_a_time(upper):
     """Where guessing explains the answers best, as on a line of each dimension, to its ends."""
     rng = np.random.default_rng(0)

@@ -15,8 +15,9 @@ TEXT_NETWORKS = [("lstm", TEXT), ("lstm", PAIR), ("cnn", TEXT), ("cnn", PAIR), (
 TEXT_NETWORKS += [("esim", PAIR)]
 
 
-def named(cases):
-    return [pytest.param(*case, id=f"{case[0]}-{number}") for number, case in enumerate(cases)]
+def named(cases, slow=()):
+    marks = [[pytest.mark.slow] if case[0] in slow else [] for case in cases]
+    return [pytest.param(*case, id=f"{case[0]}-{at}", marks=marks[at]) for at, case in enumerate(cases)]
 
 
 PAIR_NETWORKS = [(name, PAIR) for name in ("lstm", "cnn", "nse", "esim")]
@@ -94,7 +95,9 @@ def test_padding_changes_no_answer(name, task):
     np.testing.assert_allclose(answer(network, parameters, task), answer(network, parameters, task, longer), atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), *PAIR_NETWORKS]))
+@pytest.mark.parametrize(
+    ("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim"))
+)
 def test_a_masked_network_is_a_narrower_one(name, task):
     active = width_for(task)
     width = active + 1

@@ -29,10 +29,14 @@ SECOND = np.array([[8, 3, 0, 0], [10, 11, 12, 3]])
 
 
 def encode(pretrained, *sentences, dtype=jnp.float32, rate=0.0, key=None):
-    graph, state = nnx.split(Encoder(pretrained.config, rngs=nnx.Rngs(0)))
+    graph, state = nnx.split(nnx.eval_shape(lambda: Encoder(pretrained.config, rngs=nnx.Rngs(0))))
     nnx.replace_by_pure_dict(state, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), pretrained.weights))
-    vectors = jnp.asarray(pretrained.vectors, dtype)
-    return nnx.merge(graph, state)(vectors, tuple(map(jnp.asarray, sentences)), rate, key)
+
+    @jax.jit  # one program, rather than one of each operation
+    def encoded(state, vectors, sentences, key):
+        return nnx.merge(graph, state)(vectors, sentences, rate, key)
+
+    return encoded(state, jnp.asarray(pretrained.vectors, dtype), tuple(map(jnp.asarray, sentences)), key)
 
 
 @pytest.mark.parametrize("inner", [20, 8])  # wider and narrower than a state: kernels have their narrow side first
@@ -62,6 +66,7 @@ def test_layers_in_a_loop_are_layers_written_out(rate, pretrained):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_real_encoder_reads_as_transformers_does(shared):
     """Recorded by `benchmarks.versus_transformers --record`."""
     record = json.loads((Path(__file__).parent / "transformers.json").read_text())

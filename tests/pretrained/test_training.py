@@ -70,8 +70,9 @@ def test_packed_pairs_are_read_as_pairs(folder, tmp_path):
     task = dataclasses.replace(task, train=task.train._replace(inputs=(short, task.train.inputs[1])))
     one = packed(task)
     network = networks.build("bert", one, 8)
-    parameters = network.init(jax.random.key(0), 8, task.format.encoder.weights)
-    logits = [network.logits(parameters, task.format.embeddings, each.train.inputs) for each in (one, task)]
+    parameters = jax.jit(network.init, static_argnums=1)(jax.random.key(0), 8, task.format.encoder.weights)
+    answer = jax.jit(network.logits)
+    logits = [answer(parameters, task.format.embeddings, each.train.inputs) for each in (one, task)]
     np.testing.assert_allclose(*logits, atol=1e-5)
     assert np.std(logits[0], axis=0).min() > 0.01
     (rows,) = one.train.inputs
@@ -111,8 +112,12 @@ def test_other_words_are_refused(folder):
         networks.build("bert", text, 8)
 
 
-def test_fine_tuning_begins_from_the_weights_and_moves_them(task, folder):
-    recipe = dataclasses.replace(default_recipe(task, "bert"), width=8, batch_size=16, max_epochs=12, patience=12)
+def fine_tuning(task):
+    return dataclasses.replace(default_recipe(task, "bert"), width=8, batch_size=16, max_epochs=12, patience=12)
+
+
+def test_fine_tuning_begins_from_the_weights(task, folder):
+    recipe = fine_tuning(task)
     assert (recipe.clip, recipe.weight_decay, recipe.steps_per_epoch) == (1.0, 0.01, None)
     network = networks.build("bert", task, 8)
     pretrained = read_pretrained(folder)
@@ -120,6 +125,11 @@ def test_fine_tuning_begins_from_the_weights_and_moves_them(task, folder):
     np.testing.assert_array_equal(parameters["encoder"]["positions"][...], pretrained.weights["positions"])
     kernel = parameters["encoder"]["layers"][1]["inner"]["kernel"][...]
     np.testing.assert_array_equal(kernel, weights()["encoder.layer.1.intermediate.dense.weight"].T)
+
+
+@pytest.mark.slow
+def test_fine_tuning_moves_the_weights(task):
+    recipe = fine_tuning(task)
     table = {"seed": [1, 2], "subset_size": [96, 96], "corruption_rate": [0.0, 0.0], "learning_rate": [2e-2, 2e-2]}
     members = pd.DataFrame(
         {"subject_id": ["model_0", "model_1"], **table, "width": [8, 8], "network": ["bert", "bert"]}

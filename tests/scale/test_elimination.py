@@ -108,7 +108,8 @@ def test_what_cannot_be_done():
 
 
 @pytest.mark.parametrize(
-    ("label", "by_reading", "least"), [("contradiction", (22, 26), 0.82), ("entailment", (), 1), ("neutral", (), 1)]
+    ("label", "by_reading", "least"),
+    [pytest.param("contradiction", (22, 26), 0.82, marks=pytest.mark.slow), ("entailment", (), 1), ("neutral", (), 1)],
 )
 def test_what_is_retained_is_what_the_study_retained(oracle, label, by_reading, least):
     responses = oracle.responses(f"5_{label}")

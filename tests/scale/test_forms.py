@@ -77,6 +77,7 @@ def test_a_form_none_of_whose_items_are_left_has_no_part():
     assert result.scale.fit.responses.num_subjects == 1200
 
 
+@pytest.mark.slow
 def test_items_that_depend_as_three_are_removed_on_request():
     """An even number of right answers to three items is likelier than the ability makes it; to two it is not."""
     rng = np.random.default_rng(0)

@@ -1,12 +1,14 @@
 """Likelihood-ratio tests of guessing, against exact ones."""
 
 import numpy as np
+import pytest
 from references import matrix, simulated
 
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.scale.guessing import guessing_tests
 
 
+@pytest.mark.slow
 def test_statistics_are_those_of_the_reference(oracle):
     responses, expected = oracle.responses("5_contradiction"), oracle.table("lrt3v2_5_contradiction_exact")
     keep = np.isin(responses.item_ids, expected["item"])

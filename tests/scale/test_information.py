@@ -112,6 +112,7 @@ def test_a_scale_is_confirmed_on_fresh_subjects_and_another_is_not():
         confirm(matrix(fresh[:, :3]), built)
 
 
+@pytest.mark.slow
 def test_the_tests_of_a_confirmation_keep_their_level_where_the_scale_is_known():
     slope, intercept = np.linspace(1, 2, 8), np.linspace(-1, 1, 8)
     items = irtjax.fit(matrix(simulated(0, slope, intercept, 800)), "2pl").items()  # its estimates are replaced

@@ -67,7 +67,13 @@ def test_lz_by_hand():
         assert value == pytest.approx(centred / np.sqrt((p * (1 - p) * (w - c * r) ** 2).sum()), abs=1e-6)
 
 
-@pytest.mark.parametrize(("num_items", "guessing"), [(30, 0.0), (30, 0.2), (100, 0.0), (100, 0.2)])
+@pytest.mark.parametrize(
+    ("num_items", "guessing"),
+    [
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((30, 0.0), (30, 0.2), (100, 0.0))),
+        (100, 0.2),
+    ],
+)
 def test_under_the_model_lz_is_standard_normal_and_mean_squares_are_one(num_items, guessing):
     items = items_of(num_items, guessing)
     values = draw(np.random.default_rng(4), probability(items, np.random.default_rng(3).normal(size=3000)), 0.05)

@@ -30,6 +30,7 @@ def test_it_is_that_of_mirt(oracle, name, model):
     assert found.rmsea_high == pytest.approx(expected["RMSEA_95"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_ninety_items_and_two_dimensions(oracle):
     with pytest.warns(irtjax.FitWarning, match="slope below 0"):
         everything = oracle.fit("5_all")
@@ -87,6 +88,7 @@ def test_it_is_what_the_matrices_say(forms):
     assert found.degrees_of_freedom == len(residual) - 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_a_true_model_is_not_rejected(blocks):
     p_values = []

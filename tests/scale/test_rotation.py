@@ -24,6 +24,7 @@ def test_a_communality_of_15_percent_is_a_slope_of_071():
     np.testing.assert_allclose(communalities(items), [0.15, 0], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_rotations_are_those_of_statsmodels():
     """Its private port of the authors' own code takes the same steps."""
     theirs = pytest.importorskip("statsmodels.multivariate.factor_rotation._gpa_rotation")

@@ -224,6 +224,7 @@ def digits_runs():
     return trainer, difficulty, keys, run(keys, to_device(TASK), difficulty, up_to_ability)
 
 
+@pytest.mark.slow
 def test_seeds_run_together_are_what_they_are_alone(digits_runs):
     trainer, difficulty, keys, together = digits_runs
     alone = train_curriculum(trainer, keys[1:2], to_device(TASK), difficulty, up_to_ability, learning_rate=5e-3)

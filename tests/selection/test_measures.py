@@ -47,6 +47,7 @@ def test_the_best_within_a_budget(one):
     assert np.isnan(accuracy_within(one, 99.0))
 
 
+@pytest.mark.slow
 def test_a_detectable_mean_is_found_four_times_in_five():
     rng = np.random.default_rng(0)
     found = [detectable(rng.normal(size=10)) for _ in range(4000)]

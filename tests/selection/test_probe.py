@@ -120,6 +120,7 @@ def test_a_network_that_has_everything_right_is_infinitely_able():
     assert (estimate.standard_error == np.inf).all()
 
 
+@pytest.mark.slow
 def test_the_population_draws_as_it_draws_answers_to_all_items():
     population = Population(-4.0, 0.01)
     full = float(full_ability(population).ability)
@@ -157,6 +158,7 @@ def test_where_no_item_is_near_little_is_asked():
     assert required_se(up_to_ability, ascending, 0.004, jnp.float32(0.0)) == 0.5
 
 
+@pytest.mark.slow
 def test_texts_of_a_sample_are_answered_as_all_texts_are():
     lengths = RNG.integers(1, 10, NUM_ITEMS)
     task = sentences(lengths)
@@ -178,6 +180,7 @@ def test_texts_of_a_sample_are_answered_as_all_texts_are():
     assert apart.std() < 1.4 * ERROR  # answers that do not follow the model, half right at every difficulty
 
 
+@pytest.mark.slow
 def test_little_data_are_asked_in_full():
     run = functools.partial(train_curriculum, TRAINER, KEY, learning_rate=1.0, selection=up_to_ability)
     few = data_of(np.where(RIGHT, 1.0, -1.0).astype(np.float32)[:1000, None], np.zeros(1000))
@@ -200,7 +203,7 @@ def test_samples_select_what_all_answers_would(rule):
 @pytest.mark.parametrize(
     "rule",
     [
-        up_to_ability,
+        pytest.param(up_to_ability, marks=pytest.mark.slow),
         pytest.param(beyond_ability, marks=pytest.mark.slow),
         pytest.param(Window(0.5), marks=pytest.mark.slow),
     ],

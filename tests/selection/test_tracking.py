@@ -80,6 +80,7 @@ def test_a_monitor_follows_training_and_does_not_change_it():
         train_curriculum(TRAINER, keys, DATA, DIFFICULTY, shares, learning_rate=0.5, monitor=few)
 
 
+@pytest.mark.slow
 def test_texts_of_any_length_are_answered():
     """A network that is right on sentences of more than four words; these are asked as a whole."""
     lengths = RNG.integers(1, 10, NUM_ITEMS)

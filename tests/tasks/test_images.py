@@ -147,6 +147,7 @@ def test_a_damaged_file_is_one_line(mnist, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_mnist_as_published(shared):
     task = tasks.load("mnist", str(shared / "tfds"))
     assert [task.split(name).inputs.shape for name in SPLITS] == [

@@ -265,6 +265,7 @@ def test_describing_images_is_refused():
         tasks.describe(task, task.test)
 
 
+@pytest.mark.slow
 def test_sst2_as_published(shared):
     notes = []
     items = shared / "human_responses" / "sst_emnlp2018" / "sst_items.csv"
@@ -284,6 +285,7 @@ def test_sst2_as_published(shared):
     assert shares.min() > 0.01
 
 
+@pytest.mark.slow
 def test_snli_pairs_find_their_published_ids(shared):
     notes = []
     load = {"dataset": "snli_subset", "vectors": "random", "on_note": notes.append}

@@ -71,7 +71,10 @@ def assert_same(one, other, **tolerance):
 
 
 # the last: as many slots as three networks can fill, one of them empty from the beginning
-@pytest.mark.parametrize(("num_devices", "slots", "count"), [(2, 2, 11), (2, 1, 11), (4, 1, 11), (4, 100, 3)])
+@pytest.mark.parametrize(
+    ("num_devices", "slots", "count"),
+    [(2, 2, 11), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 1, 11), (4, 1, 11))), (4, 100, 3)],
+)
 def test_a_network_in_a_pool_is_what_it_is_alone(alone, pooled, num_devices, slots, count):
     members = MEMBERS.choose(slice(count))
     end, handed = pooled[:2] if slots == 2 else run(job_of(num_devices, members), slots)
@@ -98,6 +101,7 @@ def passes_alone():
     return run(passes(1), slots=1)
 
 
+@pytest.mark.slow
 def test_epochs_may_be_of_different_length(passes_alone):
     job = passes(2)
     assert job.steps.max() > 2 * WINDOW  # some take several rounds of the others

@@ -111,6 +111,7 @@ def test_one_that_goes_on_does_not_begin_again(tmp_path, whole):
         assert later[0].accuracies[at] >= told[-2].accuracies[at] - 1e-6
 
 
+@pytest.mark.slow
 def test_one_that_had_stopped_is_handed_over(tmp_path, whole):
     # dealt to a process of its own, a network that had stopped has nothing left to be trained with
     told = []

@@ -28,7 +28,9 @@ def refuse(constant):
     raise AssertionError(f"{constant} is no JSON")
 
 
-@pytest.mark.parametrize(("dims", "most_iterations"), [(2, 100), (3, 150), (4, 150)])
+@pytest.mark.parametrize(
+    ("dims", "most_iterations"), [(2, 100), *(pytest.param(dims, 150, marks=pytest.mark.slow) for dims in (3, 4))]
+)
 def test_slopes_that_run_off_are_held_and_named(tmp_path, dims, most_iterations):
     with pytest.warns(FitWarning, match=r"of 12 items, such as 'i0', have no finite estimate.*`slope_prior`"):
         fit = irtjax.fit(noise(), "2pl", dims=dims)
@@ -52,7 +54,7 @@ def test_a_prior_gives_them_a_maximum():
     assert fit.details["without_maximum"] == []
 
 
-@pytest.mark.parametrize("model", ["2pl", "1pl", "rasch"])
+@pytest.mark.parametrize("model", [pytest.param("2pl", marks=pytest.mark.slow), "1pl", "rasch"])
 def test_steps_have_no_finite_slope(model):
     with pytest.warns(FitWarning, match="10 of 10 items, such as 'i0', have no finite estimate"):
         fit = irtjax.fit(steps(), model, priors=None)
@@ -102,6 +104,7 @@ def test_most_slopes_are_positive(dims):
     assert np.corrcoef(expected, values.sum(axis=1))[0, 1] > 0.2
 
 
+@pytest.mark.slow
 def test_steep_slopes_that_are_determined_stand():
     """Items of slope 30 at one place tell each other's."""
     rng = np.random.default_rng(2)

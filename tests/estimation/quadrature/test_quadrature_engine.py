@@ -137,8 +137,8 @@ def leaderboard(shared, name):
     ("name", "model", "reported"),
     [
         ("metabench_arc", "2pl", -119_840.3),
-        ("metabench_gsm8k", "2pl", -409_792.2),
-        ("metabench_arc_v2", "4pl", -183_379.2),
+        pytest.param("metabench_gsm8k", "2pl", -409_792.2, marks=pytest.mark.slow),
+        pytest.param("metabench_arc_v2", "4pl", -183_379.2, marks=pytest.mark.slow),
         pytest.param("metabench_mmlu", "3pl", -118_329.7, marks=pytest.mark.slow),
     ],
 )

@@ -71,8 +71,8 @@ def diverged():
 @pytest.mark.parametrize(
     ("model", "shape", "seeds"),
     [
-        ("1pl", TINY, (100,)),
-        ("2pl", TINY, (100,)),
+        pytest.param("1pl", TINY, (100,), marks=pytest.mark.slow),
+        pytest.param("2pl", TINY, (100,), marks=pytest.mark.slow),
         pytest.param("1pl", SMALL, (100, 104, 108), marks=pytest.mark.slow),
         pytest.param("2pl", SMALL, (100, 104, 108), marks=pytest.mark.slow),
     ],
@@ -130,6 +130,7 @@ def test_on_many_responses_the_elbos_of_the_starts_decide(values, expected, monk
     assert default.details["elbo_trace"] == fit_svi(matrix(values), start=expected).details["elbo_trace"]
 
 
+@pytest.mark.slow
 def test_all_runs_and_looks_share_one_program():
     traced = []
 

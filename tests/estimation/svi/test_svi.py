@@ -29,14 +29,13 @@ from irtjax.kernels.sharding import mesh_of
 fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
 # of most responses here: fits of one shape share a compiled program
 SHAPE = 150, 80
-HIERARCHICAL_AND_SLOWLY_VAGUE = ["hierarchical", pytest.param("vague", marks=pytest.mark.slow)]
 SHAPE_2PL = 150, 40
 
 
 @pytest.mark.parametrize(
     ("priors", "shape", "missing"),
     [
-        ("vague", SHAPE, 0.0),
+        pytest.param("vague", SHAPE, 0.0, marks=pytest.mark.slow),
         ("vague", SHAPE, 0.3),
         ("hierarchical", SHAPE, 0.0),
         pytest.param("hierarchical", (12, 6), 0.0, marks=pytest.mark.slow),
@@ -83,6 +82,7 @@ def test_recovers_simulated_parameters_with_honest_intervals(priors):
         assert 0.92 < (np.abs(z) < 1.96).mean() < 0.98
 
 
+@pytest.mark.slow
 def test_missing_equals_dropped():
     # two groups of subjects and items that never met: one fit of both must be the two fits of each
     one, two = (simulate(*SHAPE, seed=seed)[0].values for seed in (4, 5))
@@ -190,7 +190,8 @@ def test_result_files(tmp_path):
     np.testing.assert_allclose(summary["sabic"], 229 * np.log(152 / 24) - 2 * result.log_likelihood)
 
 
-@pytest.mark.parametrize("priors", HIERARCHICAL_AND_SLOWLY_VAGUE)
+@pytest.mark.slow
+@pytest.mark.parametrize("priors", svi.PRIORS)
 def test_agrees_with_mirt_on_human_responses(shared, priors):
     responses = irtjax.read_responses(shared / "human_responses" / "snli_emnlp2016" / "irt_file_5_coded.csv")
     mirt = pd.read_csv(shared / "oracle" / "items_5_all_Rasch_wide.csv")
@@ -216,7 +217,8 @@ def simulate_2pl(num_subjects, num_items, seed=0):
     return matrix(draw(rng, by_difficulty(theta, a, b))), theta, a, b
 
 
-@pytest.mark.parametrize("priors", HIERARCHICAL_AND_SLOWLY_VAGUE)
+@pytest.mark.slow
+@pytest.mark.parametrize("priors", svi.PRIORS)
 def test_the_2pl_agrees_with_marginal_maximum_likelihood(priors):
     responses, *_ = simulate_2pl(600, 150, seed=2)
     result, reference = (
@@ -341,7 +343,7 @@ def test_priors_of_the_caller():
     assert fit(responses).difficulty.std() > 0.8
 
 
-@pytest.mark.parametrize(("model", "shape"), [("1pl", SHAPE), ("2pl", SHAPE_2PL)])
+@pytest.mark.parametrize(("model", "shape"), [("1pl", SHAPE), pytest.param("2pl", SHAPE_2PL, marks=pytest.mark.slow)])
 def test_batches_lead_near_the_whole(model, shape):
     responses, _, _ = simulate(*shape, seed=9)
     batch = {"batch_subjects": shape[0] // 2, "batch_items": shape[1] // 2}
@@ -356,7 +358,7 @@ def test_batches_lead_near_the_whole(model, shape):
     [
         pytest.param((1, 2), "1pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
         ((2, 2), "1pl", "hierarchical", SHAPE),
-        ((2, 2), "2pl", "vague", SHAPE_2PL),
+        pytest.param((2, 2), "2pl", "vague", SHAPE_2PL, marks=pytest.mark.slow),
         pytest.param((2, 2), "2pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
     ],
 )
@@ -368,6 +370,7 @@ def test_sharded_equals_unsharded(devices, model, priors, shape):
     np.testing.assert_allclose(sharded.ability_se, single.ability_se, rtol=5e-3)
 
 
+@pytest.mark.slow
 def test_agrees_with_mml_on_human_responses(shared):
     """RMSD of difficulty and ability: published 0.158 and 0.154 (Lalor, Wu and Yu 2019)."""
     folder = shared / "human_responses" / "snli_emnlp2016"
@@ -388,6 +391,7 @@ def one_label(shared, label: str) -> irtjax.ResponseMatrix:
     return irtjax.ResponseMatrix(responses.values[:, at], responses.subject_ids, responses.item_ids[at])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("label", "difficulty_rmsd"), [("contradiction", 0.06), ("neutral", 0.06), ("entailment", 0.2)]
 )
