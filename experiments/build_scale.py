@@ -30,7 +30,7 @@ from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.responses.matrix import MISSING, completed
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
-from irtjax.scale.groups import compare, levels
+from irtjax.scale.groups import compare_groups, levels
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
@@ -169,7 +169,9 @@ def _findings(
                 warnings.warn(f"{_FRESH.value}, items of group '{name}': {error}", FitWarning, stacklevel=2)
         if subjects is not None:
             ids = fit.responses.subject_ids
-            comparisons = compare(values_of_subjects(fit.responses.read(), fit.ability), ids, subjects, _BASELINE.value)
+            comparisons = compare_groups(
+                values_of_subjects(fit.responses.read(), fit.ability), ids, subjects, _BASELINE.value
+            )
             words = levels(ids, subjects)
     return GroupFindings(name, result, confirmation, comparisons, words)
 
@@ -202,7 +204,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
         return None
     subjects = _by_id(_SUBJECTS.value)
     with app.naming(_SUBJECTS.value):
-        compare(values_of_subjects(responses), responses.subject_ids, subjects, _BASELINE.value)
+        compare_groups(values_of_subjects(responses), responses.subject_ids, subjects, _BASELINE.value)
     return subjects
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.integration.posteriors import LEAST
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
@@ -15,7 +16,6 @@ NODES = {1: 7, 2: 5, 3: 3}  # per dimension, of a normal posterior; 3 in more di
 MOST_STEPS = 100
 SAME = 1e-9  # relative spread below which a parameter is one for all items
 SHORTER = (1.0, 0.5, 0.25, 0.0625, 0.0)  # shares of a step
-LEAST = 1e-300
 
 
 def calibrate(

@@ -122,13 +122,13 @@ def log_likelihood_without(
     given all answers.
     """
     if by_subject:
-        items = ItemParameters(*(np.asarray(leaf, float)[~extreme] for leaf in estimate.items))
+        items = estimate.items.take(~extreme)
         return float(marginal(items, np.asarray(values)[:, ~extreme], *estimate.population).sum())
     abilities, added = _dealt(estimate.ability, estimate.ability_se), np.zeros((len(estimate.ability), PLACES))
-    of_extremes = ItemParameters(*(np.asarray(leaf, float)[extreme] for leaf in estimate.items))
+    of_extremes = estimate.items.take(extreme)
     sign = np.where(right[extreme] > 0, 1, -1)
     for chosen, observed in _columns(values, extreme, by_subject):
-        some = ItemParameters(*(leaf[chosen] for leaf in of_extremes))
+        some = of_extremes.take(chosen)
         p, q = probabilities(some, abilities.places[:, None])
         added += observed @ np.log(np.maximum(np.where(sign[chosen] > 0, p, q), LEAST)).T
     return estimate.log_likelihood + float(abilities.log_mean(-processes.total(added)).sum())

@@ -7,7 +7,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float, Int
 
-LEAST, MOST = 1e-3, 1e2  # of a standard deviation, in logits
+LEAST_SD, MOST_SD = 1e-3, 1e2  # of a standard deviation, in logits
 NEVER = 1e8  # variance of what says nothing
 FLAT = 0.05  # of the usual start: a search that begins at less may stay there
 
@@ -93,12 +93,12 @@ def regress(
     centre, deviation = centre_and_scale(features)
     design = _design((features - centre) / deviation)
     told = y[noise < NEVER]
-    usual = max(float(np.std(told)) if told.size else 0.0, 10 * LEAST)
+    usual = max(float(np.std(told)) if told.size else 0.0, 10 * LEAST_SD)
     first = np.unique(block, return_index=True)[1]
     begin = np.array([usual, *np.full(first.size, usual / np.sqrt(max(block.size, 1)))])
     if near is not None:  # but not at a bound, where the evidence is flat
         begin = np.maximum([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]], FLAT * begin)
-    bounds = [(np.log(LEAST), np.log(MOST))] * begin.size
+    bounds = [(np.log(LEAST_SD), np.log(MOST_SD))] * begin.size
     found = scipy.optimize.minimize(
         lambda logs: _per_item(*_minus_evidence(logs, y, noise, design, block), y.size),
         np.log(begin),

@@ -107,6 +107,6 @@ def with_error_of_the_mean(
     mean, sd = (np.asarray(leaf, float) for leaf in estimate.population)
     if np.abs(estimate.items.slope).max() * sd[0] >= LEAST_SPREAD:
         return estimate
-    anchors = ItemParameters(*(np.asarray(leaf, float)[anchored] for leaf in estimate.items))
+    anchors = estimate.items.take(anchored)
     total = float(observed[anchored] @ information(anchors, mean[None])[0])
     return estimate._replace(ability_se=np.hypot(estimate.ability_se, total**-0.5))

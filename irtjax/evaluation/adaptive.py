@@ -22,7 +22,7 @@ import numpy as np
 from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank_tables import Tables, tables_of
-from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose
+from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose_item
 from irtjax.evaluation.item_bank import item_bank
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
 from irtjax.kernels.ability import Ability
@@ -158,7 +158,7 @@ class AdaptiveTest:
 
         def pick(remaining: Remaining, _: None) -> tuple[Remaining, jax.Array]:
             key = jax.random.fold_in(jax.random.fold_in(state.key, remaining.number), 1)
-            item = choose(gain, remaining, self.design, self.exposure, self.stop.max_items, key)
+            item = choose_item(gain, remaining, self.design, self.exposure, self.stop.max_items, key)
             return (remaining.without(item[None], self.design) if number > 1 else remaining), item
 
         return jax.lax.scan(pick, state.remaining, None, length=number)[1]
@@ -246,7 +246,7 @@ class AdaptiveTest:
 
     def _choose(self, items: jax.Array) -> ItemParameters:
         """Parameters of some items; of no item those of the last."""
-        return jax.tree.map(lambda leaf: leaf[items], self.tables.items)
+        return self.tables.items.take(items)
 
 
 def adaptive_test(

@@ -184,7 +184,7 @@ def until(standard_error: Float[np.ndarray, "J _"], target: float) -> Float[np.n
 
     Args:
         standard_error: (J, K + 1) after 0, 1, … K items.
-        target: likewise in logits.
+        target: of it, in logits.
     """
     met = standard_error <= target
     return np.where(met.any(axis=1), met.argmax(axis=1), np.inf)

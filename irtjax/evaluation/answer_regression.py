@@ -31,7 +31,7 @@ class AnswerMoments(NamedTuple):
     Attributes:
         deviations: (R, I) rows whose products are covariances: of the n subjects, then of their expected answers.
         noise: (I,) variances that are no one else's: of the model's answers around their probabilities.
-        scores: (R,) deviations of the scores, scaled likewise.
+        scores: (R,) deviations of the scores, on the same scale.
         own: (I,) covariance of each answer's noise with the score, of which it is a part.
         mean: (I,) of the answers.
         mean_score: in points.

@@ -54,7 +54,7 @@ class Remaining(NamedTuple):
         )
 
 
-def choose(
+def choose_item(
     gain: Float[AnyArray, " I"],
     remaining: Remaining,
     design: Design,

@@ -28,7 +28,7 @@ class Form(NamedTuple):
     weights: Float[np.ndarray, " K"]
 
 
-def choose(bank: Bank, num_items: int, way: str = "variance", seed: int = 0) -> Form:
+def choose_form(bank: Bank, num_items: int, way: str = "variance", seed: int = 0) -> Form:
     """Chooses the items of a form.
 
     * `random`: with equal weights.

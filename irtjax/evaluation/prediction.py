@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.bank import POINTS, Bank, calibrate
-from irtjax.evaluation.forms import Form, choose
+from irtjax.evaluation.forms import Form, choose_form
 from irtjax.evaluation.predictors import PREDICTORS, Predictor
 from irtjax.responses.folds import folds_of
 from irtjax.types import Float, Int
@@ -121,15 +121,15 @@ def scorers(
     Args:
         crossed: a bank and its folds.
         num_items: of the form.
-        form: a way of `irtjax.evaluation.forms.choose`.
+        form: a way of `irtjax.evaluation.forms.choose_form`.
         predictors: names of `PREDICTORS`.
         seed: of the form.
 
     Raises:
         InputError: an unknown form or predictor, or more items than there are.
     """
-    chosen = choose(crossed.bank, num_items, form, seed)
-    in_parts = [choose(part, num_items, form, seed) for part, _ in crossed.parts]
+    chosen = choose_form(crossed.bank, num_items, form, seed)
+    in_parts = [choose_form(part, num_items, form, seed) for part, _ in crossed.parts]
     return of_forms(crossed, chosen, in_parts, predictors)
 
 

@@ -15,9 +15,8 @@ from sklearn.preprocessing import SplineTransformer
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import POINTS, Bank
 from irtjax.evaluation.forms import Form
-from irtjax.evaluation.score_posterior import ScorePosterior, curves, score_posterior
+from irtjax.evaluation.score_posterior import ScorePosterior, curves_at, score_posterior
 from irtjax.integration.prediction import predict
-from irtjax.kernels.models import ItemParameters
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float, Int
 
@@ -117,7 +116,7 @@ def _error_of_half(bank: Bank) -> float:
     """Mean absolute error of the expected share right on every second item, from the ability on the others."""
     even = np.arange(bank.num_items) % 2 == 0
     others = np.where(even, bank.responses.values, MISSING).astype(np.int8)
-    expected = curves(bank.fit, score_posterior(bank.fit, others).ability)[0]
+    expected = curves_at(bank.fit, score_posterior(bank.fit, others).ability)[0]
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
@@ -145,7 +144,7 @@ def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.n
     missing = values == MISSING
     if not missing.any():
         return values.astype(float)
-    asked = ItemParameters(*(np.asarray(leaf)[form.items] for leaf in bank.fit.parameters))
+    asked = bank.fit.parameters.take(form.items)
     mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.population)
     return np.where(missing, predict(asked, values, mean, sd), values)
 

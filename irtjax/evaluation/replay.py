@@ -12,7 +12,7 @@ from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, State
 from irtjax.evaluation.choice import NO_ITEM
-from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.kernels.models import probabilities
 from irtjax.types import AnyArray, Float, Int
 
 BATCH = 256  # subjects at a time: a criterion for all of them and 5,000 items takes 5 MB
@@ -27,7 +27,7 @@ class Replayed(NamedTuple):
         items: (J, K) positions in the bank, in the order in which they were asked.
         answers: (J, K) 1 right, 0 wrong.
         ability: (J, K) after each answer, in logits; (J, K, D) with D > 1.
-        standard_error: likewise.
+        standard_error: (J, K) or (J, K, D) of these.
         score: (J, K) predicted share right over the whole bank after each answer, the answers included.
         score_error: (J, K) its posterior standard deviation.
         number: (J,) how many items were asked.
@@ -83,9 +83,6 @@ def simulate(
     test: AdaptiveTest,
     theta: Float[AnyArray, " J *dims"],
     key: jax.Array,
-    *,
-    at_a_time: int = 1,
-    batch_size: int = BATCH,
 ) -> Replayed:
     """Adaptive tests with answers that are drawn from the model of the bank.
 
@@ -93,8 +90,6 @@ def simulate(
         test: of I items.
         theta: (J,) true abilities, in logits; (J, D) with D > 1.
         key: of answers and of other random draws; subjects have keys of their own.
-        at_a_time: items that are asked together (`AdaptiveTest.next_items`).
-        batch_size: subjects at a time; memory grows with it.
 
     Raises:
         InputError: abilities of another number of dimensions than the bank.
@@ -103,7 +98,7 @@ def simulate(
     wide = theta[:, None] if theta.ndim == 1 else theta
     if wide.ndim != 2 or wide.shape[1] != test.dims:
         raise InputError(f"`theta` of shape {theta.shape}, expected one ability a subject, in {test.dims} dimensions")
-    return _in_batches(_drawn, test, wide.astype(test.tables.items.slope.dtype), key, at_a_time, batch_size)
+    return _in_batches(_drawn, test, wide.astype(test.tables.items.slope.dtype), key)
 
 
 def _recorded(test: AdaptiveTest, row: jax.Array, items: jax.Array, key: jax.Array) -> jax.Array:
@@ -111,13 +106,18 @@ def _recorded(test: AdaptiveTest, row: jax.Array, items: jax.Array, key: jax.Arr
 
 
 def _drawn(test: AdaptiveTest, theta: jax.Array, items: jax.Array, key: jax.Array) -> jax.Array:
-    chosen: ItemParameters = jax.tree.map(lambda leaf: leaf[items], test.tables.items)
+    chosen = test.tables.items.take(items)
     right = probabilities(chosen, theta[None, :])[0][0]
     return (jax.random.uniform(key, right.shape, right.dtype) < right).astype(jnp.int8)
 
 
 def _in_batches(
-    answer: Answer, test: AdaptiveTest, subjects: np.ndarray, key: jax.Array, at_a_time: int, batch_size: int
+    answer: Answer,
+    test: AdaptiveTest,
+    subjects: np.ndarray,
+    key: jax.Array,
+    at_a_time: int = 1,
+    batch_size: int = BATCH,
 ) -> Replayed:
     """Runs the tests of all subjects, filled up to whole batches, which share a program."""
     number = len(subjects)

@@ -17,7 +17,7 @@ from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
 WIDTH = 3.0  # of the Kullback-Leibler interval, in standard deviations of the population, for one answer
-LEAST = 8  # roundings that a probability of an answer is away from 0 at least
+ROUNDINGS = 8  # that a probability of an answer is away from 0 at least
 
 
 class Knowledge(NamedTuple):
@@ -58,7 +58,7 @@ def variance_reduction(
     """
     away = weights * (values - weights @ values)
     mean, covariance = jnp.stack([weights, away]) @ right.T
-    least = LEAST * jnp.finfo(mean.dtype).eps
+    least = ROUNDINGS * jnp.finfo(mean.dtype).eps
     mean = jnp.clip(mean, least, 1 - least)
     return covariance**2 / (mean * (1 - mean))
 

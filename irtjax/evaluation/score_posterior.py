@@ -16,7 +16,7 @@ import numpy as np
 
 from irtjax.estimation.result import Fit
 from irtjax.integration.posteriors import posteriors
-from irtjax.kernels.models import ItemParameters, curve
+from irtjax.kernels.models import curve
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Bool, Float, Int
 
@@ -50,7 +50,7 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
     seen = values != MISSING
     columns = seen.any(axis=0)
     items, population = fit.parameters, fit.population
-    answered = ItemParameters(*(np.asarray(leaf)[columns] for leaf in items))
+    answered = items.take(columns)
     right, unseen = (values == 1).sum(axis=1), (~seen).astype(float)
     alike = bool((seen == seen[:1]).all())
     means, squares, noises = (np.empty(len(values)) for _ in range(3))
@@ -63,14 +63,14 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
             if alike:
                 total, varied = _of_the_rest(fit, found.nodes[:, 0], columns)  # (Q, 1)
             else:
-                p, noise = curves(fit, found.nodes[:, 0])
+                p, noise = curves_at(fit, found.nodes[:, 0])
                 total, varied = p @ masks.T, noise @ masks.T  # (Q, J)
             means[rows] = (found.weights * total.T).sum(axis=1)
             squares[rows] = (found.weights * total.T**2).sum(axis=1)
             noises[rows] = (found.weights * varied.T).sum(axis=1)
             continue
         for number, row in enumerate(rows):
-            p, noise = curves(fit, found.nodes[number, :, 0])
+            p, noise = curves_at(fit, found.nodes[number, :, 0])
             mask, weights = masks[0 if alike else number], found.weights[number]
             total = p @ mask
             means[row], squares[row], noises[row] = weights @ total, weights @ total**2, weights @ (noise @ mask)
@@ -78,7 +78,7 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
     step = max(1, 2**22 // values.shape[1])
     for at in range(0, len(values), step):
         some = slice(at, at + step)
-        at_ability[some] = (curves(fit, ability[some])[0] * unseen[some]).sum(axis=1)
+        at_ability[some] = (curves_at(fit, ability[some])[0] * unseen[some]).sum(axis=1)
     variance = np.maximum(squares - means**2, 0) + noises
     number_of_items = values.shape[1]
     means = np.clip(means, 0, (~seen).sum(axis=1))  # weights sum to 1 but for rounding
@@ -98,7 +98,7 @@ def _of_the_rest(
 
     Differences of sums are rounded; the sums are never below 0, or above the number of items.
     """
-    of_seen = curves(fit, theta, np.flatnonzero(seen))
+    of_seen = curves_at(fit, theta, np.flatnonzero(seen))
     return tuple(
         np.clip(whole - part.sum(axis=1), 0, (~seen).sum())[:, None]
         for whole, part in zip(_totals(fit, tuple(theta)), of_seen, strict=True)
@@ -107,11 +107,11 @@ def _of_the_rest(
 
 @functools.lru_cache(maxsize=16)
 def _totals(fit: Fit, theta: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    p, noise = curves(fit, np.array(theta))
+    p, noise = curves_at(fit, np.array(theta))
     return p.sum(axis=1), noise.sum(axis=1)
 
 
-def curves(
+def curves_at(
     fit: Fit, theta: Float[np.ndarray, " Q"], some: Int[np.ndarray, " K"] | slice = slice(None)
 ) -> tuple[Float[np.ndarray, "Q K"], Float[np.ndarray, "Q K"]]:
     """P of right answers, and P (1 - P) with the variance that comes from errors of the item's parameters.
@@ -119,7 +119,7 @@ def curves(
     In x = a (θ - b) errors have the variance (θ - b)² se_a² + a² se_b²: near its difficulty, where an item is
     informative, the two are nearly uncorrelated. The variance of P is at most P (1 - P).
     """
-    of_items = curve(ItemParameters(*(np.asarray(leaf)[some] for leaf in fit.parameters)), theta[:, None])
+    of_items = curve(fit.parameters.take(some), theta[:, None])
     p, q, by_logit = (np.asarray(x) for x in (of_items.right(), of_items.wrong(), of_items.by_logit()))
     a, columns = np.asarray(fit.parameters.slope)[some, 0], fit.item_columns
     b, of_b = columns["difficulty"][some], columns["difficulty_se"][some]

@@ -44,7 +44,7 @@ def hold_out(
         held_out: share of the subjects that is predicted.
         calibration: numbers of subjects that calibrate, drawn from the others; 0 for all of these.
         model: of the item response functions.
-        forms: ways to choose items (`irtjax.evaluation.forms.choose`).
+        forms: ways to choose items (`irtjax.evaluation.forms.choose_form`).
         predictors: ways to predict (`irtjax.evaluation.predictors`).
         categories: of the items.
         on_progress: called with the number of forms done, that of all, and what is done now.

@@ -8,6 +8,7 @@ and g. Slopes are those of the 2PL: asinh a is about log 2a where a is large, an
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,16 @@ START_SD = 3.0  # of difficulties, in logits, before anything is known of them
 LEAST_SD = 0.05  # of what features do not tell, in a prior: less would stop every step
 FLATTEST = 0.2  # of the median foretold slope: flatter ones are replaced by it in the prior of the intercept
 LEAST_SLOPE = 0.05  # in that prior, however flat items are foretold
+NOT_WITH_FEATURES = (
+    "dims",
+    "priors",
+    "intercept_prior",
+    "slope_prior",
+    "anchors",
+    "guessing",
+    "extremes",
+    "standard_errors",
+)  # options of `fit_mml`
 SETTLED = 0.02  # change of f or g in standard deviations of the residual, or of log τ, that is none
 MOST_ROUNDS = 15
 MODELS = ("rasch", "1pl", "2pl")
@@ -74,21 +85,10 @@ def fit_amortised(
     """
     if model not in MODELS:
         raise InputError(f"`features` go with the models {', '.join(MODELS)}, not with {model!r:.100}")
-    usual = {
-        "dims": 1,
-        "priors": "auto",
-        "intercept_prior": "auto",
-        "slope_prior": "auto",
-        "anchors": None,
-        "guessing": None,
-        "extremes": "keep",
-        "standard_errors": True,
-    }
-    for name, value in usual.items():
-        given = options.get(name, value)
-        if given is not value and not (
-            name in ("dims", "priors", "intercept_prior", "slope_prior", "extremes") and given == value
-        ):
+    usual = inspect.signature(fit_mml).parameters
+    for name in NOT_WITH_FEATURES:
+        given, default = options.get(name, usual[name].default), usual[name].default
+        if given is not default and not (isinstance(given, str | int) and given == default):
             raise InputError(f"`{name}` does not go with `features`")
     right, observed = responses.counts(axis=0)
     if ((right == 0) | (right == observed)).all():

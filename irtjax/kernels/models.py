@@ -33,6 +33,10 @@ class ItemParameters(NamedTuple):
     lower: AnyArray
     upper: AnyArray
 
+    def take(self, items: AnyArray | slice) -> "ItemParameters":
+        """Those of some of the items, by their positions, a mask or a slice."""
+        return ItemParameters(*(leaf[items] for leaf in self))
+
 
 def has_asymptotes(items: ItemParameters) -> bool:
     """Whether any item has one."""

@@ -8,7 +8,7 @@ class Population(NamedTuple):
 
     Attributes:
         mean: in logits, a number or (D,); 0 unless anchor items set the scale.
-        sd: standard deviation, likewise; 1 unless anchors or slopes of 1 set the unit.
+        sd: standard deviation, a number or (D,); 1 unless anchors or slopes of 1 set the unit.
     """
 
     mean: Any = 0.0

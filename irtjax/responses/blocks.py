@@ -96,7 +96,7 @@ class Chunks:
         return parts[0] if len(parts) == 1 else _joined(parts, self._columns)
 
     def by_subject(self, function: Callable, items: Any, *arguments: Any) -> Any:
-        """The sum of what `function(items, *arguments, blocks)` returns for each chunk, likewise."""
+        """The sum of what `function(items, *arguments, blocks)` returns for each chunk."""
         first, *rest = self.walk(function, items, *arguments)
         return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), first, *rest)
 

@@ -11,8 +11,7 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence
-from irtjax.scale.elimination import LEAST
-from irtjax.scale.forms import asked
+from irtjax.scale.elimination import LEAST_ITEMS
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import OverallFit, overall_fit
@@ -66,11 +65,11 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     wanted = items["item_id"].astype(str).to_numpy()
     varied = ~np.isin(percent_correct(fresh.values, axis=0), (0, 1))
     chosen = np.isin(fresh.item_ids, wanted) & varied
-    if chosen.sum() < LEAST:
+    if chosen.sum() < LEAST_ITEMS:
         raise InputError(
-            f"{chosen.sum()} items of the scale have right and wrong answers, its confirmation needs {LEAST}"
+            f"{chosen.sum()} items of the scale have right and wrong answers, its confirmation needs {LEAST_ITEMS}"
         )
-    responses = asked(fresh.choose_items(chosen))
+    responses = fresh.choose_items(chosen).with_responses()
     fit = fit_mml(responses, "2pl", anchors=items)
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))

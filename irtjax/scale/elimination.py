@@ -14,7 +14,6 @@ from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import of_test
 from irtjax.responses.matrix import ResponseMatrix, percent_correct
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
-from irtjax.scale.forms import asked
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.rotation import communalities
@@ -23,7 +22,7 @@ from irtjax.types import Float, Shaped
 
 REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
 TRIPLETS = 1000  # that are reported; a long test has millions
-LEAST = 4  # items that a scale needs for its fit to be tested
+LEAST_ITEMS = 4  # items that a scale needs for its fit to be tested
 
 
 class TooFewItems(InputError):
@@ -145,10 +144,12 @@ def eliminate(
     number = 0
     while True:
         gone = {removal["item_id"] for removal in removals}
-        if responses.num_items - len(gone) < LEAST:
-            message = f"{responses.num_items - len(gone)} items are left after round {number}, a scale needs {LEAST}"
+        if responses.num_items - len(gone) < LEAST_ITEMS:
+            message = (
+                f"{responses.num_items - len(gone)} items are left after round {number}, a scale needs {LEAST_ITEMS}"
+            )
             raise TooFewItems(message, pd.DataFrame(removals, columns=REMOVAL_COLUMNS))
-        left = asked(responses.choose_items(~np.isin(responses.item_ids, list(gone))))
+        left = responses.choose_items(~np.isin(responses.item_ids, list(gone))).with_responses()
         number += 1
         on_round(number, left.num_items)
         types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)

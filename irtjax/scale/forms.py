@@ -23,15 +23,14 @@ class Form(NamedTuple):
     values: Int[np.ndarray, "N K"]
 
 
-def forms(values: Int[np.ndarray, "J I"], fewest: int = FEWEST) -> list[Form]:
+def forms(values: Int[np.ndarray, "J I"]) -> list[Form]:
     """The forms of a test, that of most subjects first.
 
     Args:
-        values: responses; nothing missing is a single form.
-        fewest: forms of fewer subjects are left out, unless nothing is missing.
+        values: responses; nothing missing is a single form. Else forms of fewer than `FEWEST` subjects are left out.
     """
     found = [Form(np.flatnonzero(seen), values[np.ix_(rows, seen)]) for rows, seen in patterns(values)]
-    return [form for form in found if len(form.values) >= fewest or len(form.values) == len(values)]
+    return [form for form in found if len(form.values) >= FEWEST or len(form.values) == len(values)]
 
 
 def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -41,12 +40,6 @@ def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarra
     seen, which, sizes = np.unique(values != MISSING, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     return [(np.flatnonzero(which.ravel() == k), seen[k]) for k in order]
-
-
-def asked(responses: ResponseMatrix) -> ResponseMatrix:
-    """The responses of the subjects who have any: a form may have none of the items that are left."""
-    any_answer = (responses.values != MISSING).any(axis=1)
-    return responses if any_answer.all() else responses.choose_subjects(any_answer)
 
 
 def require_design(responses: ResponseMatrix) -> None:

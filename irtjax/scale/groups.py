@@ -16,7 +16,7 @@ MOST_LEVELS = 8  # of a covariate of numbers, before it is cut
 QUARTERS = 4
 
 
-def compare(
+def compare_groups(
     values: Mapping[str, Shaped[np.ndarray, " J"]],
     ids: Shaped[np.ndarray | pd.Index, " J"],
     subjects: pd.DataFrame,

@@ -31,9 +31,9 @@ def information_table(
     return pd.concat([frame, pd.DataFrame(each, columns=[str(item) for item in item_ids])], axis=1)
 
 
-def dominant(items: ItemParameters, theta: Float[np.ndarray, " Q"] = GRID) -> int:
+def dominant(items: ItemParameters) -> int:
     """Position of the item that tells most where all together tell most."""
-    each = np.asarray(information(items, theta[:, None]))
+    each = np.asarray(information(items, GRID[:, None]))
     return int(each[each.sum(1).argmax()].argmax())
 
 
@@ -85,11 +85,6 @@ def short_form(
     else:
         raise InputError(f"unknown rule {rule!r} for the short form, expected information or slope")
     return np.argsort(-worth, kind="stable")[:size]
-
-
-def choose(items: ItemParameters, positions: Int[np.ndarray, " K"]) -> ItemParameters:
-    """The parameters of some items."""
-    return ItemParameters(*(np.asarray(leaf)[positions] for leaf in items))
 
 
 def score_table(items: ItemParameters) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.estimation.result import Fit
-from irtjax.integration.posteriors import expectations, posteriors
+from irtjax.integration.posteriors import LEAST, expectations, posteriors
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.populations.normal import Population
@@ -18,7 +18,6 @@ from irtjax.storage.files import whole_results, write_csv
 from irtjax.types import Float, Int
 
 RESPONSES = 2**20  # worked on at a time, in float64
-LEAST = 1e-300
 
 
 class Misfit(NamedTuple):

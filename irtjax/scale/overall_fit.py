@@ -106,8 +106,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         raise InputError(f"M2 of {num_items} items has no degrees of freedom")
     quadrature, rows = of_moments(dims), design.reshape(num_items, -1, design.shape[1])
     moments = [
-        _Moments(_choose(items, form.items), quadrature, rows[form.items].reshape(-1, design.shape[1]))
-        for form in parts
+        _Moments(items.take(form.items), quadrature, rows[form.items].reshape(-1, design.shape[1])) for form in parts
     ]
     statistic = _statistic(moments, observed, sizes)
     statistic_0 = _statistic(_independent(parts, num_items), observed, sizes)
@@ -130,10 +129,6 @@ def _observed(values: np.ndarray) -> _Margins:
     right = values.astype(float)
     pairs = right.T @ right / len(right)
     return _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
-
-
-def _choose(items: ItemParameters, positions: np.ndarray) -> ItemParameters:
-    return ItemParameters(*(np.asarray(leaf)[positions] for leaf in items))
 
 
 def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
@@ -270,7 +265,7 @@ def _independent(parts: Sequence[Form], num_items: int) -> list[_Moments]:
     index = np.full((num_items, 4), -1)
     index[:, 1] = np.arange(num_items)
     node, design = Quadrature(np.zeros((1, 1)), np.zeros(1)), _of_items(index).reshape(num_items, 4, num_items)
-    return [_Moments(_choose(items, form.items), node, design[form.items].reshape(-1, num_items)) for form in parts]
+    return [_Moments(items.take(form.items), node, design[form.items].reshape(-1, num_items)) for form in parts]
 
 
 def _srmsr(observed: Sequence[_Margins], expected: Sequence[_Margins], sizes: np.ndarray) -> float:

@@ -10,8 +10,8 @@ from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, completed, percent_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
-from irtjax.scale.elimination import LEAST, Rules, Scale, TooFewItems, held
-from irtjax.scale.forms import asked, require_design
+from irtjax.scale.elimination import LEAST_ITEMS, Rules, Scale, TooFewItems, held
+from irtjax.scale.forms import require_design
 from irtjax.scale.overall_fit import OverallFit, overall_fit
 from irtjax.types import Shaped
 
@@ -103,7 +103,7 @@ def build_scale(
         InputError: missing answers that the options do not allow, or too few items.
     """
     if options.by_design:
-        responses = asked(responses)
+        responses = responses.with_responses()
     usable, removals = usable_items(responses, options)
     known = held(options.guessing, usable.item_ids)
     on_step("eigenvalues")
@@ -160,15 +160,17 @@ def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseM
             not among the responses.
     """
     if options.by_design:
-        responses = asked(responses)
+        responses = responses.with_responses()
         require_design(responses)
     else:
         responses = completed(responses)
     removals = elimination.before_fitting(responses, options.expert, options.rules)
     usable = ~np.isin(responses.item_ids, removals["item_id"].to_numpy(str))
-    if usable.sum() < LEAST:
-        raise InputError(f"{usable.sum()} items to be tested that have right and wrong answers, a scale needs {LEAST}")
-    return asked(responses.choose_items(usable)), removals
+    if usable.sum() < LEAST_ITEMS:
+        raise InputError(
+            f"{usable.sum()} items to be tested that have right and wrong answers, a scale needs {LEAST_ITEMS}"
+        )
+    return responses.choose_items(usable).with_responses(), removals
 
 
 def loadings_table(factors: Factors, item_ids: Shaped[np.ndarray, " I"]) -> pd.DataFrame:

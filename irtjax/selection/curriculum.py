@@ -41,7 +41,7 @@ from irtjax.training.trainer import (
 from irtjax.types import AnyArray, Float, Shaped
 
 PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
-MONITOR_STREAM = 2  # likewise for the tests that monitor it
+MONITOR_STREAM = 2  # folded into it for the tests that monitor the network
 
 OnEpoch = Callable[[np.ndarray, np.ndarray], None]
 

@@ -180,7 +180,7 @@ class TrainedOnSubsets(NamedTuple):
     Attributes:
         epochs: that each was trained for.
         validation_accuracy: of its best epoch.
-        test_accuracy: likewise.
+        test_accuracy: of that epoch.
     """
 
     epochs: Int[np.ndarray, " G"]

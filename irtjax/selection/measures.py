@@ -12,7 +12,7 @@ REACHED_SHARE = 0.99  # of the baseline's best accuracy
 BUDGETS = (0.1, 0.25, 0.5, 1.0)  # of the examples that the baseline uses in all
 
 
-def curves(table: pd.DataFrame) -> pd.DataFrame:
+def learning_curves(table: pd.DataFrame) -> pd.DataFrame:
     """The table of `compare_curricula` with the columns `used` and `smoothed`, in the order of epochs.
 
     `used` counts the examples up to and including an epoch. `smoothed` is the mean validation accuracy of an epoch and

@@ -8,7 +8,7 @@ from scipy.stats import t
 from statsmodels.stats.power import TTestPower
 
 from irtjax.errors import InputError
-from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, curves, examples_to_reach
+from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, examples_to_reach, learning_curves
 from irtjax.selection.strategies import BASELINE
 
 POWER = 0.8
@@ -50,8 +50,8 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
           `examples_ratio_low` to `examples_ratio_high` (95%). A saving (a ratio below 1) of `examples_detectable`, in
           percent, would have been found with a probability of 80%.
         * `reach_ratio`, with the same further columns: the same of the examples until the smoothed validation accuracy
-          (`measures.curves`) first was 99% of the baseline's best. `reached` counts the seeds in which it was. Where it
-          was not, all examples count, so that the ratio is too small.
+          (`measures.learning_curves`) first was 99% of the baseline's best. `reached` counts the seeds in which it was.
+          Where it was not, all examples count, so that the ratio is too small.
         * `area_change_points`: of the validation accuracy on average over the examples that the baseline uses in all,
           in percentage points (`measures.area`).
         * `accuracy_change_points` in percentage points, and `accuracy_change_percent` in percent of the baseline's
@@ -92,7 +92,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
 
 def _along(table: pd.DataFrame) -> pd.DataFrame:
     """One row per strategy and seed, by seed: what `measures` say of its training."""
-    whole = curves(table)
+    whole = learning_curves(table)
     of_baseline = {seed: curve for seed, curve in whole[whole.strategy == BASELINE].groupby("seed")}
     rows = []
     for (strategy, seed), curve in whole.groupby(["strategy", "seed"], sort=False):

@@ -62,7 +62,7 @@ class ArrayInArchive:
 
     Attributes:
         shape: of the matrix.
-        dtype: likewise.
+        dtype: of its numbers.
 
     Raises:
         InputError: the file cannot be read, is damaged, or has no such array of numbers.
@@ -80,7 +80,7 @@ class ArrayInArchive:
 
         Args:
             rows: without a step.
-            columns: likewise.
+            columns: without a step.
             dtype: small integers; numbers that it cannot hold become its greatest.
 
         Raises:

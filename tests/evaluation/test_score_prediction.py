@@ -11,7 +11,7 @@ from scipy.stats import binom, t
 
 from irtjax.errors import InputError
 from irtjax.evaluation.bank import calibrate
-from irtjax.evaluation.forms import Form, choose
+from irtjax.evaluation.forms import Form, choose_form
 from irtjax.evaluation.prediction import Scorer, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
 from irtjax.evaluation.score_posterior import score_posterior
@@ -158,7 +158,7 @@ def test_residuals_are_of_subjects_that_had_no_part(crossed, form):
     """A subject's residual is that of the bank, the form and the predictor of the other folds."""
     found = scorers(crossed, 6, "variance", ("ridge",))["ridge"]
     part, held = crossed.parts[2]
-    own = choose(part, 6, "variance")
+    own = choose_form(part, 6, "variance")
     points, deviation = PREDICTORS["ridge"](part, own)(crossed.bank.responses.values[np.ix_(held, own.items)])
     np.testing.assert_allclose(found.residuals[held], (crossed.bank.scores[held] - points) / deviation)
     assert not set(part.responses.subject_ids) & set(crossed.bank.responses.subject_ids[held])

@@ -8,7 +8,7 @@ from scipy.stats import linregress
 
 import irtjax
 from irtjax import InputError
-from irtjax.scale.groups import compare, group_tests, level_means, levels, regression
+from irtjax.scale.groups import compare_groups, group_tests, level_means, levels, regression
 
 RNG = np.random.default_rng(0)
 
@@ -42,11 +42,11 @@ def test_treatments_against_a_baseline():
     assert list(table.index) == ["a, b, base", "a - base", "b - base"]
     assert table.loc["b - base", "difference"] == pytest.approx(values[60:].mean() - values[:30].mean())
     subjects = pd.DataFrame({"group": group, "age": RNG.normal(size=90)}).set_axis([f"s{j}" for j in range(90)])
-    found = compare({"ability": values.to_numpy()}, subjects.index, subjects, "base")
+    found = compare_groups({"ability": values.to_numpy()}, subjects.index, subjects, "base")
     assert found["regression_ability"]["term"].tolist() == ["intercept", "age", "group_a", "group_b"]
     for wrong, message in ((subjects, "no subject of the baseline 'c'"), (subjects[["age"]], "no column group")):
         with pytest.raises(InputError, match=message):
-            compare({"ability": values.to_numpy()}, subjects.index, wrong, "c")
+            compare_groups({"ability": values.to_numpy()}, subjects.index, wrong, "c")
 
 
 def test_means_of_every_level():
@@ -79,15 +79,15 @@ def test_scores_and_abilities_are_compared_by_subject_id():
     who = pd.Index([f"s{j}" for j in range(200)])
     subjects = pd.DataFrame({"group": np.repeat(["low", "high"], 100), "age": RNG.normal(40, 9, 200)}, index=who)
     values = {"raw_score": fit.responses.values.sum(axis=1), "ability": fit.ability}
-    tables = compare(values, fit.responses.subject_ids, subjects.sample(frac=1, random_state=0))
+    tables = compare_groups(values, fit.responses.subject_ids, subjects.sample(frac=1, random_state=0))
     assert list(tables) == ["groups_raw_score", "regression_raw_score", "groups_ability", "regression_ability"]
     difference = values["raw_score"][100:].mean() - values["raw_score"][:100].mean()
     assert tables["groups_raw_score"]["difference"][0] == pytest.approx(difference)
     assert tables["groups_ability"]["difference"][0] > 1
     assert tables["regression_ability"]["p_value"][1] > 0.01
-    assert list(compare(values, who, subjects[["group"]])) == ["groups_raw_score", "groups_ability"]
+    assert list(compare_groups(values, who, subjects[["group"]])) == ["groups_raw_score", "groups_ability"]
     with pytest.raises(InputError, match="no row for any of the 200 subjects, such as 's0': compare the ids"):
-        compare(values, who, subjects.set_axis(who + "x"))
+        compare_groups(values, who, subjects.set_axis(who + "x"))
 
 
 def test_what_cannot_be_compared():

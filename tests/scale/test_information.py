@@ -11,7 +11,6 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.scale.confirmation import confirm
 from irtjax.scale.curves import empirical_curves
 from irtjax.scale.information import (
-    choose,
     dominant,
     information_table,
     marginal_reliability,
@@ -61,7 +60,7 @@ def test_short_forms():
     assert short_form(ITEMS, 3, "slope").tolist() == [2, 5, 1]
     assert short_form(ITEMS, 1, ability_range=(-3.5, -2.5)).tolist() == [1]
     whole = marginal_reliability(ITEMS)
-    assert marginal_reliability(choose(ITEMS, by_information)) < whole
+    assert marginal_reliability(ITEMS.take(by_information)) < whole
     for size in (0, 7):
         with pytest.raises(InputError, match=f"a short form of {size} items, expected 1 to 6"):
             short_form(ITEMS, size)

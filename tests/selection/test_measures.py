@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from irtjax.selection import summarise
-from irtjax.selection.measures import accuracy_within, area, curves, examples_to_reach
+from irtjax.selection.measures import accuracy_within, area, examples_to_reach, learning_curves
 from irtjax.selection.summary import detectable
 
 ROWS = [
@@ -18,7 +18,7 @@ TABLE = pd.DataFrame(ROWS, columns=["strategy", "seed", "epoch", "examples_used"
 
 @pytest.fixture(scope="module")
 def one():
-    whole = curves(TABLE)
+    whole = learning_curves(TABLE)
     np.testing.assert_allclose(whole[whole.strategy == "a"].used, [20, 50])  # epochs in their order
     return whole[whole.strategy == "b"]
 

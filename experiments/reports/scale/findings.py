@@ -21,7 +21,7 @@ class GroupFindings(NamedTuple):
         name: of the group.
         result: of building its scale.
         confirmation: on fresh responses; None if there are none, or no scale.
-        comparisons: of subjects, from `irtjax.scale.groups.compare`; empty if there is no scale.
+        comparisons: of subjects, from `irtjax.scale.groups.compare_groups`; empty if there is no scale.
         levels: of subjects, from `irtjax.scale.groups.levels`; None if there is no scale, or nothing to compare.
     """
 
@@ -85,14 +85,14 @@ def precision(fit: Fit, wanted: Wanted) -> Precision:
     size = min(wanted.size, len(ids))
     chosen = {rule: information.short_form(items, size, rule, wanted.ability_range) for rule in SHORT_FORM_RULES}
     best = chosen["information"]
-    short = information.choose(items, best)
+    short = items.take(best)
     most = information.dominant(items)
     rest = np.delete(np.arange(len(ids)), most)
     return Precision(
         full=information.information_table(items, ids),
         short=information.information_table(short, ids[best]),
         dominant=str(ids[most]),
-        others=information.information_table(information.choose(items, rest), ids[rest]),
+        others=information.information_table(items.take(rest), ids[rest]),
         short_forms={rule: ids[positions] for rule, positions in chosen.items()},
         scores=information.score_table(items),
         reliability=information.marginal_reliability(items),

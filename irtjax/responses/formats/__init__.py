@@ -39,7 +39,7 @@ def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json
     * Any other folder: all files of JSON lines in it and below it, as one matrix. What a model did not answer is
       missing. Hidden files and lines of other kinds are left out. If a folder has several runs of one task, the last
       counts, by the time in its name. Runs of one task in two folders of the same name are refused.
-    * Several paths: such folders and files of JSON lines, likewise as one matrix.
+    * Several paths: such folders and files of JSON lines, as one matrix.
 
     Ids are text or whole numbers, which become text, and none is empty. Subjects and items come in the order in which
     they first appear, files in the order of their names.
@@ -49,8 +49,8 @@ def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json
         metric: which metric of a language-model harness says what is right, or several, the most wanted first. A file
             that has none of them goes by the first that it has of `acc`, `exact_match`, `pass@1` and `pass_at_1`, else
             by the only one that is 0 or 1 throughout.
-        filter: likewise which filter of answers, such as "strict-match". A file that has none of them goes by its first
-            filter. Lines of other filters are skipped.
+        filter: which filter of answers, such as "strict-match", or several. A file that has none of them goes by its
+            first filter. Lines of other filters are skipped.
 
     Raises:
         InputError: names the file and, where one value is at fault, its row and column, or its line and key.
@@ -77,7 +77,7 @@ def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter:
     Args:
         path: of the file or folder.
         metric: as of `read_responses`.
-        filter: likewise.
+        filter: as of `read_responses`.
 
     Raises:
         InputError: as `read_responses`; or a shard is missing.

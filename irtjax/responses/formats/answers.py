@@ -24,7 +24,7 @@ class Collected(NamedTuple):
 
     Attributes:
         subjects: ids, and the position of each.
-        items: likewise.
+        items: ids, and the position of each.
         codes: for each subject its answers, by the position of the item.
     """
 

@@ -39,7 +39,7 @@ def read(paths: Sequence[str | Path], metric: Names = None, filter: Names = None
     Args:
         paths: of files and folders.
         metric: one that is preferred, or several, the most wanted first.
-        filter: likewise.
+        filter: one that is preferred, or several.
 
     Raises:
         InputError: names the file, the line and the key; or no file has that `metric` or `filter`.

@@ -22,7 +22,7 @@ class Graded(NamedTuple):
         metric: the metric that was chosen; empty where there was no choice.
         filter: the filter that was chosen.
         metrics: all that the file has for the task.
-        filters: likewise.
+        filters: all that the file has for the task.
         answers: line, subject, item and code of each answer.
     """
 
