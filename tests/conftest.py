@@ -1,8 +1,10 @@
 """Four host devices for every test, no silent rank promotion, and the paths of data that a bare clone lacks."""
 
+import ctypes
 import gc
 import importlib.metadata
 import os
+import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -37,14 +39,30 @@ hypothesis.settings.load_profile("repeated")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 SHARED = REPOSITORY.parent / "shared"
+MOST_MEMORY = 3 * 2**29  # bytes of a worker, from which on its compiled programs go
 
 
 @pytest.fixture(scope="module", autouse=True)
 def programs_of_one_module():
-    """Compiled programs go with the module that they were compiled for: those of all modules are gigabytes."""
+    """Compiled programs go with the modules that they were compiled for: those of all modules are gigabytes."""
     yield
-    jax.clear_caches()
-    gc.collect()
+    if memory_in_use() > MOST_MEMORY:
+        jax.clear_caches()
+        gc.collect()
+        give_memory_back()
+
+
+def memory_in_use() -> int:
+    """Bytes that this process holds; beyond any bound where that cannot be read."""
+    pages = Path("/proc/self/statm")
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGESIZE") if pages.exists() else sys.maxsize
+
+
+def give_memory_back() -> None:
+    """Has the C library return what it has freed, where it would keep it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ def test_course_of_tests_that_end_early_and_of_batches():
     assert until(np.array([[1.0, 0.3, 0.2, 0.4], [1.0, 0.9, 0.8, 0.7]]), 0.3).tolist() == [1, np.inf]
 
 
+@pytest.mark.slow
 def test_comparison_is_what_loops_find_and_the_adaptive_test_wins():
     rng = np.random.default_rng(1)
     bank = bank_of(rng.lognormal(0.3, 0.3, 150), rng.normal(0, 1.5, 150))

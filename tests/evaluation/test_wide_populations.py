@@ -119,7 +119,7 @@ def test_shared_nodes_resolve_every_posterior():
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=str(number), marks=[] if number in (1, 2) else [pytest.mark.slow])
+        pytest.param(case, id=str(number), marks=[] if number == 2 else [pytest.mark.slow])
         for number, case in enumerate(cases(8, 1))
     ],
 )

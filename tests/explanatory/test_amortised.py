@@ -160,6 +160,7 @@ def test_the_same_model_in_other_units(simulated, fit):
     assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
 
 
+@pytest.mark.slow
 def test_svi_agrees_with_mml(simulated, fit):
     matrix, features, _, _ = simulated
     svi = irtjax.fit(matrix, "1pl", "svi", features=features)

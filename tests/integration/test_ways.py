@@ -41,13 +41,15 @@ def test_what_cannot_be_had_is_refused(way, num_nodes, size, message):
         choose_rule(way, num_nodes, totals(*size), 1)
 
 
-def test_three_ways_agree():
+@pytest.mark.parametrize(
+    ("way", "posteriors", "in_errors"),
+    [("normal", "normal", 0.2), pytest.param("around", "own nodes", 0.1, marks=pytest.mark.slow)],
+)
+def test_ways_agree_with_nodes_that_subjects_share(way, posteriors, in_errors):
     responses, _, _ = simulate_model("2pl", 300, 60, seed=4)
-    nodes, around, normal = (
-        irtjax.fit(responses, "2pl", priors=None, integration=way) for way in ("nodes", "around", "normal")
-    )
-    assert [fit.details["posteriors"] for fit in (nodes, around, normal)] == ["fixed nodes", "own nodes", "normal"]
-    for fit, in_errors in ((around, 0.1), (normal, 0.2)):
-        for name in ("difficulty", "discrimination"):
-            distance = fit.item_columns[name] - nodes.item_columns[name]
-            assert np.abs(distance / nodes.item_columns[f"{name}_se"]).max() < in_errors, name
+    nodes, fit = (irtjax.fit(responses, "2pl", priors=None, integration=way) for way in ("nodes", way))
+    assert (nodes.details["posteriors"], fit.details["posteriors"]) == ("fixed nodes", posteriors)
+    assert (nodes.integration, fit.integration) == ("nodes", way)
+    for name in ("difficulty", "discrimination"):
+        distance = fit.item_columns[name] - nodes.item_columns[name]
+        assert np.abs(distance / nodes.item_columns[f"{name}_se"]).max() < in_errors, name

@@ -89,6 +89,7 @@ def test_what_is_passed_over(digits):
         assert soft.steps == 2
 
 
+@pytest.mark.slow
 def test_methods_train_and_differ(digits):
     """S-CCE of e at least the number of epochs never comes to the soft data: it is B0."""
     task, items = digits
