@@ -128,5 +128,5 @@ def test_programs_are_compiled_once_for_a_shape(way):
         counts_of_fits.append(len(compiled))
     first, again = counts_of_fits
     # on nodes: the E-step for the fit and for a block of a finer rule, scores; else a program for each pass and step
-    assert 0 < first <= {"nodes": 12, "normal": 60}[way]
+    assert 0 < first <= {"nodes": 8, "normal": 60}[way]
     assert again == 0, compiled

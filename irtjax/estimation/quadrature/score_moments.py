@@ -68,12 +68,12 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
     """
     scores = at_nodes.in_tiles(grid)
     blocks = Blocks.on(grid, weights)
-    mean = _means(blocks, answers, scores)
+    mean = np.asarray(_means(blocks, answers, scores))
     if blocks.rows.shape[1] == 1:
-        return np.asarray(_squares_of_one(blocks, answers, scores) - mean.T @ mean)
+        return np.asarray(_squares_of_one(blocks, answers, scores)) - mean.T @ mean
     counts = np.bincount(grid.tile[np.any(weights, axis=(1, 2))], minlength=grid.shape[0])
     end = np.cumsum(counts)
-    return np.asarray(_squares(blocks, end - counts, end, answers, scores) - mean.T @ mean)
+    return np.asarray(_squares(blocks, end - counts, end, answers, scores)) - mean.T @ mean
 
 
 def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
