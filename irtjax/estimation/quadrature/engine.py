@@ -34,6 +34,7 @@ SLACK = 100.0  # times these errors are good enough to prepare a phase
 LEFT_OUT = 1e-4  # nats that tiles may have left out
 SETTLED = 0.01  # change of a prior, in standard deviations, that is none
 MOST_PRIORS = 15  # times that they are estimated anew
+CLEARLY = 0.95  # share of slopes that responses determine, from which on another round would not bring it below 90%
 MOST_SEARCHES = 6  # for better modes
 ROUGH = 0.05  # the least tolerance on nodes around each posterior: their errors leave no more to be found
 LEG = 25  # steps after which nodes of each subject's own are laid anew: far from there, errors of theirs would lead on
@@ -172,11 +173,12 @@ class QuadratureEngine:
             point = point._replace(items=point.items._replace(slope=slope))
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
-        settled = change < SETTLED or state.rounds >= MOST_PRIORS
-        if settled and _may_drop_slope_prior(state):
+        share = 0.0
+        if _may_drop_slope_prior(state):
             share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
-            if share > empirical_priors.DETERMINED:
-                estimated = empirical_priors.without_slopes(estimated)
+        settled = change < SETTLED or state.rounds >= MOST_PRIORS or share > CLEARLY
+        if settled and share > empirical_priors.DETERMINED:
+            estimated = empirical_priors.without_slopes(estimated)
         state = _next_phase(state) if settled else state._replace(rounds=state.rounds + 1)
         return _restart(state._replace(specification=estimated))
 
