@@ -59,7 +59,6 @@ def replay(
     key: jax.Array,
     *,
     at_a_time: int = 1,
-    batch_size: int = BATCH,
 ) -> Replayed:
     """Adaptive tests over recorded answers; an item whose answer is missing is never asked of that subject.
 
@@ -68,7 +67,6 @@ def replay(
         values: (J, I) 1 right, 0 wrong, negative missing.
         key: of the random draws; subjects have keys of their own.
         at_a_time: items that are asked together (`AdaptiveTest.next_items`).
-        batch_size: subjects at a time; memory grows with it.
 
     Raises:
         InputError: the matrix has another number of items than the bank.
@@ -76,7 +74,7 @@ def replay(
     values = np.asarray(values)
     if values.ndim != 2 or values.shape[1] != test.num_items:
         raise InputError(f"`values` of shape {values.shape}, expected (subjects, {test.num_items:,}), as the bank has")
-    return _in_batches(_recorded, test, np.clip(values, -1, 1).astype(np.int8), key, at_a_time, batch_size)
+    return _in_batches(_recorded, test, np.clip(values, -1, 1).astype(np.int8), key, at_a_time)
 
 
 def simulate(
@@ -117,12 +115,11 @@ def _in_batches(
     subjects: np.ndarray,
     key: jax.Array,
     at_a_time: int = 1,
-    batch_size: int = BATCH,
 ) -> Replayed:
     """Runs the tests of all subjects, filled up to whole batches, which share a program."""
     number = len(subjects)
     whole_number("at_a_time", at_a_time, 1, test.stop.max_items)
-    size = min(whole_number("batch_size", batch_size, 1), max(number, 1))
+    size = min(BATCH, max(number, 1))
     more = -number % size if number else 1
     padded = np.concatenate([subjects, np.full((more, *subjects.shape[1:]), -1, subjects.dtype)])
     keys = jax.random.split(key, max(len(padded), 1))

@@ -17,7 +17,8 @@ class EsimClassifier(nnx.Module):
         \bar a_i &= BiLSTM(a, i), \quad \bar b_j = BiLSTM(b, j), \qquad e_{ij} = \bar a_i' \bar b_j \\
         \tilde a_i &= \sum_j \frac{\exp e_{ij}}{\sum_k \exp e_{ik}} \bar b_j, \qquad
         \tilde b_j = \sum_i \frac{\exp e_{ij}}{\sum_k \exp e_{kj}} \bar a_i \\
-        m_a &= [\bar a; \tilde a; \bar a - \tilde a; \bar a \odot \tilde a], \quad m_b \text{ likewise} \\
+        m_a &= [\bar a; \tilde a; \bar a - \tilde a; \bar a \odot \tilde a], \\
+        m_b &= [\bar b; \tilde b; \bar b - \tilde b; \bar b \odot \tilde b] \\
         v_{a,i} &= BiLSTM_c(F(m_a), i), \quad v_{b,j} = BiLSTM_c(F(m_b), j), \qquad F(m) = relu(W_F m + b_F) \\
         v &= [mean_i v_a; max_i v_a; mean_j v_b; max_j v_b], \qquad logits = V \tanh(T v + d) + c
 

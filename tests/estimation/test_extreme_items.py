@@ -11,7 +11,6 @@ import irtjax
 from irtjax import ResponseMatrix
 from irtjax.estimation.mml import fit_mml
 from irtjax.integration.prediction import log_likelihood_of_subjects
-from irtjax.kernels.models import ItemParameters
 
 SHAPE = 30, 40
 SETS = [(sd, slope, seed) for (sd, slope), seed in itertools.product([(0.3, 1.0), (1.0, 0.6), (1.5, 2.0)], range(3))]
@@ -67,7 +66,7 @@ def test_the_likelihood_without_extremes_is_that_of_a_fit_without_them(fits):
     for responses, _, one_pl in fits[::4]:
         if one_pl.details["priors"]:  # then extreme items move the others
             exact = log_likelihood_of_subjects(
-                ItemParameters(*(leaf[~one_pl.extreme] for leaf in one_pl.parameters)),
+                one_pl.parameters.take(~one_pl.extreme),
                 responses.values[:, ~one_pl.extreme],
                 *one_pl.population,
             ).sum()
@@ -143,7 +142,7 @@ def test_long_tests(priors):
     log_likelihood, number = one_pl.without_extremes()
     assert number == rest.num_items + 1
     if one_pl.details["priors"]:
-        of_rest = ItemParameters(*(leaf[~one_pl.extreme] for leaf in one_pl.parameters))
+        of_rest = one_pl.parameters.take(~one_pl.extreme)
         expected = log_likelihood_of_subjects(of_rest, rest.values, *one_pl.population).sum()
     else:
         expected = fit_mml(rest, "1pl", priors=None).log_likelihood

@@ -355,7 +355,7 @@ def test_missing_equals_dropped():
     with jax.enable_x64(True):
 
         def marginal(values, keep):
-            items = ItemParameters(*(leaf[keep] for leaf in fit.parameters))
+            items = fit.parameters.take(keep)
             population = Population(np.zeros(1), np.ones(1))
             return e_step(items, population, to_answers(values), everywhere(rectangular()), weights=True)
 

@@ -29,13 +29,9 @@ def mixed_bank(num_items=30, seed=0, steepness=1.0, spread=1.2):
     return bank_of(a, rng.normal(0, spread, num_items), c, d)
 
 
-def take(bank, chosen):
-    return ItemParameters(*(leaf[chosen] for leaf in bank))
-
-
 def posterior(bank, items, answers, mean=0.0, sd=1.0):
     """Weights (Q,) of `mean + sd * GRID`."""
-    p = probability(take(bank, items), mean + sd * GRID)
+    p = probability(bank.take(np.array(items, int)), mean + sd * GRID)
     weights = np.exp(-0.5 * GRID**2) * np.where(np.array(answers) == 1, p, 1 - p).prod(axis=1)
     return weights / weights.sum()
 

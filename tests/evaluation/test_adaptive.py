@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from adaptive_reference import GRID, bank_of, mixed_bank, posterior, take
+from adaptive_reference import GRID, bank_of, mixed_bank, posterior
 from simulation import probability
 
 import irtjax
@@ -91,7 +91,7 @@ def test_abilities_by_steep_items(method):
     test = adaptive_test(bank, ability=method, population=POPULATION, stop=Stop(10))
     items, states = walk(test)
     theta = POPULATION.mean + POPULATION.sd * np.linspace(-6, 6, 120_001)
-    p, y = probability(take(bank, items), theta), ANSWERS == 1
+    p, y = probability(bank.take(np.array(items)), theta), ANSWERS == 1
     with np.errstate(divide="ignore"):
         each = np.log(np.where(y, p, 1 - p))
     for number, state in enumerate(states, 1):
@@ -152,7 +152,7 @@ def test_masked_is_dropped_and_the_order_of_items_is_only_names(rule):
     order = np.random.default_rng(1).permutation(30)
     whole, part, mixed = (
         adaptive_test(bank, rule=rule, stop=Stop(10), num_nodes=121)
-        for bank in (BANK, take(BANK, kept), take(BANK, order))
+        for bank in (BANK, BANK.take(kept), BANK.take(order))
     )
     available = np.isin(np.arange(30), kept)
     states = [
@@ -322,7 +322,7 @@ def test_batches_of_items():
 def test_bad_input():
     stop = Stop(10)
     cases = (
-        ({"bank": take(BANK, slice(0))}, "`bank` is empty"),
+        ({"bank": BANK.take(slice(0))}, "`bank` is empty"),
         ({"bank": BANK._replace(slope=np.where(np.arange(30)[:, None] == 4, np.nan, BANK.slope))}, "item 4 of the"),
         ({"bank": BANK._replace(lower=BANK.upper)}, "asymptotes that cross"),
         ({"rule": "best"}, "unknown `rule` 'best', expected one of information, variance"),

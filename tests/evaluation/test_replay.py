@@ -40,10 +40,11 @@ def _float64():
 
 
 @pytest.mark.parametrize("rule", ["variance", "random"])
-def test_replay_is_one_test_after_the_other(rule):
+def test_replay_is_one_test_after_the_other(rule, monkeypatch):
+    monkeypatch.setattr("irtjax.evaluation.replay.BATCH", 3)
     stop = Stop(12, standard_error=0.5)
     test = adaptive_test(BANK, rule=rule, stop=stop, exposure=Randomesque(2) if rule == "variance" else None)
-    found = replay(test, VALUES, KEY, batch_size=3)
+    found = replay(test, VALUES, KEY)
     for j, key in enumerate(jax.random.split(KEY, 9)[:7]):
         state, number = test.init(key, jnp.asarray(VALUES[j] >= 0)), 0
         while not test.finished(state):
@@ -64,9 +65,12 @@ def test_replay_is_one_test_after_the_other(rule):
     assert "standard_error" in found.reasons()
 
 
-def test_batches_of_subjects_and_of_items():
+def test_batches_of_subjects_and_of_items(monkeypatch):
     test = adaptive_test(BANK, stop=Stop(10))
-    one, other = (replay(test, VALUES, KEY, batch_size=size) for size in (7, 256))
+    one = replay(test, VALUES, KEY)
+    with monkeypatch.context() as patch:
+        patch.setattr("irtjax.evaluation.replay.BATCH", 3)
+        other = replay(test, VALUES, KEY)
     for leaf, same in zip(one, other, strict=True):
         np.testing.assert_array_equal(leaf, same)
     four = replay(test, VALUES, KEY, at_a_time=4)
@@ -82,13 +86,14 @@ def test_batches_of_subjects_and_of_items():
     assert four.items[0, :4].tolist() == first.tolist()
 
 
-def test_one_program_for_all_subjects():
+def test_one_program_for_all_subjects(monkeypatch):
+    monkeypatch.setattr("irtjax.evaluation.replay.BATCH", 7)
     test = adaptive_test(BANK, stop=Stop(10))
-    replay(test, VALUES, KEY, batch_size=7)
+    replay(test, VALUES, KEY)
     before = _one_batch._cache_size()
-    replay(test, np.concatenate([VALUES[::-1]] * 3), jax.random.key(1), batch_size=7)
+    replay(test, np.concatenate([VALUES[::-1]] * 3), jax.random.key(1))
     other = adaptive_test(mixed_bank(seed=1), population=Population(0.5, 1.0), stop=Stop(10), num_nodes=test.num_nodes)
-    replay(other, VALUES, KEY, batch_size=7)
+    replay(other, VALUES, KEY)
     assert _one_batch._cache_size() == before
 
 
@@ -173,7 +178,6 @@ def test_bad_input():
             "`theta` of shape \\(3, 2\\), expected one ability",
         ),
         (lambda: replay(test, VALUES, KEY, at_a_time=11), "`at_a_time` 11, expected a whole number, 1 to 10"),
-        (lambda: replay(test, VALUES, KEY, batch_size=0), "`batch_size` 0, expected"),
     ):
         with pytest.raises(InputError, match=message):
             call()

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adaptive_reference import GRID, bank_of, expected_variance, mixed_bank, posterior, take, variance
+from adaptive_reference import GRID, bank_of, expected_variance, mixed_bank, posterior, variance
 from scipy.integrate import quad
 from scipy.special import expit
 from simulation import probability
@@ -68,7 +68,7 @@ def test_expected_variance(rule):
 
 
 def divergence(item, ability, theta):
-    p, other = (probability(take(BANK, [item]), at)[:, 0] for at in (ability, theta))
+    p, other = (probability(BANK.take(np.array([item])), at)[:, 0] for at in (ability, theta))
     return p * np.log(p / other) + (1 - p) * np.log((1 - p) / (1 - other))
 
 
