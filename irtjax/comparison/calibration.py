@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.integration.posteriors import LEAST
+from irtjax.integration.posteriors import LEAST_PROBABILITY
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
@@ -79,7 +79,7 @@ def _calibrate(
         y = jnp.repeat(y, num_nodes)
 
         def given(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            p, q = (jnp.maximum(leaf[:, 0], LEAST) for leaf in probabilities(as_items(x), nodes))
+            p, q = (jnp.maximum(leaf[:, 0], LEAST_PROBABILITY) for leaf in probabilities(as_items(x), nodes))
             return p, q, jnp.where(y == 1, p, jnp.where(y == MISSING, 1.0, q))
 
         def log_joint(x: jax.Array) -> jax.Array:

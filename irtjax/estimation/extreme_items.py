@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit, logsumexp
 from irtjax import processes
 from irtjax.estimation.estimate import Estimate
 from irtjax.estimation.problem import Specification
-from irtjax.integration.posteriors import LEAST, posteriors
+from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
@@ -130,7 +130,7 @@ def log_likelihood_without(
     for chosen, observed in _columns(values, extreme, by_subject):
         some = of_extremes.take(chosen)
         p, q = probabilities(some, abilities.places[:, None])
-        added += observed @ np.log(np.maximum(np.where(sign[chosen] > 0, p, q), LEAST)).T
+        added += observed @ np.log(np.maximum(np.where(sign[chosen] > 0, p, q), LEAST_PROBABILITY)).T
     return estimate.log_likelihood + float(abilities.log_mean(-processes.total(added)).sum())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
-from irtjax.integration.sparse_grid import LEAST, TILE, SparseGrid, in_blocks
+from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
@@ -99,7 +99,7 @@ def condensed(found: Expected, grid: SparseGrid) -> tuple[Expected, SparseGrid]:
         weights = np.moveaxis(padded.reshape(num_subjects, num_tiles, TILE), 1, 0)
         rows, tile = np.tile(rows, (num_tiles, 1)), np.arange(num_tiles)
         grid = grid._replace(shape=(num_tiles, TILE), place=np.arange(num_nodes))
-    kept = weights.sum(axis=2) > LEAST
+    kept = weights.sum(axis=2) > LEAST_SHARE
     tiles, shape, at = in_blocks(np.broadcast_to(tile[:, None], rows.shape)[kept], MANY)
     subjects, dense = np.full(shape, num_subjects), np.zeros((*shape, weights.shape[2]))
     subjects.ravel()[at] = rows[kept]

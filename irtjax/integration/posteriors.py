@@ -26,7 +26,7 @@ OWN_NODES = {1: 121, 2: 25, 3: 13}  # per dimension, around one posterior; 9 in 
 NEAR_NODES = {1: 25, 2: 25, 3: 13}  # around one posterior whose mean and width are nearly known
 RESOLVED = 0.8  # spacings of nodes in the smallest standard deviation of a posterior
 MOST_PASSES = 12
-LEAST = 1e-300  # a probability that can be divided by
+LEAST_PROBABILITY = 1e-300  # a probability that can be divided by
 BLOCK_ITEMS = 256
 BLOCK_NODES = 2**22  # nodes of all subjects that are held at a time
 
@@ -243,7 +243,9 @@ def _expectations(
 
     def of_block(items: ItemParameters) -> tuple[jax.Array, ...]:
         p, q = probabilities(items, nodes)
-        return tuple(weights @ value for value in function(jnp.maximum(p, LEAST), jnp.maximum(q, LEAST)))
+        return tuple(
+            weights @ value for value in function(jnp.maximum(p, LEAST_PROBABILITY), jnp.maximum(q, LEAST_PROBABILITY))
+        )
 
     means = jax.lax.map(of_block, blocks)
     return tuple(mean.transpose(1, 0, 2).reshape(weights.shape[0], -1) for mean in means)

@@ -22,7 +22,7 @@ from irtjax.types import Bool, Float, Int
 
 TILE = 16  # nodes, about
 TOGETHER = 128  # subjects of a tile that are taken at once
-LEAST = 1e-12  # share of a posterior for which a tile belongs to its window
+LEAST_SHARE = 1e-12  # share of a posterior for which a tile belongs to its window
 LEAST_COARSE = 1e-100  # the same on nodes that are coarser than those asked for
 NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
 MOST_BOUNDARY_MASS = 1e-6  # of a posterior in tiles at the rim, on average, beyond which tiles are chosen anew
@@ -160,7 +160,7 @@ def levels(
         np.maximum.at(largest, subject, parts)
         whole = largest + np.log(np.bincount(subject, np.exp(parts - largest[subject]), num_subjects))
         shares = np.exp(parts - whole[subject])
-        kept = shares > (LEAST if number == numbers[0] else LEAST_COARSE)
+        kept = shares > (LEAST_SHARE if number == numbers[0] else LEAST_COARSE)
         subject, places, shares = subject[kept], places[kept], shares[kept]
         yield Level(grid, whole, subject, places, shares)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.estimation.result import Fit
-from irtjax.integration.posteriors import LEAST, expectations, posteriors
+from irtjax.integration.posteriors import LEAST_PROBABILITY, expectations, posteriors
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.populations.normal import Population
@@ -141,7 +141,7 @@ def lz(
     for at in range(0, len(values), step):
         rows = slice(at, at + step)
         theta = ability[rows, None]
-        p, q = (np.maximum(x, LEAST) for x in probabilities(known, theta))
+        p, q = (np.maximum(x, LEAST_PROBABILITY) for x in probabilities(known, theta))
         by_theta = derivatives(known, theta)[:, :, 1] * known.slope[None, :, 0]
         y = values[rows]
         observed = y != MISSING

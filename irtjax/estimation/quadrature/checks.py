@@ -19,7 +19,7 @@ STEEP = 20.0  # a slope, in standard deviations of the population, that few real
 NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
-def compare(state: State, items: ItemParameters, at_most: int) -> Refinement:
+def refinement(state: State, items: ItemParameters, at_most: int) -> Refinement:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
     at_most = -(-at_most // processes.number())
     num_subjects = state.answers.num_subjects
@@ -30,7 +30,7 @@ def compare(state: State, items: ItemParameters, at_most: int) -> Refinement:
     # as many parts on every process: nodes are those that any of them needs
     number = max(processes.everyone(-(-len(rows) * int(of_finer) // PART_WEIGHTS)))
     found = [
-        state.rule.compare(items, state.point.population, answers.rows(part), num_subjects)
+        state.rule.refined(items, state.point.population, answers.rows(part), num_subjects)
         for part in np.array_split(rows, max(1, number))
     ]
     change, log_likelihoods = (
@@ -47,12 +47,12 @@ def too_coarse(state: State, slack: float) -> bool:
     With several dimensions, items that finer nodes would only make steeper have no say: they ask for ever more.
     """
     items, rule = state.point.items, state.rule
-    found = compare(state, items, JUDGES)
+    found = refinement(state, items, JUDGES)
     off = slope_bounds.at_bounds(items, state.specification, state.point.population.sd, rule.steepest)
     if items.slope.shape[1] > 1 and off.any() and found.affordable:
         steepest = rule.finer().steepest == rule.steepest
-        if steepest or _rise(compare(state, _scaled(items, off, STEP), JUDGES), found):
-            found = compare(state, _scaled(items, off, 0.0), JUDGES)
+        if steepest or _rise(refinement(state, _scaled(items, off, STEP), JUDGES), found):
+            found = refinement(state, _scaled(items, off, 0.0), JUDGES)
     mean, of_each = rule.tolerance
     too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
     return bool(too_much and found.affordable)

@@ -33,7 +33,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     trials = None if answers.trials is None else np.asarray(answers.trials)
     base = answers.model.log_base(np.asarray(answers.values), trials)
     log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
-    difference = node_checks.compare(state, items, num_subjects).change
+    difference = node_checks.refinement(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
     errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
     if standard_errors:
