@@ -103,9 +103,7 @@ class SharedNodes:
                 return found
         return everywhere(_grid(self.number, self.dims))
 
-    def refinement(
-        self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int
-    ) -> Refinement:
+    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, nodes_per_dimension(self.dims))
         *_, coarse, fine = levels(items, population, answers, finer, coarsest)
@@ -151,9 +149,7 @@ class ImportanceNodes:
         """A window for each subject."""
         return importance_nodes(items, answers, self.number)
 
-    def refinement(
-        self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int
-    ) -> Refinement:
+    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
             e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
