@@ -79,7 +79,7 @@ def agreement(compared: Compared, seed: int) -> pd.DataFrame:
             if members.sum() < LEAST_ITEMS:
                 continue
             left, right = (compared.table[source].to_numpy()[members] for source in (one, other))
-            found = rank_agreement(left, right, seed)
+            found = rank_agreement(left, right, seed=seed)
             row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
             if name == ALL:  # the reliability of difficulties within a class is another
                 row["disattenuated"] = disattenuated(found.spearman, *reliability)

@@ -37,13 +37,14 @@ class RankAgreement(NamedTuple):
 
 
 def rank_agreement(
-    one: Float[AnyArray, " I"], other: Float[AnyArray, " I"], resamples: int = RESAMPLES
+    one: Float[AnyArray, " I"], other: Float[AnyArray, " I"], seed: int = 0, resamples: int = RESAMPLES
 ) -> RankAgreement:
     """Compares two sets of difficulties of the same items.
 
     Args:
         one: difficulties of one source, or anything else that orders the items alike.
         other: those of the other.
+        seed: of the bootstrap.
         resamples: of the items, with replacement.
 
     Raises:
@@ -56,7 +57,7 @@ def rank_agreement(
         spearman, low, high = (float("nan"),) * 3
     else:
         spearman = float(spearmanr(one, other).statistic)
-        low, high = _bootstrap(one, other, np.random.default_rng(0), resamples)
+        low, high = _bootstrap(one, other, np.random.default_rng(seed), resamples)
     return RankAgreement(
         num_items=one.size,
         spearman=spearman,

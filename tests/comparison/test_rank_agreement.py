@@ -34,6 +34,9 @@ def test_agreement_is_that_of_scipy_and_ignores_scale_and_order():
     shuffled = np.random.default_rng(2).permutation(200)
     again = rank_agreement(one[shuffled], other[shuffled])
     np.testing.assert_allclose(again[:2] + again[4:], found[:2] + found[4:])
+    resampled = rank_agreement(one, other, seed=7)  # other resamples, and as many
+    assert resampled.low != found.low
+    np.testing.assert_allclose([resampled.low, resampled.high], [found.low, found.high], atol=0.02)  # 4 standard errors
     opposite = rank_agreement(one, -other)
     np.testing.assert_allclose([opposite.spearman, opposite.low, opposite.high], [-found[1], -found[3], -found[2]])
 

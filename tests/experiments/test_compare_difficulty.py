@@ -43,6 +43,8 @@ def test_compares_two_sources(sources, tmp_path):
     assert (rows.other == "people").all()
     assert rows.spearman[0] > 0.85  # people and the truth that their answers were drawn from
     assert rows.spearman[0] < rows.disattenuated[0] < 1.1
+    assert (rows.low < rows.spearman).all()  # by the default seed
+    assert (rows.spearman < rows.high).all()
     table = pd.read_csv(tmp_path / "difficulty.csv")
     assert list(table) == ["item_id", "items", "people", "label", "text"]
     assert np.corrcoef(table["items"], table["people"])[0, 1] > 0.9
