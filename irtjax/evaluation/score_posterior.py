@@ -94,7 +94,7 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
 def _of_the_rest(
     fit: Fit, theta: Float[np.ndarray, " Q"], seen: Bool[np.ndarray, " I"]
 ) -> tuple[Float[np.ndarray, "Q 1"], Float[np.ndarray, "Q 1"]]:
-    """Sums of `curves` over the items that were not seen: those over all, which are kept, without the seen ones.
+    """Sums of `curves_at` over the items that were not seen: those over all, which are kept, without the seen ones.
 
     Differences of sums are rounded; the sums are never below 0, or above the number of items.
     """
