@@ -160,7 +160,6 @@ def test_the_same_model_in_other_units(simulated, fit):
     assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
 
 
-@pytest.mark.slow
 def test_svi_agrees_with_mml(simulated, fit):
     matrix, features, _, _ = simulated
     svi = irtjax.fit(matrix, "1pl", "svi", features=features)
@@ -174,7 +173,6 @@ def test_svi_agrees_with_mml(simulated, fit):
     np.testing.assert_allclose(sd, expected_sd, rtol=0.2)
 
 
-@pytest.mark.slow
 def test_both_estimators_regress_discriminations_too(simulated, two_parameters, fit_2pl):
     _, features, _, few = simulated
     matrix, slope, difficulty = two_parameters
@@ -219,7 +217,6 @@ def test_features_of_another_order_are_refused(simulated):
         named.predict_items(dict(reversed(blocks.items())))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:of 160 items")
 def test_items_that_are_foretold_to_fall(simulated):
     """A feature marks those where the able are more often wrong."""
@@ -236,7 +233,6 @@ def test_items_that_are_foretold_to_fall(simulated):
         assert np.corrcoef(intercept[chosen], fit.parameters.intercept[chosen])[0, 1] > 0.8
 
 
-@pytest.mark.slow
 def test_the_prior_does_not_pull_at_the_scale(fit_2pl, two_parameters):
     """Origin and unit are those of the abilities, for more subjects than items and for fewer."""
     few = ResponseMatrix(two_parameters[0].values[:60], [f"s{at}" for at in range(60)], two_parameters[0].item_ids)
@@ -275,7 +271,6 @@ def test_what_responses_say_by_brute_force(fit_2pl):
     np.testing.assert_allclose(found.information[item], -np.array(curvature), rtol=1e-3)
 
 
-@pytest.mark.slow
 def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     """30 subjects know the origin to 0.2, and 1,000 items what their features tell far better."""
     features = RNG.normal(size=(1_000, 3))
@@ -287,7 +282,6 @@ def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
     assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
 
 
-@pytest.mark.slow
 def test_a_fit_that_does_not_settle_says_so():
     """Ten subjects, ten items, six features."""
     rng = np.random.default_rng(0)
