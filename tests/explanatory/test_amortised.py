@@ -20,18 +20,24 @@ from irtjax.estimation.svi.fit import fit_svi
 from irtjax.estimation.svi.guide import Normal
 from irtjax.explanatory.item_likelihoods import item_likelihoods
 
-RNG = np.random.default_rng(0)
 FEW, MANY = 6, 60  # responses of an item, in the mean
+
+
+@pytest.fixture
+def rng():
+    """The same draws for a test, whichever others run."""
+    return np.random.default_rng(1)
 
 
 @pytest.fixture(scope="module")
 def simulated():
     """300 subjects, 160 items of which half have few responses: the matrix, features, difficulties, which have few."""
-    features = RNG.normal(size=(160, 6))
-    difficulty = 0.3 + features @ np.array([0.8, -0.5, 0.3, 0, 0, 0]) + 0.5 * RNG.normal(size=160)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(160, 6))
+    difficulty = 0.3 + features @ np.array([0.8, -0.5, 0.3, 0, 0, 0]) + 0.5 * rng.normal(size=160)
     few = np.arange(160) % 2 == 0
-    right = RNG.random((300, 160)) < expit(RNG.normal(size=(300, 1)) - difficulty)
-    values = np.where(RNG.random((300, 160)) < np.where(few, FEW, MANY) / 300, right, -1).astype(np.int8)
+    right = rng.random((300, 160)) < expit(rng.normal(size=(300, 1)) - difficulty)
+    values = np.where(rng.random((300, 160)) < np.where(few, FEW, MANY) / 300, right, -1).astype(np.int8)
     values[np.arange(160) % 300, np.arange(160)] = right[np.arange(160) % 300, np.arange(160)]
     seen = (values >= 0).any(1)
     matrix = ResponseMatrix(values[seen], [f"s{at}" for at in range(seen.sum())], [f"i{at}" for at in range(160)])
@@ -59,9 +65,9 @@ def fit_2pl(simulated, two_parameters):
     return irtjax.fit(two_parameters[0], features=simulated[1])
 
 
-def test_evidence_by_brute_force():
+def test_evidence_by_brute_force(rng):
     """The density of y with the weights integrated out; a flat mean is a normal one of a large variance."""
-    design, y, noise = _design(RNG.normal(size=(9, 3))), RNG.normal(size=9), RNG.uniform(0.1, 1, 9)
+    design, y, noise = _design(rng.normal(size=(9, 3))), rng.normal(size=9), rng.uniform(0.1, 1, 9)
     blocks = np.array([0, 1, 0])
 
     def brute(logs):
@@ -77,16 +83,16 @@ def test_evidence_by_brute_force():
     np.testing.assert_allclose(gradient, expected, rtol=1e-3)
 
 
-def test_a_block_of_many_idle_features_does_not_shrink_the_others():
+def test_a_block_of_many_idle_features_does_not_shrink_the_others(rng):
     """One column tells all; 100 beside it tell nothing."""
-    features, noise = RNG.normal(size=(300, 101)), np.full(300, 0.05)
-    y = 1.5 * features[:, 0] + RNG.normal(0, np.sqrt(0.3**2 + noise))
+    features, noise = rng.normal(size=(300, 101)), np.full(300, 0.05)
+    y = 1.5 * features[:, 0] + rng.normal(0, np.sqrt(0.3**2 + noise))
     blocks = np.minimum(np.arange(101), 1)
     shared, found = (regress(y, noise, features, None, given) for given in (None, blocks))
     weights = found.weights / found.scale
     assert weights[0] == pytest.approx(1.5, abs=0.06)
     assert np.abs(weights[1:]).max() < 0.02 < np.abs(shared.weights[1:] / shared.scale[1:]).max()
-    new = RNG.normal(size=(1_000, 101))
+    new = rng.normal(size=(1_000, 101))
     (mean, sd), (by_shared, _) = found.predict(new), shared.predict(new)
     assert (mean - 1.5 * new[:, 0]).std() < 0.5 * (by_shared - 1.5 * new[:, 0]).std()
     assert sd.mean() == pytest.approx(0.3, abs=0.06)
@@ -94,17 +100,17 @@ def test_a_block_of_many_idle_features_does_not_shrink_the_others():
     np.testing.assert_allclose(again.predict(new)[0], mean, atol=0.01)
 
 
-def test_regression_recovers_a_simulation_and_covers_new_items():
-    features = RNG.normal(2, 3, (500, 8))
-    truth = RNG.normal(0, 0.2, 8)
-    noise = RNG.uniform(0.01, 0.1, 500)
+def test_regression_recovers_a_simulation_and_covers_new_items(rng):
+    features = rng.normal(2, 3, (500, 8))
+    truth = rng.normal(0, 0.2, 8)
+    noise = rng.uniform(0.01, 0.1, 500)
     noise[:20] = np.inf  # nothing is known of these, whatever they say
-    y = 1 + features @ truth + RNG.normal(0, 0.4, 500) + RNG.normal(size=500) * np.sqrt(np.minimum(noise, 1))
+    y = 1 + features @ truth + rng.normal(0, 0.4, 500) + rng.normal(size=500) * np.sqrt(np.minimum(noise, 1))
     y[:20] = 1e6
     found = regress(y, noise, features)
     assert found.residual_sd == pytest.approx(0.4, abs=0.05)
-    new = RNG.normal(2, 3, (4_000, 8))
-    difficulty = 1 + new @ truth + RNG.normal(0, 0.4, 4_000)
+    new = rng.normal(2, 3, (4_000, 8))
+    difficulty = 1 + new @ truth + rng.normal(0, 0.4, 4_000)
     mean, sd = found.predict(new)
     assert (np.abs(difficulty - mean) < 1.96 * sd).mean() == pytest.approx(0.95, abs=0.03)
     doubled = found.rescaled(2.0).predict(new)
@@ -128,15 +134,15 @@ def test_the_search_does_not_end_at_a_bound():
         assert again.weight_sd == pytest.approx(float(found.weight_sd), rel=0.01)
 
 
-def test_a_block_that_is_the_same_for_all_items_has_no_say():
-    features = np.column_stack([RNG.normal(size=(100, 3)), np.ones(100)])
-    y, noise = features @ np.array([0.1, 0.1, 0, 0]) + 0.2 * RNG.normal(size=100), np.full(100, 0.01)
+def test_a_block_that_is_the_same_for_all_items_has_no_say(rng):
+    features = np.column_stack([rng.normal(size=(100, 3)), np.ones(100)])
+    y, noise = features @ np.array([0.1, 0.1, 0, 0]) + 0.2 * rng.normal(size=100), np.full(100, 0.01)
     alone, beside = regress(y, noise, features[:, :3]), regress(y, noise, features, None, np.array([0, 0, 0, 1]))
     assert beside.weight_sd == pytest.approx(float(alone.weight_sd), rel=0.01)
 
 
-def test_a_regression_on_nothing_known_is_finite():
-    found = regress(np.zeros(20), np.full(20, np.inf), RNG.normal(size=(20, 2)))
+def test_a_regression_on_nothing_known_is_finite(rng):
+    found = regress(np.zeros(20), np.full(20, np.inf), rng.normal(size=(20, 2)))
     assert np.isfinite([*found.weights, found.mean, found.residual_sd, found.weight_sd]).all()
 
 
@@ -145,7 +151,8 @@ def test_few_responses_borrow_and_many_keep_their_own(simulated, fit):
     plain = irtjax.fit(matrix, "rasch")
     assert fit.converged
     error, without = (np.abs(one.difficulty - truth) for one in (fit, plain))
-    assert error[few].mean() < 0.6 * without[few].mean()
+    # six answers inform by 1.2: posteriors have sd 0.44 about the features (sd 0.5), and 0.70 about all items (sd 1.1)
+    assert error[few].mean() < 0.75 * without[few].mean()
     assert error[~few].mean() < 1.05 * without[~few].mean()
     own = np.abs(fit.difficulty - plain.difficulty)[~fit.extreme & ~plain.extreme]
     assert own[~few[~fit.extreme]].mean() < 0.3 * own[few[~fit.extreme]].mean()
@@ -160,13 +167,13 @@ def test_the_same_model_in_other_units(simulated, fit):
     assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
 
 
-def test_svi_agrees_with_mml(simulated, fit):
+def test_svi_agrees_with_mml(simulated, fit, rng):
     matrix, features, _, _ = simulated
     svi = irtjax.fit(matrix, "1pl", "svi", features=features)
     assert svi.converged
     np.testing.assert_allclose(svi.difficulty, fit.difficulty, atol=0.2)
     assert np.corrcoef(svi.difficulty, fit.difficulty)[0, 1] > 0.998
-    new = RNG.normal(size=(500, 6))
+    new = rng.normal(size=(500, 6))
     (mean, sd), (expected, expected_sd) = (one.regression.predict(new) for one in (svi, fit))
     assert (mean - expected).std() < 0.08  # of 1.0, that of the predictions: a guide of independent normals
     np.testing.assert_allclose(mean, expected, atol=0.25)
@@ -197,8 +204,10 @@ def test_both_estimators_regress_discriminations_too(simulated, two_parameters, 
         assert error(fit_2pl, truth, name, slice(None)) < 1.25 * error(by_svi, truth, name, slice(None))
     np.testing.assert_allclose([fit_2pl.ability.mean(), by_svi.ability.mean()], 0, atol=0.03)  # in the middle
     predicted, by_other = (found.predict_items(features) for found in (fit_2pl, by_svi))
+    steep = predicted["discrimination"] > 0.25  # asinh a, which MML regresses, may cross 0, log a may not
+    assert steep.mean() > 0.95
     for name in ("difficulty", "discrimination", "difficulty_sd"):
-        np.testing.assert_allclose(predicted[name], by_other[name], rtol=0.2, atol=0.15)
+        np.testing.assert_allclose(predicted[name][steep], by_other[name][steep], rtol=0.2, atol=0.15)
     inside = np.abs(slope - predicted["discrimination"]) < 1.96 * predicted["discrimination_sd"]
     assert inside.mean() > 0.85
 
@@ -233,10 +242,10 @@ def test_items_that_are_foretold_to_fall(simulated):
         assert np.corrcoef(intercept[chosen], fit.parameters.intercept[chosen])[0, 1] > 0.8
 
 
-def test_the_prior_does_not_pull_at_the_scale(fit_2pl, two_parameters):
+def test_the_prior_does_not_pull_at_the_scale(fit_2pl, two_parameters, rng):
     """Origin and unit are those of the abilities, for more subjects than items and for fewer."""
     few = ResponseMatrix(two_parameters[0].values[:60], [f"s{at}" for at in range(60)], two_parameters[0].item_ids)
-    features = RNG.normal(size=(160, 2))
+    features = rng.normal(size=(160, 2))
     for fit in (fit_2pl, irtjax.fit(few.with_responses(), features=features)):
         found = item_likelihoods(fit)
         assert found.origin == pytest.approx(0, abs=0.01)
@@ -271,11 +280,11 @@ def test_what_responses_say_by_brute_force(fit_2pl):
     np.testing.assert_allclose(found.information[item], -np.array(curvature), rtol=1e-3)
 
 
-def test_the_error_of_the_scale_is_not_taken_for_that_of_items():
+def test_the_error_of_the_scale_is_not_taken_for_that_of_items(rng):
     """30 subjects know the origin to 0.2, and 1,000 items what their features tell far better."""
-    features = RNG.normal(size=(1_000, 3))
-    difficulty = features @ np.array([0.8, 0.5, 0]) + 0.15 * RNG.normal(size=1_000)
-    right = RNG.random((30, 1_000)) < expit(RNG.normal(size=(30, 1)) - difficulty)
+    features = rng.normal(size=(1_000, 3))
+    difficulty = features @ np.array([0.8, 0.5, 0]) + 0.15 * rng.normal(size=1_000)
+    right = rng.random((30, 1_000)) < expit(rng.normal(size=(30, 1)) - difficulty)
     fit = irtjax.fit(right.astype(np.int8), "rasch", features=features)
     np.testing.assert_allclose(fit.regression.weights / fit.regression.scale, [0.8, 0.5, 0], atol=0.06)
     assert fit.regression.residual_sd < 0.3
@@ -321,23 +330,23 @@ def test_items_that_nobody_has_answered(simulated, fit, fit_2pl):
         fit.predict_items(3.0)
 
 
-def test_directions_are_the_features_turned():
+def test_directions_are_the_features_turned(rng):
     """X w = Z c, and there and back again; more features than items leave directions that these do not show."""
-    features = RNG.normal(3, 2, (30, 5))
+    features = rng.normal(3, 2, (30, 5))
     features[:, 4] = features[:, 3] + 1e-3 * features[:, 4]
     turned = rotated(features)
     z, spread = turned.directions
     np.testing.assert_allclose(z.T @ z / 30, np.eye(5), atol=1e-4)
-    w = RNG.normal(size=5)
+    w = rng.normal(size=5)
     c = spread * (turned.vectors.T @ w)
     np.testing.assert_allclose(z @ c, (features - turned.centre) / turned.scale @ w, atol=1e-3)
-    found = regress(features[:, 0] + RNG.normal(size=30), np.full(30, 0.1), features)
+    found = regress(features[:, 0] + rng.normal(size=30), np.full(30, 0.1), features)
     posterior = {"b_mean": Normal(found.mean, 0.1), "b_precision": Normal(-2 * np.log(found.residual_sd), 0.1)}
     posterior |= {"b_weights": coefficients(found, turned), "b_weight_sd": Normal(np.log(found.weight_sd), 0.1)}
     again = regression(posterior, "b", turned)
     np.testing.assert_allclose(again.weights, found.weights, atol=1e-3)
     assert again.residual_sd == pytest.approx(float(found.residual_sd))
-    wide = rotated(RNG.normal(size=(4, 9)))
+    wide = rotated(rng.normal(size=(4, 9)))
     assert wide.vectors.shape == (9, 3)  # the mean takes one of four
     posterior["b_weights"] = Normal(np.zeros(3), np.full(3, 1e-6))
     hidden = np.linalg.svd(wide.vectors.T)[2][-1]  # at a right angle to all items
@@ -345,11 +354,11 @@ def test_directions_are_the_features_turned():
     assert hidden @ covariance @ hidden == pytest.approx(float(found.weight_sd) ** 2)
 
 
-def test_a_fit_is_kept_with_its_regressions(fit_2pl, tmp_path):
+def test_a_fit_is_kept_with_its_regressions(fit_2pl, tmp_path, rng):
     fit_2pl.save(tmp_path)
     again = irtjax.load_fit(tmp_path)
     assert again == fit_2pl
-    new = RNG.normal(size=(5, 6))
+    new = rng.normal(size=(5, 6))
     pd.testing.assert_frame_equal(again.predict_items(new), fit_2pl.predict_items(new))
 
 
