@@ -11,7 +11,7 @@ from irtjax.crowd.members import Members
 from irtjax.crowd.plans import in_subset
 from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
 from irtjax.tasks import Task
-from irtjax.training.results import Columns
+from irtjax.training.groups import Columns
 from irtjax.types import Int
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from irtjax.crowd.members import Members
 from irtjax.tasks import Task
-from irtjax.training.trainer import Plan
+from irtjax.training.loop import Plan
 from irtjax.types import AnyArray, Bool
 
 

@@ -17,8 +17,8 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, to_device
 from irtjax.training.devices import default_mesh
-from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
-from irtjax.training.pool import Finished, Job, Progress
+from irtjax.training.groups import CHECKPOINT_SECONDS, Group, Progress, train_groups
+from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 
@@ -105,7 +105,7 @@ def train_crowd(
             name=network,
             networks=order[members.network[order] == network],
             job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
-            slots=lambda job: choose_slots(job, task, own_recipe, slots),
+            slots=lambda count: choose_slots(task, own_recipe, data, count, own_mesh, slots),
         )
 
     columns = columns_of(task)

@@ -61,7 +61,7 @@ class Data(NamedTuple):
 
     @property
     def given(self) -> tuple[AnyArray | None, Any]:
-        """Word vectors and weights, what networks begin from: an argument of `irtjax.training.trainer.start`."""
+        """Word vectors and weights, what networks begin from: an argument of `irtjax.training.loop.start`."""
         return self.embeddings, self.weights
 
 

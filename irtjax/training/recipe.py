@@ -1,19 +1,18 @@
 """How networks are trained, in terms that a user chooses: the recipe, its defaults for each task, and its trainer."""
 
 import dataclasses
-import hashlib
 from typing import Any
 
-import jax
 import numpy as np
 
 from irtjax import networks
 from irtjax.errors import InputError
+from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.optimizers import optimizer_of, sgd_rate
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
 
 
@@ -114,7 +113,6 @@ def make_trainer(recipe: Recipe, task: Task) -> Trainer:
         buckets=() if text is None else text.buckets,
         own_embeddings=recipe.train_embeddings,
         warmup=recipe.warmup,
-        steps_per_epoch=recipe.steps_per_epoch,
         augment=flip_and_shift if augmented else None,
     )
 
@@ -136,7 +134,4 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
     if isinstance(task.format, TextFormat):
         fields["buckets"] = task.format.buckets
-    digest = hashlib.sha256()
-    for array in jax.tree.leaves([task.split(name)[:2] for name in task.splits]):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return repr((fields, digest.hexdigest()))
+    return digest(fields, [task.split(name)[:2] for name in task.splits])
