@@ -16,8 +16,7 @@ from absl import flags
 from experiments.common import app, factory, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
-from irtjax.training.data import to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import default_mesh, to_device
 from irtjax.training.pool import EMPTY, Job, advance, begin, fill, shrink
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import epoch_lengths, longest_first

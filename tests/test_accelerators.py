@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from irtjax.crowd.plans import Row, gold_of, plan_member
+from irtjax.crowd.members import Row, gold_of, plan_member
 from irtjax.estimation import scoring
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum

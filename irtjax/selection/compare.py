@@ -18,8 +18,7 @@ from irtjax.selection.strategies import BASELINE, Options, Strategy, find
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
-from irtjax.training.data import to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import default_mesh, to_device
 from irtjax.training.loop import OnEpoch
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_trainer

@@ -11,8 +11,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.training.data import Data, to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import Group, Progress, train_groups
 from irtjax.training.loop import Plan
 from irtjax.training.pool import Finished, Job

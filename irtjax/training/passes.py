@@ -12,8 +12,16 @@ import numpy as np
 from irtjax.networks import Network
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, TextFormat
-from irtjax.training.data import Data, EvaluationSplit, accuracy, evaluation_split, outputs, place, to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import (
+    Data,
+    EvaluationSplit,
+    accuracy,
+    default_mesh,
+    evaluation_split,
+    outputs,
+    place,
+    to_device,
+)
 from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan, start, train, train_epoch
 from irtjax.training.step import Place, Trainer
 from irtjax.types import AnyArray, Float, Int

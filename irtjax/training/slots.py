@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.networks import Network, Parameters
-from irtjax.training.data import Data, EvaluationSplit, classify
-from irtjax.training.devices import on_devices
+from irtjax.training.data import Data, EvaluationSplit, classify, on_devices
 from irtjax.training.loop import WINDOW, Learner, Plan, is_training, start, train_epoch, validate
 from irtjax.training.step import Place, Trainer, tree_where
 from irtjax.types import AnyArray

@@ -8,7 +8,7 @@ import pytest
 import irtjax.crowd
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign, train_crowd
-from irtjax.crowd.plans import in_subset
+from irtjax.crowd.members import in_subset
 from irtjax.tasks.task import select
 from irtjax.training import groups
 from irtjax.training.pool import Finished

@@ -20,9 +20,8 @@ from irtjax.storage.archives import read_arrays
 from irtjax.training import pool, pool_size
 from irtjax.training.data import accuracy, to_device
 from irtjax.training.loop import WINDOW
-from irtjax.training.optimizers import optimizer_of
 from irtjax.training.pool import EMPTY
-from irtjax.training.recipe import Recipe, epoch_lengths, longest_first
+from irtjax.training.recipe import Recipe, epoch_lengths, longest_first, optimizer_of
 
 TASK = tasks.load("digits")
 RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
