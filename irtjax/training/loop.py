@@ -86,10 +86,10 @@ class Learner(NamedTuple):
     best_accuracy: jax.Array
 
 
-def start(trainer: Trainer, plan: Plan, given: tuple[AnyArray | None, Any]) -> Learner:
-    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.given` is."""
+def start(trainer: Trainer, plan: Plan, initial: tuple[AnyArray | None, Any]) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.initial` is."""
     init_key, key = jax.random.split(plan.key)
-    embeddings, weights = given
+    embeddings, weights = initial
     parameters = trainer.network.init(init_key, jnp.asarray(plan.width), weights)
     optimizer_state = trainer.optimizer.init(parameters)
     if embeddings is not None and trainer.own_embeddings:
