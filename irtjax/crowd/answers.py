@@ -1,4 +1,4 @@
-"""The answers of a crowd: the classes that it predicts, and these graded."""
+"""The answers of a crowd: the classes that it predicts, and these scored."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Crowd(NamedTuple):
     Attributes:
         members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
             best of them, and the share of the examples of each split that it answers correctly.
-        responses: their graded answers to the items of each split: train, validation and test, and extra if the task
+        responses: their scored answers to the items of each split: train, validation and test, and extra if the task
             has it.
         predictions: (J, N) the classes that they predict for them.
     """
@@ -40,7 +40,7 @@ def columns_of(task: Task) -> Columns:
 def graded(
     task: Task, split: str, classes: Int[np.ndarray, "J N"], unseen_by: Members | None = None
 ) -> Int[np.ndarray, "J N"]:
-    """Predicted classes graded against the gold labels of a split: 1 right, 0 wrong, -1 missing.
+    """Predicted classes scored against the gold labels of a split: 1 right, 0 wrong, -1 missing.
 
     Args:
         task: what was answered.

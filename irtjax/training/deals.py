@@ -1,4 +1,4 @@
-"""Networks dealt to processes: each trains its own, and what has finished stays where it is when they are dealt anew.
+"""Networks assigned to processes: each trains its own; what has finished stays where it is when they are assigned anew.
 
 A folder holds one deal after the other: the first of all networks, the next, for another number of processes or of
 devices, of those that had not finished by then. In a deal each process has a part, a folder that it alone writes to.
@@ -44,7 +44,7 @@ class Deal(NamedTuple):
 
 
 def dealt(networks: Sequence[int], count: int) -> list[list[int]]:
-    """Networks in turns to so many processes, so that all have equally many of those that stand together."""
+    """Networks assigned round-robin to so many processes: all have equally many of those that stand together."""
     return [sorted(networks[process::count]) for process in range(count)]
 
 
