@@ -79,7 +79,8 @@ def _difficulty(task: Task, networks: pd.DataFrame, said: pd.DataFrame, test: pd
     return f"""## Difficulties of test items
 
 The networks saw no difficulty of these. Softmax uncertainty is 1 minus the probability of the most probable class,
-which any network has. {joint.coverage.mean():.1%} of the difficulties lie in their 95% intervals, single networks on average.
+which any network has. {joint.coverage.mean():.1%} of the difficulties lie in their 95% intervals, on average over
+single networks.
 
 {markdown.table(["predicted by", "Spearman", "error (logits)"], rows)}
 
