@@ -30,10 +30,9 @@ from irtjax.crowd.train import crowd_job
 from irtjax.networks.formulation import formulated_for
 from irtjax.tasks.task import PADDING
 from irtjax.training import pool_size
-from irtjax.training.data import take, to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import default_mesh, take, to_device
 from irtjax.training.pool import EMPTY, Job, begin, fill, train_slots
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 
 _SIZES = flags.DEFINE_list("sizes", ["1", "4", "16", "64", "256"], "members")
 _STEPS = flags.DEFINE_integer("steps", 32, "gradient steps in a measurement", lower_bound=1)

@@ -25,13 +25,14 @@ from scipy.special import expit
 from experiments.common import app, factory, settings, task_flags
 from experiments.common.task_items import items_of
 from irtjax.networks import Parameters
-from irtjax.selection.curriculum import train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
 from irtjax.selection.rules import required_se, up_to_ability
 from irtjax.tasks import Task
 from irtjax.training.data import Data, accuracy, classify, to_device
+from irtjax.training.loop import Learner, Plan, start, train_epoch, validate
 from irtjax.training.recipe import make_trainer
-from irtjax.training.trainer import Learner, Plan, Trainer, start, train_epoch, validate
+from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")

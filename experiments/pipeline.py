@@ -16,7 +16,7 @@ from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import InputError, tasks
-from irtjax.crowd.plans import in_every_subset
+from irtjax.crowd.members import in_every_subset
 from irtjax.populations.normal import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")

@@ -12,7 +12,7 @@ from irtjax.errors import InputError
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
-from irtjax.training.passes import Passes, Program, train_seeds
+from irtjax.training.passes import InPasses, Passes, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
 
@@ -81,7 +81,7 @@ def train_jointly(
         asked: examples that the networks are asked about, by any name.
         num_seeds: S.
         first_seed: of initial weights and minibatches; the others are the numbers after it.
-        on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
+        on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
 
     Raises:
@@ -96,7 +96,7 @@ def train_jointly(
     steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
     passes = Passes(np.arange(len(targets), dtype=np.int32), targets, steps)
     trained = train_seeds(
-        Program((trainer,), class_head(trainer.network, number), _say(number), on_epoch),
+        InPasses((trainer,), class_head(trainer.network, number), _say(number), on_epoch),
         (passes,),
         task,
         asked,

@@ -11,13 +11,12 @@ import numpy as np
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.tasks import Task
-from irtjax.training.data import Data, to_device
-from irtjax.training.devices import default_mesh
-from irtjax.training.groups import Group, train_groups
-from irtjax.training.pool import Finished, Job, Progress
+from irtjax.training.data import Data, default_mesh, to_device
+from irtjax.training.groups import Group, Progress, train_groups
+from irtjax.training.loop import Plan
+from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
-from irtjax.training.trainer import Plan
 from irtjax.types import AnyArray, Float, Int
 
 STRATEGIES = ("AVI", "AVO", "UB", "LB", "PCUB", "PCLB", "random")
@@ -229,11 +228,14 @@ def train_on_subsets(
         rows = jax.tree.map(lambda column: column[networks], whole.rows)
         return dataclasses.replace(whole, rows=rows, steps=whole.steps[networks])
 
+    def at_once(count: int) -> int:
+        return choose_slots(task, recipe, data, count, own_mesh, slots)
+
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         return {"test_accuracy": (finished.classify(data.test) == task.test.labels).mean(axis=1)}
 
     results = train_groups(
-        [Group(recipe.network, longest_first(whole.steps), job, lambda job: choose_slots(job, task, recipe, slots))],
+        [Group(recipe.network, longest_first(whole.steps), job, at_once)],
         {"test_accuracy": jax.ShapeDtypeStruct((), np.float64)},
         answer,
         folder=None if checkpoints is None else Path(checkpoints),

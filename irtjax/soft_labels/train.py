@@ -12,7 +12,7 @@ from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, join
-from irtjax.training.passes import Passes, Program, train_seeds
+from irtjax.training.passes import InPasses, Passes, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
 
@@ -77,7 +77,7 @@ def train_method(
         first_seed: of initial weights and minibatches; the others are the numbers after it.
         meta_epochs: e of SLMG-S.
         further: the further data of B2.
-        on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
+        on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
 
     Raises:
@@ -93,7 +93,7 @@ def train_method(
     trainer = make_trainer(recipe, task)
     trainers = trainer, dataclasses.replace(trainer, loss=LOSSES[loss_of(method)])
     trained = train_seeds(
-        Program(trainers, trainer.network, _most_probable, on_epoch),
+        InPasses(trainers, trainer.network, _most_probable, on_epoch),
         (hard, soft),
         joined,
         {"test": task.test},

@@ -1,4 +1,4 @@
-"""Networks of several seeds, trained as one program by passes over data: one kind of labels after the other."""
+"""Epochs that are passes over data: one kind of labels after the other, by networks of several seeds."""
 
 import dataclasses
 import functools
@@ -12,9 +12,18 @@ import numpy as np
 from irtjax.networks import Network
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, TextFormat
-from irtjax.training.data import Data, EvaluationSplit, accuracy, evaluation_split, outputs, place, to_device
-from irtjax.training.devices import default_mesh, on_devices
-from irtjax.training.trainer import Learner, Trainer, end_epoch, is_training, same_plan, start, train_epoch, tree_where
+from irtjax.training.data import (
+    Data,
+    EvaluationSplit,
+    accuracy,
+    default_mesh,
+    evaluation_split,
+    outputs,
+    place,
+    to_device,
+)
+from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan, start, train, train_epoch
+from irtjax.training.step import Place, Trainer
 from irtjax.types import AnyArray, Float, Int
 
 
@@ -32,37 +41,6 @@ class Passes(NamedTuple):
     steps: AnyArray
 
 
-class Program(NamedTuple):
-    """What is compiled; equal ones are compiled once.
-
-    Attributes:
-        trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs. Their
-            steps per epoch have no use here.
-        network: whose accuracy on the validation split counts.
-        of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
-        on_epoch: called after each epoch, as in `irtjax.selection.curriculum.train_curriculum`.
-    """
-
-    trainers: tuple[Trainer, ...]
-    network: Network
-    of: Callable[[jax.Array], Any]
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None
-
-
-class Trained(NamedTuple):
-    """S networks.
-
-    Attributes:
-        best_epoch: (S,) from 1.
-        validation_accuracy: (S,) of that epoch, and all that follows.
-        answers: by the name of a split, what `Program.of` keeps, (S, N, ...) each.
-    """
-
-    best_epoch: Int[np.ndarray, " S"]
-    validation_accuracy: Float[np.ndarray, " S"]
-    answers: dict[str, Any]
-
-
 class _Problem(NamedTuple):
     """Arrays that no epoch changes."""
 
@@ -72,8 +50,72 @@ class _Problem(NamedTuple):
     learning_rate: jax.Array
 
 
+@dataclasses.dataclass(frozen=True)
+class InPasses:
+    """An epoch is a pass over each kind of data in turn; in the end, some examples are answered.
+
+    Attributes:
+        trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
+        network: whose accuracy on the validation split counts.
+        of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
+        on_epoch: see `irtjax.training.loop.Program`.
+    """
+
+    trainers: tuple[Trainer, ...]
+    network: Network
+    of: Callable[[jax.Array], Any]
+    on_epoch: OnEpoch | None = None
+
+    @property
+    def trainer(self) -> Trainer:
+        """The first."""
+        return self.trainers[0]
+
+    def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, None]:
+        """Networks of some keys; epochs leave nothing else to each other."""
+        plans = _plan(problem, problem.passes[0], keys)
+        return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.given), None
+
+    def epoch(
+        self, problem: _Problem, learners: Learner, memory: None, active: jax.Array
+    ) -> tuple[Learner, jax.Array, None]:
+        """A pass over each kind of data in turn."""
+        trained = learners
+        steps = [jnp.where(active, jnp.asarray(passes.steps)[learners.epoch], 0) for passes in problem.passes]
+        for kind, (trainer, passes) in enumerate(zip(self.trainers, problem.passes, strict=True)):
+            keyed = trained._replace(key=jax.vmap(jax.random.fold_in, (0, None))(learners.key, kind))
+            plans, live = _plan(problem, passes, learners.key), active & (steps[kind] > 0)
+            where = Place(sum(steps[:kind]), sum(steps))
+            trained = train_epoch(trainer, keyed, plans, problem.data, steps[kind], live, place=where)
+        answer = jax.vmap(functools.partial(accuracy, self.network), (0, None, None))
+        validation_accuracy = answer(trained.parameters, problem.data.embeddings, problem.data.validation)
+        return trained._replace(key=learners.key), validation_accuracy, memory
+
+    def end(self, problem: _Problem, learners: Learner, memory: None) -> tuple[jax.Array, jax.Array, dict[str, Any]]:
+        """Best epochs, their validation accuracies, and answers by their parameters."""
+        say = jax.vmap(functools.partial(outputs, self.trainer.network, of=self.of), (0, None, None))
+        answers = {
+            name: say(learners.best_parameters, problem.data.embeddings, split) for name, split in problem.asked.items()
+        }
+        return learners.best_epoch, learners.best_accuracy, answers
+
+
+class Trained(NamedTuple):
+    """S networks.
+
+    Attributes:
+        best_epoch: (S,) from 1.
+        validation_accuracy: (S,) of that epoch, and all that follows.
+        answers: by the name of a split, what `InPasses.of` keeps, (S, N, ...) each.
+    """
+
+    best_epoch: Int[np.ndarray, " S"]
+    validation_accuracy: Float[np.ndarray, " S"]
+    answers: dict[str, Any]
+
+
 def train_seeds(
-    program: Program,
+    program: InPasses,
     passes: tuple[Passes, ...],
     task: Task,
     asked: Mapping[str, Split],
@@ -83,8 +125,7 @@ def train_seeds(
 ) -> Trained:
     """Trains one network for each seed; those of one seed begin with the same weights, whatever the passes.
 
-    An epoch is a pass over each kind of data in turn. After it the validation split is answered, and the parameters of
-    the best epoch count.
+    After each epoch the validation split is answered, and the parameters of the best epoch count.
 
     Args:
         program: how.
@@ -95,52 +136,16 @@ def train_seeds(
         learning_rate: of all.
         mesh: devices; None for all of this process.
     """
-    number = len(seeds)
-    own_mesh = default_mesh(number, mesh)
-    filled = np.resize(seeds, -(-number // own_mesh.size) * own_mesh.size)
-    keys = jax.vmap(jax.random.key)(jnp.asarray(filled, jnp.uint32))
+    own_mesh = default_mesh(len(seeds), mesh)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     text = task.format if isinstance(task.format, TextFormat) else None
     splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
-    if program.trainers[0].warmup is not None:  # the learning rate falls over the steps of all passes
-        total = sum(int(np.sum(one.steps)) for one in passes)
-        per_epoch = -(-total // program.trainers[0].max_epochs)
-        kinds = tuple(dataclasses.replace(kind, steps_per_epoch=per_epoch) for kind in program.trainers)
-        program = program._replace(trainers=kinds)
     problem = _Problem(to_device(task, own_mesh), splits, passes, jnp.float32(learning_rate))
-    trained = _train(program, own_mesh, keys, problem)
+    trained = train(program, keys, problem, own_mesh)
     jax.effects_barrier()  # reports of the last epochs
-    return Trained(*jax.tree.map(lambda column: np.asarray(column)[:number], trained))
+    return Trained(*jax.tree.map(np.asarray, trained))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _train(program: Program, mesh: jax.sharding.Mesh, keys: jax.Array, problem: _Problem) -> tuple[Any, Any, Any]:
-    return on_devices(functools.partial(_train_on_device, program), mesh, (True, False))(keys, problem)
-
-
-def _train_on_device(program: Program, keys: jax.Array, problem: _Problem) -> tuple[Any, Any, Any]:
-    """All epochs of the seeds of one device."""
-    trainer, data = program.trainers[0], problem.data
-    plans = [
-        same_plan(keys, passes.order, jnp.int32(passes.order.shape[0]), passes.labels, problem.learning_rate)
-        for passes in problem.passes
-    ]
-    answer = jax.vmap(functools.partial(accuracy, program.network), (0, None, None))
-
-    def epoch(learners: Learner) -> Learner:
-        active = is_training(trainer, learners)
-        trained = learners
-        for stream, (kind, plan, passes) in enumerate(zip(program.trainers, plans, problem.passes, strict=True)):
-            steps = jnp.where(active, jnp.asarray(passes.steps)[learners.epoch], 0)
-            keyed = jax.vmap(jax.random.fold_in, (0, None))(learners.key, stream)
-            trained = train_epoch(kind, trained._replace(key=keyed), plan, data, steps, active & (steps > 0))
-        validation_accuracy = answer(trained.parameters, data.embeddings, data.validation)
-        ended = end_epoch(trained._replace(key=learners.key), validation_accuracy)
-        if program.on_epoch is not None:
-            jax.debug.callback(program.on_epoch, ended.epoch, ended.best_accuracy)
-        return jax.vmap(tree_where)(active, ended, learners)
-
-    learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans[0], data.given)
-    learners = jax.lax.while_loop(lambda learners: is_training(trainer, learners).any(), epoch, learners)
-    say = jax.vmap(functools.partial(outputs, trainer.network, of=program.of), (0, None, None))
-    answers = {name: say(learners.best_parameters, data.embeddings, split) for name, split in problem.asked.items()}
-    return learners.best_epoch, learners.best_accuracy, answers
+def _plan(problem: _Problem, passes: Passes, keys: jax.Array) -> Plan:
+    size = jnp.int32(passes.order.shape[0])
+    return same_plan(keys, passes.order, size, passes.labels, problem.learning_rate)

@@ -17,8 +17,8 @@ from irtjax.evaluation.replay import replay
 from irtjax.item_models.tables import from_columns
 from irtjax.plots.evaluation import monitor as picture
 from irtjax.training.data import classify, to_device
+from irtjax.training.loop import same_plan, start, train_epoch
 from irtjax.training.recipe import Recipe, make_trainer
-from irtjax.training.trainer import same_plan, start, train_epoch
 
 BANK = mixed_bank()
 TABLE = pd.DataFrame(

@@ -17,7 +17,7 @@ from irtjax import tasks
 from irtjax.comparison.reliability import alternate_subjects
 from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
 from irtjax.selection.summary import summarise
-from irtjax.training import trainer as training
+from irtjax.training import loop as training
 from irtjax.training.data import accuracy, to_device
 from irtjax.training.recipe import make_trainer
 

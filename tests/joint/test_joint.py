@@ -16,7 +16,6 @@ from irtjax.joint.model import joint_loss, predicted_difficulty
 from irtjax.joint.outside import auc, outside_images, outside_texts
 from irtjax.joint.train import Difficulties, _say, train_jointly
 from irtjax.tasks.item_texts import ItemTexts
-from irtjax.training import passes
 from irtjax.training.recipe import Recipe
 
 RECIPE = Recipe(width=16, max_epochs=6, patience=6, batch_size=32)
@@ -95,21 +94,6 @@ def test_confidence_is_the_largest_probability(trained):
     np.testing.assert_array_equal(f, outputs[:, 3])
     np.testing.assert_allclose(tau, np.exp(3 * np.tanh(outputs[:, 4] / 3)), rtol=1e-5)
     assert trained[0].said.keys() == {"test", "rotated", "noise"}
-
-
-def test_the_learning_rate_falls_over_the_epochs_that_there_are(digits, monkeypatch):
-    """Of a pass over 1,197 examples, not of the steps per epoch that the recipe has."""
-    task, ink = digits
-    seen = []
-    monkeypatch.setattr(passes, "_train", lambda program, *_: seen.append(program) or 1 / 0)
-    known = Difficulties(ink["train"], np.ones(ink["train"].size))
-    with pytest.raises(ZeroDivisionError):
-        train_jointly(task, known, 1.0, recipe=dataclasses.replace(RECIPE, warmup=0.1), asked={})
-    assert [kind.steps_per_epoch for kind in seen[0].trainers] == [37]
-    two = passes.Passes(np.arange(40), np.zeros(40), np.full(6, 5))
-    with pytest.raises(ZeroDivisionError):
-        passes.train_seeds(seen[0]._replace(trainers=seen[0].trainers * 2), (two, two), task, {}, np.arange(2), 1.0)
-    assert [kind.steps_per_epoch for kind in seen[1].trainers] == [10, 10]
 
 
 def test_examples_of_no_class(digits):

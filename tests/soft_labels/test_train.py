@@ -16,7 +16,7 @@ from irtjax.soft_labels.methods import METHODS, loss_of, schedule, soft_cross_en
 from irtjax.soft_labels.train import SoftItems, _passes, train_method
 from irtjax.tasks.task import select
 from irtjax.training.recipe import Recipe
-from irtjax.training.trainer import cross_entropy
+from irtjax.training.step import cross_entropy
 
 RECIPE = Recipe(width=8, max_epochs=3, patience=3, batch_size=32)
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ Whatever belongs to networks has a leading axis of slots, spread over the device
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.networks import Network, Parameters
-from irtjax.training.data import Data, EvaluationSplit, classify
-from irtjax.training.devices import on_devices
-from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
+from irtjax.training.data import Data, EvaluationSplit, classify, on_devices
+from irtjax.training.loop import WINDOW, Learner, Plan, is_training, start, train_epoch, validate
+from irtjax.training.step import Place, Trainer, tree_where
 from irtjax.types import AnyArray
 
 Given = tuple[AnyArray | None, Any]  # `Data.given`
@@ -91,20 +91,20 @@ def train(
     learners: Learner,
     plans: Plan,
     live: jax.Array,
-    first: jax.Array,
+    place: Place,
     num_steps: int | jax.Array,
     data: Data,
 ) -> Learner:
     """Trains the slots marked `live` for so many minibatches, as `train_epoch` does; the others stay as they are."""
 
-    def train_all(learners, plans, live, first, num_steps, data):
+    def train_all(learners, plans, live, place, num_steps, data):
         steps = jnp.where(live if each else live.any(), num_steps, 0)
-        new = train_epoch(trainer, learners, plans, data, steps, live, first)
+        new = train_epoch(trainer, learners, plans, data, steps, live, place.begun // WINDOW, place)
         return jax.vmap(tree_where)(live, new, learners)
 
     each = jnp.ndim(num_steps) > 0
     program = on_devices(train_all, mesh, (True, True, True, True, each, False))
-    return program(learners, plans, live, first, num_steps, data)
+    return program(learners, plans, live, place, num_steps, data)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -170,3 +170,16 @@ def restored(sharding: jax.sharding.Sharding, like: jax.Array | jax.ShapeDtypeSt
 def choose_slots(leaf: jax.Array, at: np.ndarray) -> jax.Array:
     """Some slots of a leaf; by way of the host, which is simplest, and happens a few times in a run."""
     return restored(leaf.sharding, leaf, storable(leaf)[at])
+
+
+def put(learners: Learner, networks: Mapping[int, list[np.ndarray]]) -> Learner:
+    """The learners with others in some slots, given as leaves of `storable`; by way of the host as well."""
+    slots, leaves = list(networks), zip(*networks.values(), strict=True)
+
+    def replace(leaf: jax.Array, new: tuple[np.ndarray, ...]) -> jax.Array:
+        values = np.array(storable(leaf))
+        values[slots] = np.stack(new)
+        return restored(leaf.sharding, leaf, values)
+
+    new = [replace(leaf, rows) for leaf, rows in zip(jax.tree.leaves(learners), leaves, strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(learners), new)
