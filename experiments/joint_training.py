@@ -6,8 +6,8 @@ crowd say of the training items (--items). Networks of one seed begin with the s
   python -m experiments.joint_training --task=digits --items=runs/digits/fit/items.csv \
     --test_items=runs/digits/test/items.csv --output_dir=runs/joint
 
-Writes report.md, networks.csv (one row per network), outside.csv (how well examples of no class are told apart),
-said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
+Writes report.md, networks.csv (one row per network), outside.csv (how well out-of-distribution examples are
+told apart), said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:
-    """Examples of no class, by name."""
+    """Out-of-distribution examples, by name."""
     if chosen.frozen:  # vectors of texts
         app.without_effect(["outside"], "--frozen")
         return {}
@@ -161,7 +161,7 @@ def _against(said: Predictions, test: pd.DataFrame, predicts: bool) -> dict[str,
 
 
 def _scores(said: Predictions, predicts: bool) -> dict[str, np.ndarray]:
-    """What may be larger for examples of no class, (S, N) each."""
+    """What may be larger for out-of-distribution examples, (S, N) each."""
     scores = {"doubt": 1 - said.confidence}
     return scores | ({"difficulty": said.difficulty, "difficulty_sd": said.difficulty_sd} if predicts else {})
 

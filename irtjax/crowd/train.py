@@ -1,4 +1,4 @@
-"""A whole crowd in one call: networks of widely spread ability, and their graded answers to every example of a task."""
+"""A whole crowd in one call: networks of widely spread ability, and their scored answers to every example of a task."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class Crowd(NamedTuple):
     Attributes:
         members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
             best of them, and the share of the examples of each split that it answers correctly.
-        responses: their graded answers to the items of each split: train, validation and test, and extra if the task
+        responses: their scored answers to the items of each split: train, validation and test, and extra if the task
             has it.
         predictions: (J, N) the classes that they predict for them.
     """
@@ -139,8 +139,9 @@ def train_crowd(
         checkpoint_seconds: least time from one checkpoint to the next.
         on_progress: called as networks end epochs, with the progress of the crowd; of several processes, with that of
             the members of this one.
-        mesh: devices to train on; None for all of this process. If they are of several processes, members are dealt to
-            them; all call this function, with a folder that all share or with none, and return the same crowd.
+        mesh: devices to train on; None for all of this process. If they are of several processes, members are
+            assigned to them round-robin; all call this function, with a folder that all share or with none, and return
+            the same crowd.
 
     Raises:
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or

@@ -128,7 +128,7 @@ def train_epoch(
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
     Minibatches of text consist of examples of similar length. `WINDOW` of them are drawn at once, their examples are
-    sorted by length, and dealt out again in an order of lengths that is random but the same for all networks, windows
+    sorted by length, and dealt out again in one shared random order of length groups for all networks, windows
     and epochs. So padding costs little, even though all networks must pad to the longest. Within a window, the rule
     above does not hold: a training set smaller than a window has each example in it several times.
 

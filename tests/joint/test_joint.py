@@ -1,4 +1,4 @@
-"""Networks with a head for difficulty: the loss by its definition, what is learned, and examples of no class."""
+"""Networks with a head for difficulty: the loss by its definition, what is learned, and inputs out of distribution."""
 
 import dataclasses
 

@@ -98,15 +98,15 @@ def test_methods_train_and_differ(digits):
         return train_method(task, items, method, recipe=RECIPE, num_seeds=2, **options)
 
     b0, interleaved = train("B0"), train("I-CCE")
-    assert b0.classes.shape == (2, len(task.test.labels))
+    assert b0.answers["test"].shape == (2, len(task.test.labels))
     assert ((b0.best_epoch >= 1) & (b0.best_epoch <= 3)).all()
     for trained in (b0, interleaved):
         assert ((trained.answers["test"] == task.test.labels).mean(1) > 0.6).all()
-    assert (b0.classes != interleaved.classes).any()
+    assert (b0.answers["test"] != interleaved.answers["test"]).any()
     never = train("S-CCE", meta_epochs=3)
-    np.testing.assert_array_equal(never.classes, b0.classes)
+    np.testing.assert_array_equal(never.answers["test"], b0.answers["test"])
     alone = train_method(task, items, "B0", recipe=RECIPE, num_seeds=1, first_seed=1, mesh=one_device())
-    np.testing.assert_array_equal(alone.classes[0], b0.classes[1])
+    np.testing.assert_array_equal(alone.answers["test"][0], b0.answers["test"][1])
 
 
 def one_device():
