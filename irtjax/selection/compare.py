@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
 from irtjax.selection.ddaclae import History, train_curriculum
-from irtjax.selection.strategies import BASELINE, Options, Strategy, find
+from irtjax.selection.strategies import BASELINE, CurriculumOptions, Strategy, find
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
@@ -36,7 +36,7 @@ def compare_curricula(
     strategies: Sequence[str] = (BASELINE, "DDaCLAE"),
     *,
     recipe: Recipe | None = None,
-    options: Options = Options(),  # noqa: B008 (frozen)
+    options: CurriculumOptions = CurriculumOptions(),  # noqa: B008 (frozen)
     num_seeds: int = 5,
     first_seed: int = 0,
     population: Population | None = None,
