@@ -224,10 +224,10 @@ class Worker:
                     unit = FITS[name](mesh, responses_of(num_subjects, scale * num_items))
                 self._units[name, size, scale] = unit
             for _ in range(2 if first else 1):  # the first compiles
-                processes.meet()
+                processes.barrier()
                 began = time.perf_counter()
                 unit.run()
-                processes.meet()
+                processes.barrier()
                 seconds = time.perf_counter() - began
         return {"seconds": seconds / unit.steps, "bytes": unit.bytes, "products": unit.products}
 

@@ -25,7 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TOGETHER: ContextVar[bool] = ContextVar("together", default=False)
-_MEETINGS = itertools.count()  # all processes are at the same one
+_BARRIERS = itertools.count()  # all processes are at the same one
 MOST_MILLISECONDS = 30 * 24 * 3600 * 1000
 MOST_BYTES = 2**26  # of what is gathered at a time
 LEAST_BYTES = 256  # of a message; sizes are powers of two, so that few programs are compiled
@@ -150,20 +150,20 @@ def everyone(value: Any) -> list[Any]:
     """What each process says; anything that JSON can hold. They wait for each other, however long that takes."""
     if number() == 1:
         return [value]
-    meet()
+    barrier()
     said = json.dumps(value).encode()
     longest = max(int.from_bytes(part[:8], "little") for part in _exchange(len(said).to_bytes(8, "little")))
     return [json.loads(part[: part.find(b"\0")]) for part in _exchange(said.ljust(longest + 1, b"\0"))]
 
 
-def meet() -> None:
+def barrier() -> None:
     """Waits for all processes, however long they take; in messages to each other they wait for minutes only."""
     if number() == 1:
         return
     from jax._src import distributed  # the runtime's barrier has no public name
 
     client: Any = distributed.global_state.client
-    client.wait_at_barrier(f"irtjax/meet/{next(_MEETINGS)}", timeout_in_ms=MOST_MILLISECONDS)
+    client.wait_at_barrier(f"irtjax/barrier/{next(_BARRIERS)}", timeout_in_ms=MOST_MILLISECONDS)
 
 
 def agreed(action: Callable[[], T]) -> T:

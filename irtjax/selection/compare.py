@@ -141,7 +141,7 @@ def compare_curricula(
                 arrays = {column: rows[column].to_numpy() for column in COLUMNS}
                 arrays["strategy"] = arrays["strategy"].astype(str)  # no objects
                 folder.write_finished(f"{name}_{group[0]}_{group.size}", arrays)
-    processes.meet()
+    processes.barrier()
     if any(left.size for left in pending.values()):
         tables.append(processes.rows(pd.concat(fresh, ignore_index=True) if fresh else None))
     table = pd.concat(tables, ignore_index=True)

@@ -125,7 +125,7 @@ def train_groups(
         if not results.finished[networks].all():
             _train(group, networks, answer, results, checkpoints)
     results.end()
-    processes.meet()
+    processes.barrier()
     return processes.agreed(results.all_rows) if run is not None else results.gathered(own)
 
 
