@@ -15,7 +15,6 @@ On 2 CPU cores, 20 seconds for 1,000 subjects and 1,000 items; a dialogue starts
 import contextlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -247,7 +246,7 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
     with whole_results(_OUTPUT_DIR.value) as directory:
         write_csv(answers_table(tests, responses.subject_ids, responses.item_ids), directory / "answers.csv")
         verdict = report.write(found, given | {"max_items": max_items} | harness.given(), directory)
-    print(f"{verdict}\nDone: {Path(_OUTPUT_DIR.value, 'report.md')}, subjects.csv, answers.csv and exposure.csv")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, subjects.csv, answers.csv and exposure.csv")
 
 
 def flags_of_run() -> list[str]:

@@ -150,7 +150,8 @@ def main() -> None:
             formulas.guard(directory)
     retained = sum(group.result.num_retained for group in found)
     print(
-        f"Done: {_OUTPUT_DIR.value}/report.md and scale.csv ({retained} of {responses.num_items} items retained)",
+        f"Done: {_OUTPUT_DIR.value}/report.html, report.md and scale.csv "
+        f"({retained} of {responses.num_items} items retained)",
         flush=True,
     )
 

@@ -78,7 +78,7 @@ def main() -> None:
         found.joint.save(directory / "fit")
         if fresh is not None and of_new is not None:
             write_csv(predicted_table(found.joint, fresh, of_new), directory / "new_items.csv")
-    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html and report.md")
 
 
 def joined(responses: ResponseMatrix, texts: ItemTexts) -> tuple[ResponseMatrix, ItemTexts]:

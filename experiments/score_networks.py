@@ -75,7 +75,7 @@ def main() -> None:
     given |= {"method": _METHOD.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
         report.write(pd.concat(tables, ignore_index=True), given, directory)
-    print(f"Done: {_OUTPUT_DIR.value}/report.md, networks.csv and networks.png")
+    print(f"Done: {_OUTPUT_DIR.value}/report.html, report.md, networks.csv and networks.png")
 
 
 def abilities_of(path: str) -> np.ndarray:

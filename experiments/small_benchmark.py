@@ -108,7 +108,7 @@ def main() -> None:
         if predicted is not None:
             write_csv(predicted, directory / "predictions.csv")
         verdict = report.write(report.Study(errors, bank, best, chosen), given, directory)
-    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md, errors.csv and forms/")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, errors.csv and forms/")
 
 
 def numbers(flag: str, words: list[str], all_word: str = "") -> list[int]:

@@ -14,7 +14,7 @@ from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "agreement.csv", "difficulty.csv", "difficulty.png")
+FILES = (*document.FILES, "agreement.csv", "difficulty.csv", "difficulty.png")
 ALL = "all"
 LONGEST = 120  # characters of a text in a table
 EXTREME = 3  # easiest and hardest items of a class

@@ -12,7 +12,7 @@ from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "comparison.csv", "folds.csv", "calibration.csv", "calibration.png")
+FILES = (*document.FILES, "comparison.csv", "folds.csv", "calibration.csv", "calibration.png")
 QUESTIONS = {
     "cells": "Random answers, predicted from the subject's other answers: how well does the model fill gaps?",
     "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? "

@@ -16,7 +16,7 @@ from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 from irtjax.tasks.item_texts import ItemTexts
 
-FILES = ("report.md", "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
+FILES = (*document.FILES, "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
 FORMER = ("map.png", "new_items.csv")  # not of every run
 LONGEST = 160  # characters of a text in a table
 

@@ -12,7 +12,7 @@ from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "networks.csv", "networks.png")
+FILES = (*document.FILES, "networks.csv", "networks.png")
 LISTED = 12  # networks of a crowd that are listed one by one
 QUANTILES = {"least": 0, "10%": 0.1, "median": 0.5, "90%": 0.9, "best": 1}
 

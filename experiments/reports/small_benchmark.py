@@ -14,7 +14,7 @@ from irtjax.plots.evaluation import error_by_size
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "errors.csv", "errors.png")
+FILES = (*document.FILES, "errors.csv", "errors.png")
 FORMER = ("forms", "predictions.csv")  # not the same in every run
 
 

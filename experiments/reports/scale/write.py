@@ -18,7 +18,7 @@ from irtjax import versions
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import writable_directory, write_csv
 
-RUN_FILES = ("report.md", "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
+RUN_FILES = (*document.FILES, "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
 GROUP_FILES = (*TABLES, *PICTURES)  # of the folder of a group of items
 
 
