@@ -24,8 +24,6 @@ from absl import flags
 
 import irtjax
 from experiments.common import app, harness
-from experiments.common.dialogue import END_OF_INPUT, hold
-from experiments.common.item_bank import Bank, bank_of, column_of, quotas_of
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -36,6 +34,8 @@ from irtjax.estimation.scoring import item_table
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
 from irtjax.evaluation.adaptive_study import compare_tests
+from irtjax.evaluation.dialogue import END_OF_INPUT, hold
+from irtjax.evaluation.item_bank import ItemBank, column_of, item_bank, quotas_of
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
@@ -151,7 +151,25 @@ def population() -> Population | None:
     return Population(_MEAN.value, _SD.value) if given else None
 
 
-def options_of(bank: Bank) -> dict[str, Any]:
+def bank_of(source: Fit | pd.DataFrame, ids: np.ndarray | None = None) -> ItemBank:
+    """The items of the tests, all of them or those of the ids.
+
+    Raises:
+        InputError: there are none, or parameters are missing, or in several dimensions.
+    """
+    with app.naming(_ITEMS.value):
+        bank = item_bank(source, population(), ids)
+        dimensions = bank.parameters.slope.shape[1]
+        if dimensions > 1:
+            raise InputError(
+                f"items in {dimensions} dimensions, expected one: for more, call irtjax.evaluation.adaptive"
+            )
+        if not len(bank.ids):
+            raise InputError("has no items")
+    return bank
+
+
+def options_of(bank: ItemBank) -> dict[str, Any]:
     """Arguments of the adaptive test, but for when it ends.
 
     Raises:
@@ -169,7 +187,7 @@ def options_of(bank: Bank) -> dict[str, Any]:
     }
 
 
-def longest(bank: Bank, options: dict[str, Any]) -> int:
+def longest(bank: ItemBank, options: dict[str, Any]) -> int:
     """The largest number of items: --max_items, or the usual one as far as there are so many that may be asked."""
     if _MAX_ITEMS.value is not None:
         return _MAX_ITEMS.value
@@ -215,17 +233,17 @@ def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
 def replay_file(source: Fit | pd.DataFrame) -> None:
     """Tests over recorded answers, and the comparison."""
     responses = known_responses(source)
-    bank = bank_of(source, _ITEMS.value, population(), responses.item_ids)
+    bank = bank_of(source, responses.item_ids)
     options = options_of(bank)
     max_items, key = longest(bank, options), jax.random.key(_SEED.value)
-    test = adaptive_test(bank.items, stop=stop(max_items), **options)
+    test = adaptive_test(bank.parameters, stop=stop(max_items), **options)
     if _AT_A_TIME.value > max_items:
         raise InputError(f"--at_a_time={_AT_A_TIME.value}: expected at most --max_items={max_items}")
     with steps("tests") as say:
         say("adaptive, until it ends")
         tests = replay(test, responses.values, key, at_a_time=_AT_A_TIME.value)
         study = compare_tests(
-            bank.items,
+            bank.parameters,
             responses.values,
             key,
             max_items=max_items,
@@ -233,7 +251,7 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
             on_method=lambda name: say(f"{report.NAMES[name]}, {max_items} items"),
             **options,
         )
-    slope, intercept = (np.asarray(x) for x in (bank.items.slope[:, 0], bank.items.intercept))
+    slope, intercept = (np.asarray(x) for x in (bank.parameters.slope[:, 0], bank.parameters.intercept))
     found = report.Found(
         responses=responses,
         difficulty=np.divide(-intercept, slope, out=np.full(slope.shape, np.nan), where=slope != 0),
@@ -259,12 +277,12 @@ def flags_of_run() -> list[str]:
 
 def talk(source: Fit | pd.DataFrame) -> None:
     """A dialogue, and what it came to."""
-    bank = bank_of(source, _ITEMS.value, population())
+    bank = bank_of(source)
     options = options_of(bank)
     texts = None
     if _TEXTS.value is not None:
         texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank.ids).tolist(), strict=True))
-    test = adaptive_test(bank.items, stop=stop(longest(bank, options)), **options)
+    test = adaptive_test(bank.parameters, stop=stop(longest(bank, options)), **options)
     key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
     with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
         sys.stdin.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

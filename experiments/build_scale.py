@@ -23,14 +23,14 @@ from absl import flags
 from experiments.common import app, formulas, guessing, harness, help
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
-from experiments.reports.scale.agreement import agreement_table
-from experiments.reports.scale.findings import GroupFindings, Wanted, values_of_subjects
+from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
+from irtjax.responses.agreement import agreement_table
 from irtjax.responses.matrix import MISSING, completed
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
-from irtjax.scale.groups import compare_groups, levels
+from irtjax.scale.groups import compare_groups, levels, values_of_subjects
 from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table

@@ -31,6 +31,7 @@ from experiments.common.soft_items import Found, counts_of_networks, of_answers,
 from experiments.reports import document, soft_labels
 from irtjax import InputError, read_items
 from irtjax.soft_labels.items import unseen
+from irtjax.soft_labels.labels import people_and_networks
 from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
 from irtjax.soft_labels.train import SoftItems, Trained, train_method
 from irtjax.storage.files import write_csv
@@ -156,7 +157,7 @@ def _compared(found: Found) -> pd.DataFrame | None:
     if np.isnan(known).all():
         raise InputError(f"{_ITEMS.value}: has none of the items of {_ANSWERS.value}")
     networks = counts_of_networks(_NETWORKS.value, split, found.task)
-    return soft_labels.people_and_networks(split.ids, known, np.asarray(found.items.shares), networks)
+    return people_and_networks(split.ids, known, np.asarray(found.items.shares), networks)
 
 
 def _train(

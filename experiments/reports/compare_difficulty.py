@@ -9,13 +9,12 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
-from irtjax.comparison.rank_agreement import LEAST_ITEMS, disattenuated, rank_agreement
+from irtjax.comparison.rank_agreement import ALL, agreement_table
 from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv
 
 FILES = (*document.FILES, "agreement.csv", "difficulty.csv", "difficulty.png")
-ALL = "all"
 LONGEST = 120  # characters of a text in a table
 EXTREME = 3  # easiest and hardest items of a class
 
@@ -41,7 +40,7 @@ class Compared(NamedTuple):
 def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     """Writes the tables, the picture and report.md; returns one line per pair of sources."""
     table, texts = compared.table, compared.texts
-    rows = agreement(compared, flags["seed"])
+    rows = agreement_table(table, texts.get("label"), compared.reliabilities, flags["seed"])
     write_csv(rows, directory / "agreement.csv")
     labels = texts["label"] if "label" in texts else pd.Series(np.nan, texts.index)
     grouped = 2 <= labels.nunique() <= len(COLOURS)
@@ -64,27 +63,6 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     ]
     document.write(parts, directory)
     return "\n".join(verdicts)
-
-
-def agreement(compared: Compared, seed: int) -> pd.DataFrame:
-    """One row per pair of sources and group of items: all of them, then each label that has enough."""
-    groups = {ALL: np.ones(len(compared.table), bool)}
-    if "label" in compared.texts:
-        labels = compared.texts["label"]
-        groups |= {str(label): (labels == label).to_numpy() for label in sorted(labels.dropna().unique())}
-    rows = []
-    for one, other in itertools.combinations(compared.table, 2):
-        reliability = compared.reliabilities[one], compared.reliabilities[other]
-        for name, members in groups.items():
-            if members.sum() < LEAST_ITEMS:
-                continue
-            left, right = (compared.table[source].to_numpy()[members] for source in (one, other))
-            found = rank_agreement(left, right, seed=seed)
-            row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
-            if name == ALL:  # the reliability of difficulties within a class is another
-                row["disattenuated"] = disattenuated(found.spearman, *reliability)
-            rows.append(row)
-    return pd.DataFrame(rows).drop(columns="num_items")
 
 
 def sources(compared: Compared) -> str:

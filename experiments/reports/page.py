@@ -2,14 +2,16 @@
 
 import base64
 import html
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from string import Template
+from typing import Any
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
 
 _FRAME = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
 
@@ -17,11 +19,11 @@ _FRAME = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"
 class _Renderer(RendererHTML):
     """Puts pictures into the page, and tables into boxes that scroll on a narrow screen."""
 
-    def image(self, tokens: Sequence[Token], at: int, options: object, folder: Path) -> str:
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         """A picture, whose path is relative to the folder of the report."""
-        picture = (folder / unquote(str(tokens[at].attrs["src"]))).read_bytes()
+        picture = (env["folder"] / unquote(str(tokens[idx].attrs["src"]))).read_bytes()
         source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        return f'<img alt="{html.escape(tokens[at].content)}" src="{source}">'
+        return f'<img alt="{html.escape(tokens[idx].content)}" src="{source}">'
 
     def table_open(self, *_: object) -> str:
         """Begins the box."""
@@ -46,5 +48,5 @@ def page(markdown: str, folder: Path) -> str:
     """
     tokens = _MARKDOWN.parse(markdown)
     title = "".join(part.content for part in tokens[1].children or [])
-    body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, folder)  # type: ignore[arg-type]
+    body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {"folder": folder})
     return _FRAME.substitute(title=html.escape(title), body=body)

@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.decomposition import PCA
 
 from experiments.reports import document, markdown
 from irtjax import Fit, versions
 from irtjax.comparison.rank_agreement import disattenuated
-from irtjax.explanatory.new_items import Predictions, accuracy, worth
+from irtjax.explanatory.new_items import Predictions, accuracy, plane, surprises, worth
 from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
@@ -50,7 +49,9 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
     write_csv(scores, directory / "predictors.csv")
     curve = found.curve.assign(features=found.curve.features.astype(int))
     write_csv(curve, directory / "curve.csv")
-    table = item_table(found)
+    table = surprises(found.held_out, found.reference, found.joint)
+    table.insert(0, "item_id", found.items.ids)
+    table["text"] = found.items.shown()
     write_csv(table, directory / "items.csv")
     size = f"{found.reference.responses.num_subjects:,} subjects × {len(table):,} items"
     save_figure(
@@ -87,34 +88,13 @@ def _map(found: Predicted, directory: Path) -> str:
     """Draws the map; nothing where items have one feature alone."""
     if not found.places.size:
         return ""
-    plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(found.places)
     title = f"{len(found.places):,} items"
-    save_figure(item_map(plane, found.reference.difficulty, title), directory / "map.png")
+    save_figure(item_map(plane(found.places), found.reference.difficulty, title), directory / "map.png")
     return """## Map
 
 ![Items by their vectors, coloured by difficulty](map.png)
 
 The two directions in which the features of the items differ most (principal components)."""
-
-
-def item_table(found: Predicted) -> pd.DataFrame:
-    """One row per item: its difficulty by responses alone, with features, and predicted while it was held out."""
-    name = found.held_out.mean.columns[0]
-    mean, sd = found.held_out.mean[name].to_numpy(), found.held_out.sd[name].to_numpy()
-    error = np.hypot(sd, found.reference.difficulty_se)
-    return pd.DataFrame(
-        {
-            "item_id": found.items.ids,
-            "difficulty": found.joint.difficulty,
-            "difficulty_se": found.joint.difficulty_se,
-            "by_responses": found.reference.difficulty,
-            "by_responses_se": found.reference.difficulty_se,
-            "predicted": mean,
-            "predicted_sd": sd,
-            "surprise": (found.reference.difficulty - mean) / error,
-            "text": found.items.shown(),
-        }
-    )
 
 
 def predictors(found: Predicted, scores: pd.DataFrame) -> str:

@@ -3,32 +3,19 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
 from irtjax.evaluation.bank import Bank
 from irtjax.evaluation.forms import Form
+from irtjax.evaluation.study import PREFERRED, Method, of_all
 from irtjax.plots.evaluation import error_by_size
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
 FILES = (*document.FILES, "errors.csv", "errors.png")
 FORMER = ("forms", "predictions.csv")  # not the same in every run
-
-
-class Method(NamedTuple):
-    """A way to choose items and a way to predict from them."""
-
-    form: str
-    predictor: str
-
-    def __str__(self) -> str:
-        return f"{self.form} {self.predictor}"
-
-
-PREFERRED = Method("variance", "calibrated")  # on ARC and GSM8K the best at every size
 
 
 class Study(NamedTuple):
@@ -45,28 +32,6 @@ class Study(NamedTuple):
     bank: Bank
     best: Method
     forms: dict[int, Form]
-
-
-def of_all(errors: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the most calibration subjects."""
-    return errors[errors.calibration == errors.calibration.max()]
-
-
-def best_method(errors: pd.DataFrame) -> Method:
-    """The method of the least mean absolute error, relative to the least at each size and split.
-
-    With few models or splits the least is partly luck. So `PREFERRED` is taken where it is there and no more than one
-    standard error of the difference, over the splits, behind; or where there is only one split.
-    """
-    rows = of_all(errors)
-    relative = rows.mae / rows.groupby(["num_items", "seed"]).mae.transform("min")
-    table = rows.assign(relative=relative).pivot_table(index="seed", columns="method", values="relative")
-    name = table.mean().idxmin()
-    if str(PREFERRED) in table:
-        behind = table[str(PREFERRED)] - table[name]
-        if len(behind) == 1 or behind.mean() <= behind.std(ddof=1) / np.sqrt(len(behind)):
-            return PREFERRED
-    return Method(*errors[errors.method == name].iloc[0][["form", "predictor"]])
 
 
 def write(study: Study, flags: dict[str, Any], directory: Path) -> str:

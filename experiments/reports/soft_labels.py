@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import entropy, spearmanr
+from scipy.stats import spearmanr
 
 from experiments.common.settings import Settings
 from experiments.common.soft_items import Found
@@ -12,7 +12,7 @@ from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
-from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram, kl
+from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
@@ -26,32 +26,6 @@ PUBLISHED = {
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
 QUARTERS = 4  # of difficulties
 RUNS = 20  # of drawing people one after the other
-
-
-def people_and_networks(
-    ids: np.ndarray, difficulty: np.ndarray, people: np.ndarray, networks: np.ndarray
-) -> pd.DataFrame:
-    """How far soft labels of a crowd are from those of people.
-
-    Args:
-        ids: (I,) of the items.
-        difficulty: (I,) NaN where it is not known.
-        people: (I, C) shares of their answers.
-        networks: (I, C) numbers of networks that chose each class; half of one is added to each.
-
-    Returns:
-        One row per item: `item_id, difficulty, kl`, that of people ‖ networks in nats, and the entropies of both.
-    """
-    shares = (networks + 0.5) / (networks + 0.5).sum(1, keepdims=True)
-    entropies = {name: entropy(p, axis=1) for name, p in (("people", people), ("networks", shares))}
-    return pd.DataFrame(
-        {
-            "item_id": ids,
-            "difficulty": difficulty,
-            "kl": kl(people, shares),
-            **{f"entropy_{name}": values for name, values in entropies.items()},
-        }
-    )
 
 
 def write(

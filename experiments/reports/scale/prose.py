@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from experiments.reports.scale.findings import GroupFindings, Precision, Wanted, values_of_subjects
-from experiments.reports.scale.tables import form_table
+from experiments.reports.scale.findings import GroupFindings, Wanted
 from irtjax.responses.matrix import MISSING, percent_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
-from irtjax.scale.forms import FEWEST
-from irtjax.scale.groups import level_means
+from irtjax.scale.forms import FEWEST, form_table
+from irtjax.scale.groups import level_means, values_of_subjects
 from irtjax.scale.information import GRID
 from irtjax.scale.overall_fit import OverallFit
+from irtjax.scale.precision import Precision
 from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
 
 SHOWN = 12  # items that a sentence names
@@ -40,6 +40,19 @@ def overview(groups: list[GroupFindings]) -> str:
     subjects = len({subject for group in groups for subject in group.result.responses.subject_ids.tolist()})
     header = ["items", "number", "answered right", "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
+
+
+def agreement(table: pd.DataFrame) -> str:
+    """The section of the report on a table of `irtjax.responses.agreement.agreement_table`."""
+    row = table.iloc[0]
+    labels = {name: name.removeprefix("kappa_") for name in table if name.startswith("kappa_")}
+    kappas = ", ".join(f"{markdown.inline(label)} {row[name]:.2f}" for name, label in labels.items())
+    return f"""## Do people agree?
+
+{int(row.answers):,} answers to {int(row["items"])} items. A majority agrees on {row.majority:.1%} of the items, two
+thirds on {row.supermajority:.1%}. The most frequent label is the gold label for {row.mode_is_gold:.1%} of the items;
+{row.answer_is_gold:.1%} of all answers are the gold label, {row.answer_is_mode:.1%} the most frequent label of their
+item. Fleiss' kappa is {row.kappa:.2f}; for single labels: {kappas}."""
 
 
 def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, folder: Path) -> str:
