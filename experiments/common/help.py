@@ -1,4 +1,4 @@
-"""What `--help` prints: the docstring of a command and its own flags, those that it needs first."""
+"""What `--help` prints: the docstring of a command and its flags, those that it needs first, then by purpose."""
 
 import sys
 import textwrap
@@ -14,8 +14,10 @@ VALUES = {
     "int": "=NUMBER",
     "float": "=NUMBER",
     "path": "=PATH",
+    "paths": "=PATH",
     "comma separated list of strings": "=A,B,…",
 }
+GROUPS: dict[str, str] = {}  # what a flag is for, by its name; those of no group are what a command is about
 
 
 def text(main: Callable[[], None]) -> str:
@@ -25,9 +27,9 @@ def text(main: Callable[[], None]) -> str:
     rest = [flag for flag in own if not _needed(flag)]
     usage = " ".join([_command(), *(f"--{flag.name}{_value(flag)}" for flag in needed), "[flags]" if rest else ""])
     parts = [main.__globals__["__doc__"].strip(), f"usage: {usage.rstrip()}"]
-    for title, group in (("needed:", needed), ("flags:", rest)):
-        if group:
-            parts.append("\n".join([title, *map(_entry, group)]))
+    groups = {"needed": needed, "flags": [flag for flag in rest if not GROUPS.get(flag.name)]}
+    groups |= {title: [flag for flag in rest if GROUPS.get(flag.name) == title] for title in GROUPS.values() if title}
+    parts += ["\n".join([f"{title}:", *map(_entry, group)]) for title, group in groups.items() if group]
     return "\n\n".join(parts)
 
 

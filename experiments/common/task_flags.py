@@ -5,7 +5,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments.common import app
+from experiments.common import app, help
 from experiments.common.path_flags import define_path
 from experiments.common.settings import FIELDS, FILES, OF_DRAWN_MEMBERS, OF_OPTIMIZER, Settings
 from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
@@ -47,6 +47,7 @@ def define_flags(names: Collection[str] = tuple(FIELDS)) -> None:
                 define_path(name, text)
             else:
                 _DEFINERS[field.type](name, None, text)
+            help.GROUPS[name] = field.metadata["group"]
 
 
 def from_flags() -> Settings:
