@@ -145,10 +145,13 @@ def _join(dismiss: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
-    place = () if flags.FLAGS.distributed else (address, flags.FLAGS.num_processes, flags.FLAGS.process_id)
     try:
         jax.distributed.initialize(
-            *place, initialization_timeout=seconds + 60, heartbeat_timeout_seconds=SILENT_SECONDS
+            address,  # with --distributed it and the next two are None
+            flags.FLAGS.num_processes,
+            flags.FLAGS.process_id,
+            initialization_timeout=seconds + 60,
+            heartbeat_timeout_seconds=SILENT_SECONDS,
         )
     except (ValueError, RuntimeError) as error:
         dismiss()

@@ -67,24 +67,22 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
 
 def sources(compared: Compared) -> str:
     """The tables of sources: of their items, and of their subjects."""
-    rows = [
-        [
-            markdown.inline(name),
-            f"{compared.sizes[name]:,}",
-            f"{compared.table[name].mean():.2f}",
-            f"{compared.table[name].std():.2f}",
-            _number(compared.reliabilities[name], ".3f"),
-        ]
-        for name in compared.table
-    ]
-    header = ["source", "items", "mean difficulty", "standard deviation", "split-half reliability"]
+    rows = compared.table.agg(["mean", "std"]).T.reset_index(names="name")
+    rows = rows.assign(size=rows.name.map(compared.sizes), reliability=rows.name.map(compared.reliabilities))
+    columns = {
+        "source": "{name!i}",
+        "items": "{size:,}",
+        "mean difficulty": "{mean:.2f}",
+        "standard deviation": "{std:.2f}",
+        "split-half reliability": "{reliability:.3f}",
+    }
     return f"""## Sources
 
 {len(compared.table):,} items are in all of them. Means and standard deviations are of these, in logits, each on the
 scale of its own source. Reliability is the rank correlation of difficulties from two halves of the subjects, raised to
 the length of the whole (Spearman and Brown: 2r / (1 + r)).
 
-{markdown.table(header, rows)}{_subjects(compared)}"""
+{markdown.table_of(rows, columns)}{_subjects(compared)}"""
 
 
 def _subjects(compared: Compared) -> str:
@@ -111,26 +109,22 @@ more likely to answer right than wrong. Where many items are above it, these are
 
 def agreement_section(rows: pd.DataFrame) -> str:
     """The table of pairs."""
-    lines = [
-        [
-            markdown.inline(f"{row.one} and {row.other}"),
-            markdown.inline(row.group),
-            f"{row.items:,}",
-            _with_limits(row.spearman, row.low, row.high),
-            _number(row.disattenuated, ".3f"),
-            f"{row.rank_difference:,.1f}",
-            f"{row.random_rank_difference:,.1f}",
-        ]
-        for row in rows.itertuples()
-    ]
-    header = ["sources", "label", "items", "Spearman", "disattenuated", "mean rank difference", "random"]
+    columns = {
+        "sources": lambda row: markdown.inline(f"{row['one']} and {row['other']}"),
+        "label": "{group!i}",
+        "items": "{items:,}",
+        "Spearman": lambda row: _with_limits(row["spearman"], row["low"], row["high"]),
+        "disattenuated": "{disattenuated:.3f}",
+        "mean rank difference": "{rank_difference:,.1f}",
+        "random": "{random_rank_difference:,.1f}",
+    }
     return f"""## Agreement
 
 Spearman's rank correlation of the difficulties, with its 95% interval by the bootstrap over items. Disattenuated is
 what it would be without the sampling error of either source: divided by the root of the product of the reliabilities.
 The mean absolute difference of ranks stands beside what random ranks would have.
 
-{markdown.table(header, lines)}"""
+{markdown.table_of(rows, columns)}"""
 
 
 def disagreement(compared: Compared, pair: tuple[str, str], shown: int) -> str:
@@ -172,10 +166,6 @@ def _items(compared: Compared, ids: list[str], columns: dict[str, list[str]]) ->
 def _text(cell: object) -> str:
     text = "" if pd.isna(cell) else str(cell)
     return markdown.inline(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
-
-
-def _number(value: float, form: str) -> str:
-    return "" if np.isnan(value) else f"{value:{form}}"
 
 
 def _with_limits(value: float, low: float, high: float) -> str:

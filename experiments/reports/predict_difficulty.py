@@ -99,19 +99,15 @@ The two directions in which the features of the items differ most (principal com
 
 def predictors(found: Predicted, scores: pd.DataFrame) -> str:
     """The table of predictors."""
-    rows = [
-        [
-            row.predictor,
-            _number(row.spearman, ".3f"),
-            _number(row.disattenuated, ".3f"),
-            f"{row.rmse:.3f}",
-            f"{row.r_squared:.3f}",
-            f"{row.coverage:.1%}",
-            f"{row.log_loss:.4f}",
-        ]
-        for row in scores.itertuples()
-    ]
-    header = ["predicted by", "Spearman", "disattenuated", "error (logits)", "R²", "in 95% interval", "log-loss"]
+    columns = {
+        "predicted by": "{predictor}",
+        "Spearman": "{spearman:.3f}",
+        "disattenuated": "{disattenuated:.3f}",
+        "error (logits)": "{rmse:.3f}",
+        "R²": "{r_squared:.3f}",
+        "in 95% interval": "{coverage:.1%}",
+        "log-loss": "{log_loss:.4f}",
+    }
     regression = found.joint.regression
     assert regression is not None
     return f"""## Held-out items
@@ -122,7 +118,7 @@ is Spearman's correlation without the sampling error of the difficulties, whose 
 {found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself. Log-loss is of
 the responses to held-out items, in nats, abilities from the other items.
 
-{markdown.table(header, rows)}
+{markdown.table_of(scores, columns)}
 
 In the fit to all items, difficulties scatter around what their features predict with a standard deviation of
 {float(regression.residual_sd):.2f} logits; around their mean, with {found.reference.difficulty.std():.2f}."""
@@ -151,22 +147,11 @@ column is too low at the end.
 
 def listed(table: pd.DataFrame, shown: int) -> str:
     """The first items of a table."""
-    rows = [
-        [
-            markdown.inline(row.item_id),
-            f"{row.predicted:.2f}",
-            f"{row.by_responses:.2f}",
-            markdown.inline(_short(row.text)),
-        ]
-        for row in table.head(shown).itertuples()
-    ]
-    return markdown.table(["item", "predicted", "by responses", "text"], rows)
+    columns = {"item": "{item_id!i}", "predicted": "{predicted:.2f}", "by responses": "{by_responses:.2f}"}
+    rows = table.head(shown)
+    return markdown.table_of(rows.assign(text=rows.text.map(_short)), {**columns, "text": "{text!i}"})
 
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _number(value: float, form: str) -> str:
-    return "" if np.isnan(value) else f"{value:{form}}"

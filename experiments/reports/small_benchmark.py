@@ -87,16 +87,16 @@ def _shown(errors: pd.DataFrame, best: Method) -> list[str]:
 def _best_and_baselines(errors: pd.DataFrame, best: Method) -> str:
     """RMSE, MAE, coverage and width of the methods of the picture."""
     rows = of_all(errors)
-    means = rows.groupby(["method", "num_items"], sort=False)[["mae", "rmse", "coverage_90", "width_90"]].mean()
-    lines = [
-        [method, f"{number:,}"]
-        + [f"{means.loc[(method, number), column]:.2f}" for column in ("mae", "rmse")]
-        + [f"{means.loc[(method, number), 'coverage_90']:.1%}", f"{means.loc[(method, number), 'width_90']:.1f}"]
-        for method in _shown(errors, best)
-        for number in sorted(rows.num_items.unique())
-    ]
-    header = ["items, prediction", "number", "MAE", "RMSE", "coverage of 90% intervals", "their width"]
-    return markdown.table(header, lines)
+    means = rows.groupby(["method", "num_items"])[["mae", "rmse", "coverage_90", "width_90"]].mean()
+    columns = {
+        "items, prediction": "{method}",
+        "number": "{num_items:,}",
+        "MAE": "{mae:.2f}",
+        "RMSE": "{rmse:.2f}",
+        "coverage of 90% intervals": "{coverage_90:.1%}",
+        "their width": "{width_90:.1f}",
+    }
+    return markdown.table_of(means.loc[_shown(errors, best)].reset_index(), columns)
 
 
 def _by_size(errors: pd.DataFrame, number: int) -> str:
@@ -152,16 +152,13 @@ Mean absolute error in points, and in brackets the coverage of 90% intervals, by
 def _forms(study: Study) -> str:
     """Where the forms are, and the first items of the smallest."""
     smallest = min(study.forms)
-    form, items = study.forms[smallest], study.bank.fit.items()
-    lines = [
-        [
-            markdown.inline(items.item_id[at]),
-            f"{items.difficulty[at]:.2f}",
-            f"{items.discrimination[at]:.2f}" if "discrimination" in items else "1.00",
-            f"{items.percent_correct[at]:.0%}",
-        ]
-        for at in form.items
-    ]
+    items = study.bank.fit.items().iloc[study.forms[smallest].items]
+    columns = {
+        "item": "{item_id!i}",
+        "difficulty": "{difficulty:.2f}",
+        "discrimination": "{discrimination:.2f}" if "discrimination" in items else "1.00",
+        "right": "{percent_correct:.0%}",
+    }
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms
 
@@ -169,4 +166,4 @@ def _forms(study: Study) -> str:
 way is `variance` or `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
 items of the smallest:
 
-{markdown.table(["item", "difficulty", "discrimination", "right"], lines)}"""
+{markdown.table_of(items, columns)}"""
