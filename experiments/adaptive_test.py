@@ -78,6 +78,13 @@ _METRIC = harness.define_metric()
 _FILTER = harness.define_filter()
 
 CONDITIONS = ("standard_error", "score_error", "change")
+IDLE = {
+    "--rule=random": ["randomesque", "progressive"],
+    "--progressive": ["randomesque"],
+    "no --categories": ["quotas"],
+    "--interactive": ["responses", "at_a_time", *harness.NAMES],
+    "no --interactive": ["texts"],
+}
 INPUTS = ("items", "responses", "categories", "quotas", "texts")
 
 
@@ -109,23 +116,16 @@ def require_sound_flags() -> None:
                 raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a number above 0")
     if not any(flags.FLAGS[name].present for name in CONDITIONS):
         app.without_effect(["min_items"], f"no --{', --'.join(CONDITIONS)}")
-    if _RULE.value == "random":
-        app.without_effect(["randomesque", "progressive"], "--rule=random")
-    if _PROGRESSIVE.value:
-        app.without_effect(["randomesque"], "--progressive")
-    if _CATEGORIES.value is None:
-        app.without_effect(["quotas"], "no --categories")
+    app.refuse_idle(IDLE)
     band = start()
     if band is not None and band.low > band.high:
         raise InputError(f"--start_low={_START_LOW.value} is above --start_high={_START_HIGH.value}")
     if not _INTERACTIVE.value:
-        app.without_effect(["texts"], "no --interactive")
         for flag, what in ((_RESPONSES, "responses"), (_OUTPUT_DIR, "output_dir")):
             if flag.value is None:
                 raise InputError(f"--{what} is missing: {flags.FLAGS[what].help}; or give --interactive")
         harness.require_effect([_RESPONSES.value])
         return
-    app.without_effect(["responses", "at_a_time", *harness.NAMES], "--interactive")
     if _RULE.value != "random" and exposure() is None and band is None:
         app.without_effect(["seed"], "--interactive and nothing random")
 

@@ -36,6 +36,12 @@ from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
 ALL, BY_DESIGN = "all", "by_design"
+IDLE = {
+    "no --items": ["group_column"],
+    "no --answers": ["gold_column"],
+    "no --subjects": ["baseline"],
+    "--guessing": ["test_guessing"],
+}
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
@@ -96,14 +102,7 @@ def main() -> None:
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
     if _LEAST.value == 0:
         raise InputError("--least_information=0: expected a number above 0, such as 4")
-    if _ITEMS.value is None:
-        app.without_effect(["group_column"], "no --items")
-    if _ANSWERS.value is None:
-        app.without_effect(["gold_column"], "no --answers")
-    if _SUBJECTS.value is None:
-        app.without_effect(["baseline"], "no --subjects")
-    if _GUESSING.value is not None:
-        app.without_effect(["test_guessing"], "--guessing")
+    app.refuse_idle(IDLE)
     # the results of a former run are removed from its group folders too
     app.keep_inputs(
         ["responses", "items", "answers", "fresh", "subjects", "expert_drop", "guessing"],

@@ -80,9 +80,8 @@ def main() -> None:
     source = given[0]
     app.without_effect([] if source == "predictions" else ["soft_share"], f"--{source}")
     app.without_effect([] if source == "answers" else ["codes", "respondents", "networks", "items"], f"--{source}")
-    if _NETWORKS.value is None:
-        app.without_effect(["items"], "no --networks")
-    elif _ITEMS.value is None:
+    app.refuse_idle({"no --networks": ["items"]})
+    if _NETWORKS.value is not None and _ITEMS.value is None:
         raise InputError("--networks needs --items: the difficulties of the items")
     chosen = task_flags.from_flags()
     if source == "predictions":

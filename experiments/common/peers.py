@@ -65,7 +65,7 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         yield
-        team.part()
+        team.wait_for_all()
     except InputError as error:
         team.fail(worded(str(error)))
     except Exception as error:
@@ -74,6 +74,7 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
         traceback.print_exc()
         # left to Python, the end would wait for the others, and they for this process
         team.fail(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    team.part()
 
 
 def is_first() -> bool:
@@ -170,9 +171,12 @@ class _Team:
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def part(self) -> None:
-        """Leaves in good order when all are at the end."""
+    def wait_for_all(self) -> None:
+        """Until all are at the end."""
         self._store.wait_at_barrier("irtjax/done", processes.MOST_MILLISECONDS)
+
+    def part(self) -> None:
+        """Leaves in good order."""
         self._ending.acquire()
         # a thread that returns from C++ while the interpreter ends would abort the process
         self._tell(jax.process_index(), "")

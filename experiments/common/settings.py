@@ -21,6 +21,16 @@ _TEXT = tasks.Options()
 _STRATEGIES = strategies.Options()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
+IDLE = {  # settings without effect, by what leaves them so
+    "no --label_noise": ("label_noise_seed",),
+    "--optimizer=adam": ("momentum",),
+    "--schedule=constant": ("warmup",),
+    "--pretrained": ("vectors", "embedding_dim", "min_count"),
+    "--epoch=pass": ("steps_per_epoch",),
+    "--members": OF_DRAWN_MEMBERS,
+    "--glove": ("vectors", "embedding_dim"),
+    "--probe=all": ("probe_error",),
+}
 FILES = ("glove", "pretrained", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
 WIDEST = 65_536  # layers and word vectors

@@ -12,7 +12,7 @@ from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
-from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram
+from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
@@ -24,7 +24,6 @@ PUBLISHED = {
     ("sst2", "nse"): {"B1": 88.9, "B2": 88.7, "B3": 87.7, "S-MSE": 87.5, "S-CCE": 88.6, "I-MSE": 88.4, "I-CCE": 89.1},
 }
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
-QUARTERS = 4  # of difficulties
 RUNS = 20  # of drawing people one after the other
 
 
@@ -123,24 +122,20 @@ def _networks(table: pd.DataFrame, directory: Path) -> str:
     save_figure(divergence_by_difficulty(table), directory / "people_networks.png")
     known = table.dropna(subset="difficulty")
     found = spearmanr(known.difficulty, known.kl)
-    parts = pd.qcut(known.difficulty, min(QUARTERS, len(known)), duplicates="drop")
-    names = ["kl", "entropy_people", "entropy_networks"]
-    rows = [
-        [
-            f"{part.difficulty.min():.2f} to {part.difficulty.max():.2f}",
-            len(part),
-            *(f"{part[n].mean():.3f}" for n in names),
-        ]
-        for _, part in known.groupby(parts, observed=True)
-    ]
-    header = ["difficulty", "items", "KL (people ‖ networks)", "entropy of people", "entropy of networks"]
+    columns = {
+        "difficulty": "{easiest:.2f} to {hardest:.2f}",
+        "items": "{items}",
+        "KL (people ‖ networks)": "{kl:.3f}",
+        "entropy of people": "{entropy_people:.3f}",
+        "entropy of networks": "{entropy_networks:.3f}",
+    }
     return f"""## People and networks
 
 How far the soft labels of the networks are from those of people, in nats: the mean over {len(table):,} items is
 {table.kl.mean():.3f}. Half a network is added to each class. Its rank correlation with difficulty is
 {found.statistic:.2f} (p = {found.pvalue:.4f}, {len(known):,} items).
 
-{markdown.table(header, rows)}
+{markdown.table_of(by_quarter(known), columns)}
 
 ![Divergence of networks from people against difficulty](people_networks.png)"""
 

@@ -157,3 +157,20 @@ def people_and_networks(
             **{f"entropy_{name}": values for name, values in entropies.items()},
         }
     )
+
+
+def by_quarter(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of `people_and_networks`, whose difficulties are known, in quarters by difficulty, the easiest first.
+
+    Returns:
+        One row per quarter: `easiest` and `hardest` difficulty, number of `items`, and the means of `kl,
+        entropy_people, entropy_networks`. Fewer rows where there are fewer difficulties.
+    """
+    quarters = pd.qcut(table.difficulty, min(4, len(table)), duplicates="drop")
+    means = {name: (name, "mean") for name in ("kl", "entropy_people", "entropy_networks")}
+    of_difficulty = {
+        "easiest": ("difficulty", "min"),
+        "hardest": ("difficulty", "max"),
+        "items": ("difficulty", "size"),
+    }
+    return table.groupby(quarters, observed=True).agg(**of_difficulty, **means)
