@@ -8,7 +8,7 @@ from pathlib import Path
 from absl import flags
 
 ASKS = {"--help", "-help", "-h", "-?"}
-WIDTH = 100
+WIDTH, COLUMN = 118, 33  # of the page, and where descriptions begin
 VALUES = {
     "bool": "",
     "int": "=NUMBER",
@@ -55,13 +55,13 @@ def _value(flag: flags.Flag) -> str:
 def _entry(flag: flags.Flag) -> str:
     # the flags of settings tell their defaults, which depend on the task, themselves
     default = "" if "(default" in flag.help else _default(flag)
-    name = f"[no]{flag.name}" if flag.flag_type() == "bool" else f"{flag.name}{_value(flag)}"
+    name = f"  --[no]{flag.name}" if flag.flag_type() == "bool" else f"  --{flag.name}{_value(flag)}"
     purpose = flag.help.split(">: ", 1)[-1] if isinstance(flag, flags.EnumFlag) else flag.help
-    indent = " " * 6
+    indent = " " * COLUMN
     described = textwrap.fill(
         f"{purpose}{default}", WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
-    return f"  --{name}\n{described}"
+    return f"{name:<{COLUMN - 1}}{described[COLUMN - 1 :]}" if len(name) < COLUMN else f"{name}\n{described}"
 
 
 def _default(flag: flags.Flag) -> str:

@@ -42,8 +42,8 @@ def define_flags(names: Collection[str] = tuple(FIELDS)) -> None:
     for name, field in FIELDS.items():
         if name in names:
             others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
-            default = "none" if field.default == "" else field.default
-            text = f"{field.metadata['help']} (default {default}{others})"
+            default = field.default if field.default or field.type not in (str, bool) else "none"
+            text = field.metadata["help"] + (f" (default {default}{others})" if others or default != "none" else "")
             if name in FILES:
                 define_path(name, text)
             else:
