@@ -25,13 +25,14 @@ from scipy.special import expit
 from experiments.common import app, factory, settings, task_flags
 from experiments.common.task_items import items_of
 from irtjax.networks import Parameters
-from irtjax.selection.curriculum import train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
 from irtjax.selection.rules import required_se, up_to_ability
 from irtjax.tasks import Task
 from irtjax.training.data import Data, accuracy, classify, to_device
+from irtjax.training.loop import Learner, Plan, start, train_epoch, validate
 from irtjax.training.recipe import make_trainer
-from irtjax.training.trainer import Learner, Plan, Trainer, start, train_epoch, validate
+from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
 
 _ITEMS = flags.DEFINE_string("items", None, "items.csv with the difficulty of every training example")
@@ -80,7 +81,7 @@ def host_loop(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, 
     """
     labels, num_examples = task.train.labels, difficulty.size
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(
-        plan_of(task, np.arange(num_examples), 1, chosen), data.given
+        plan_of(task, np.arange(num_examples), 1, chosen), data.initial
     )
     fallback = trainer.batch_size
     for _ in range(trainer.max_epochs):
@@ -154,7 +155,7 @@ def follow(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, cho
     rows: list[tuple[float, np.ndarray, int, float]] = []
     for _ in range(2):  # the first compiles
         plans = plan_of(task, items.order, 1, chosen)
-        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.given)
+        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.initial)
         seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
             full = timed("all items", _from_all, trainer, learners.parameters, data, items.difficulty)

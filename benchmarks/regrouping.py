@@ -16,8 +16,7 @@ from absl import flags
 from experiments.common import app, factory, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
-from irtjax.training.data import to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import default_mesh, to_device
 from irtjax.training.pool import EMPTY, Job, advance, begin, fill, shrink
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import epoch_lengths, longest_first
@@ -29,11 +28,11 @@ task_flags.define_flags(settings.of_stage("crowd"))
 def train(job: Job, slots: int, regroup: bool) -> tuple[int, int]:
     """Trains all networks; returns minibatches that slots had time for, and those that a network was trained on."""
     pool, total, used = begin(job, slots), 0, 0
-    while pool.waiting < job.num_networks or (pool.numbers != EMPTY).any():
+    while pool.waiting or (pool.numbers != EMPTY).any():
         pool = fill(job, pool)
-        live, before = pool.numbers != EMPTY, np.asarray(pool.learners.steps)
+        live, in_all, before = pool.numbers != EMPTY, job.steps[np.maximum(pool.numbers, 0)], pool.positions
         pool = advance(job, pool)
-        steps = (np.asarray(pool.learners.steps) - before)[live]
+        steps = (np.where(pool.positions == 0, in_all, pool.positions) - before)[live]
         total, used = total + live.size * int(steps.max()), used + int(steps.sum())
         pool = shrink(job, pool) if regroup else pool
     return total, used
@@ -59,8 +58,9 @@ def main() -> None:
     members = choose_members(chosen, task)
     members = members.choose(longest_first(epoch_lengths(recipe, members.subset_size)))
     mesh = default_mesh(len(members))
-    job = crowd_job(task, members, recipe, to_device(task, mesh), mesh)
-    slots = choose_slots(job, task, recipe, chosen.slots or None)
+    data = to_device(task, mesh)
+    job = crowd_job(task, members, recipe, data, mesh)
+    slots = choose_slots(task, recipe, data, len(members), mesh, chosen.slots or None)
     seconds: dict[str, list[float]] = {}
     for _ in range(1 + _REPEATS.value):  # the first compiles
         for name, work in (

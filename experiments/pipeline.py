@@ -5,7 +5,7 @@ report.md and its pictures to the run directory. After an interruption the same 
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
-On 2 CPU cores: digits about 1 minute, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
+On 2 CPU cores: digits 2 to 3 minutes, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
 from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
 from irtjax import InputError, tasks
-from irtjax.crowd.plans import in_every_subset
+from irtjax.crowd.members import in_every_subset
 from irtjax.populations.normal import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from irtjax.crowd.plans import Row, gold_of, plan_member
+from irtjax.crowd.members import MemberRow, gold_of, plan_member
 from irtjax.estimation import scoring
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum
@@ -55,13 +55,14 @@ from irtjax.networks.formulation import formulated_for
 from irtjax.populations.normal import Population
 from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.responses.matrix import counts
-from irtjax.selection import curriculum
-from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE
+from irtjax.selection import ddaclae
+from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, rank_items
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
 from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat
-from irtjax.training import passes, pool_programs
+from irtjax.training import loop, mixture, slots
 from irtjax.training.data import evaluation_split, to_device
 from irtjax.training.recipe import Recipe, make_trainer
+from irtjax.training.step import Place
 
 PLATFORMS = ("cuda", "tpu")
 SLOTS = 2
@@ -410,24 +411,24 @@ def test_an_epoch_of_a_crowd(network, one_device):
     recipe = Recipe(network, width=2, batch_size=2, train_embeddings=kind == "sentences")
     trainer, data, gold = make_trainer(recipe, task), to_device(task), gold_of(task)
     types = {"seed": jnp.uint32, "subset_size": jnp.int32, "width": jnp.int32}
-    rows = Row(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in Row._fields})
-    one = pool_programs.shapes(trainer, plan_member, rows, gold, data.given)
-    plans, learners = slots = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
-    live, first, parameters = array(SLOTS, dtype=bool), array(SLOTS, dtype=jnp.int32), learners.best_parameters
-    train = pool_programs.train, trainer, one_device, learners, plans, live, first
-    fill = trainer, plan_member, one_device, slots, live, rows, gold, data.given
+    rows = MemberRow(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in MemberRow._fields})
+    one = slots.shapes(trainer, plan_member, rows, gold, data.initial)
+    plans, learners = begun = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
+    live, counts, parameters = array(SLOTS, dtype=bool), array(SLOTS, dtype=jnp.int32), learners.best_parameters
+    train = slots.train, trainer, one_device, learners, plans, live, Place(counts, counts)
+    fill = trainer, plan_member, one_device, begun, live, rows, gold, data.initial
     classify = trainer.network, one_device, parameters, data.embeddings, data.test
     none_of(
-        faults(f"{network} begins", pool_programs.fill, *fill),
+        faults(f"{network} begins", slots.fill, *fill),
         faults(f"{network} trains", *train, 3, data, products=products),
-        faults(f"{network} trains, slots for unequal times", *train, first, data, products=products),
+        faults(f"{network} trains, slots for unequal times", *train, counts, data, products=products),
         faults(
             f"{network} is validated",
-            pool_programs.validate_all,
+            slots.validate_all,
             *(trainer, one_device, learners, live, data),
             products=products,
         ),
-        faults(f"{network} answers", pool_programs.classify_all, *classify, products=products),
+        faults(f"{network} answers", slots.classify_all, *classify, products=products),
     )
 
 
@@ -451,16 +452,16 @@ def test_curricula(one_device, name):
     shares, error = array(3), array()
     population = Population(array(), array())
     cases = {  # task, rule, what it goes by
-        "a schedule": (task_of("images"), None, curriculum._Pacing(shares, None, None)),
-        "DDaCLAE, all asked": (task_of("images"), up_to_ability, curriculum._Pacing(None, None, None)),
-        "DDaCLAE, MAP": (task_of("images"), up_to_ability, curriculum._Pacing(None, population, None)),
-        "DDaCLAE, a sample asked": (large, up_to_ability, curriculum._Pacing(None, None, error)),
-        "hard examples": (task_of("images"), beyond_ability, curriculum._Pacing(None, None, None)),
-        "a window, MAP, a sample of sentences": (text, Window(0.5), curriculum._Pacing(None, population, error)),
+        "a schedule": (task_of("images"), None, (shares, None, None)),
+        "DDaCLAE, all asked": (task_of("images"), up_to_ability, (None, None, None)),
+        "DDaCLAE, MAP": (task_of("images"), up_to_ability, (None, population, None)),
+        "DDaCLAE, a sample asked": (large, up_to_ability, (None, None, error)),
+        "hard examples": (task_of("images"), beyond_ability, (None, None, None)),
+        "a window, MAP, a sample of sentences": (text, Window(0.5), (None, population, error)),
     }
     task, rule, pacing = cases[name]
     arguments = curriculum_of(task, rule, pacing, one_device)
-    none_of(faults(f"curriculum, {name}", curriculum._train, *arguments, products="bfloat16"))
+    none_of(faults(f"curriculum, {name}", loop._train, *arguments, products="bfloat16"))
 
 
 @pytest.mark.slow
@@ -469,8 +470,8 @@ def test_a_monitored_curriculum(one_device):
     number = len(task.train.labels)
     bank = ItemParameters(np.ones((number, 1)), np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
     monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
-    arguments = curriculum_of(task, None, curriculum._Pacing(array(3), None, None), one_device)
-    none_of(faults("curriculum, monitored", curriculum._train, *arguments, monitor, products="mixed"))
+    arguments = curriculum_of(task, None, (array(3), None, None), one_device, monitor=monitor)
+    none_of(faults("curriculum, monitored", loop._train, *arguments, products="mixed"))
 
 
 def test_training_by_passes(one_device):
@@ -479,23 +480,24 @@ def test_training_by_passes(one_device):
     trainer = dataclasses.replace(
         make_trainer(Recipe("mlp", width=2, batch_size=2, max_epochs=3), task), network=network, loss=joint_loss(2)
     )
-    program = passes.Program((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
+    program = mixture.Mixture((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
     number = len(task.train.labels)
-    over = passes.Passes(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
+    over = mixture.Stream(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SLOTS))
-    problem = passes._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
-    none_of(faults("passes", passes._train, program, one_device, keys, problem, products="bfloat16"))
+    problem = mixture._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
+    none_of(faults("passes", loop._train, program, one_device, keys, problem, products="bfloat16"))
 
 
-def curriculum_of(task, rule, pacing, mesh, on_epoch=None):
+def curriculum_of(task, rule, pacing, mesh, on_epoch=None, monitor=None):
     network = "mlp" if isinstance(task.format, ImageFormat) else "cnn"
     trainer = make_trainer(Recipe(network, width=2, batch_size=2, max_epochs=3), task)
-    program = curriculum._Program(trainer, rule, on_epoch)
+    program = ddaclae._Curriculum(trainer, rule, on_epoch)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SLOTS))
-    return program, mesh, keys, to_device(task), array(len(task.train.labels)), pacing, array()
+    items = jax.eval_shape(rank_items, array(len(task.train.labels)))
+    return program, mesh, keys, ddaclae._Problem(to_device(task), items, array(), *pacing, monitor)
 
 
 def test_the_progress_of_a_curriculum_is_a_call_to_the_host(one_device):
-    pacing = curriculum._Pacing(array(3), None, None)
+    pacing = (array(3), None, None)
     arguments = curriculum_of(task_of("images"), None, pacing, one_device, on_epoch=print)
-    assert host_calls(curriculum._train.trace(*arguments)) == ["debug_callback"]
+    assert host_calls(loop._train.trace(*arguments)) == ["debug_callback"]

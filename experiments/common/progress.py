@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from experiments.common import peers
 from irtjax.errors import InputError, printable
-from irtjax.training.pool import Progress
+from irtjax.training.groups import Progress
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
 _WITHOUT_BAR = _FORMAT.replace(" {bar}", "")

@@ -22,7 +22,7 @@ from experiments.common.settings import FILES
 from irtjax import InputError, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
-from irtjax.training.deals import VISIBLE_SECONDS
+from irtjax.training.resume import VISIBLE_SECONDS
 
 T = TypeVar("T")
 

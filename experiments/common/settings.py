@@ -13,7 +13,7 @@ from irtjax.selection import strategies
 from irtjax.selection.compare import PROBE_ERROR
 from irtjax.selection.filtering import CENTRES
 from irtjax.tasks.vectors import KINDS as VECTORS
-from irtjax.training.optimizers import OPTIMIZERS, SGD_RATE
+from irtjax.training.recipe import OPTIMIZERS, SGD_RATE
 
 ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")

@@ -11,7 +11,7 @@ from experiments.common.path_flags import define_path
 from experiments.common.settings import FIELDS, FILES, IDLE, OF_OPTIMIZER, Settings
 from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
 from irtjax import InputError, networks, tasks
-from irtjax.training.optimizers import sgd_rate
+from irtjax.training.recipe import sgd_rate
 
 _DEFINERS: dict[Any, Callable[..., Any]] = {
     bool: flags.DEFINE_boolean,

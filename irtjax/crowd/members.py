@@ -1,9 +1,12 @@
-"""The members of a crowd: how they differ, drawn at random, and read back from a table."""
+"""The members of a crowd: how they differ, drawn at random or read from a table; and what each is trained on."""
 
 import dataclasses
+import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -11,8 +14,9 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import LONGEST, shown
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
+from irtjax.training.loop import Plan
 from irtjax.training.recipe import Recipe
-from irtjax.types import AnyArray, Float, Int, Shaped
+from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,3 +206,76 @@ def _plain(value: object) -> str:
     """A cell as people wrote it: texts without quotes as long as they are short and on one line."""
     text = str(value)
     return text if text.isprintable() and len(text) <= LONGEST else shown(text)
+
+
+class MemberRow(NamedTuple):
+    """What one member's plan is made of: its row of `Members` without names."""
+
+    seed: AnyArray
+    subset_size: AnyArray
+    corruption_rate: AnyArray
+    learning_rate: AnyArray
+    width: AnyArray
+
+
+class Gold(NamedTuple):
+    """What all plans have in common: (N,) gold labels, as small integers, and the number of classes."""
+
+    labels: AnyArray
+    num_classes: AnyArray
+
+
+def rows_of(members: Members) -> MemberRow:
+    """The columns that plans are made of."""
+    columns = {name: getattr(members, name) for name in MemberRow._fields}
+    return MemberRow(**columns | {"seed": members.seed.astype(np.uint32)})
+
+
+def gold_of(task: Task) -> Gold:
+    """The gold labels of the training split."""
+    small = np.uint8 if task.num_classes <= 256 else np.int32
+    return Gold(task.train.labels.astype(small), np.asarray(task.num_classes, np.int32))
+
+
+def plan_member(row: MemberRow, gold: Gold) -> Plan:
+    """What one member is trained on: a random subset of the N training examples, some of its labels corrupted.
+
+    A corrupted label is uniform over the C - 1 wrong ones.
+    """
+    num_examples = gold.labels.shape[0]
+    key, order = _order(row, num_examples)
+    wrong_key, key = jax.random.split(key)
+    shift = jax.random.randint(wrong_key, (num_examples,), 1, gold.num_classes)
+    right = jnp.asarray(gold.labels)[order].astype(jnp.int32)
+    corrupted = jnp.arange(num_examples) < jnp.round(row.corruption_rate * row.subset_size)
+    shown = jnp.where(corrupted, (right + shift) % gold.num_classes, right).astype(gold.labels.dtype)
+    labels = jnp.zeros_like(gold.labels).at[order].set(shown)
+    return Plan(key, order, row.subset_size, labels, row.learning_rate, row.width)
+
+
+def _order(row: MemberRow, num_examples: int) -> tuple[jax.Array, jax.Array]:
+    """The member's order of all training examples, whose first `subset_size` are its own, and a key for the rest."""
+    order_key, key = jax.random.split(jax.random.key(row.seed))
+    return key, jax.random.permutation(order_key, num_examples)
+
+
+def in_subset(members: Members, num_examples: int) -> Bool[np.ndarray, "J N"]:
+    """Which of the training examples each member is trained on."""
+    rows = rows_of(members)
+    return np.stack([np.asarray(_in_subset(row, num_examples)) for row in map(MemberRow, *rows)])
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _in_subset(row: MemberRow, num_examples: int) -> jax.Array:
+    _, order = _order(row, num_examples)
+    return jnp.zeros(num_examples, bool).at[order].set(jnp.arange(num_examples) < row.subset_size)
+
+
+def in_every_subset(members: Members, num_examples: int) -> Bool[np.ndarray, " N"]:
+    """The training examples that all members are trained on: out of bag, nobody answers them."""
+    everyone = np.ones(num_examples, bool)
+    for at in range(len(members)):
+        everyone &= in_subset(members.choose(slice(at, at + 1)), num_examples)[0]
+        if not everyone.any():
+            break
+    return everyone

@@ -1,26 +1,93 @@
-"""A whole crowd in one call: networks of widely spread ability, and their graded answers to every example of a task."""
+"""A whole crowd in one call: networks of widely spread ability, and their scored answers to every example of a task."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
 
 from irtjax import networks, processes
-from irtjax.crowd.answers import Crowd, assemble, columns_of
-from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
-from irtjax.crowd.plans import gold_of, plan_member, rows_of
+from irtjax.crowd.members import (
+    CrowdDesign,
+    Members,
+    default_design,
+    gold_of,
+    in_subset,
+    plan_member,
+    read_members,
+    rows_of,
+    sample_members,
+)
 from irtjax.errors import InputError
+from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, sample_split
-from irtjax.training.data import Data, to_device
-from irtjax.training.devices import default_mesh
-from irtjax.training.groups import CHECKPOINT_SECONDS, Group, train_groups
-from irtjax.training.pool import Finished, Job, Progress
+from irtjax.training.data import Data, default_mesh, to_device
+from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
+from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
+from irtjax.types import Int
+
+
+class Crowd(NamedTuple):
+    """A trained crowd.
+
+    Attributes:
+        members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
+            best of them, and the share of the examples of each split that it answers correctly.
+        responses: their scored answers to the items of each split: train, validation and test, and extra if the task
+            has it.
+        predictions: (J, N) the classes that they predict for them.
+    """
+
+    members: pd.DataFrame
+    responses: dict[str, ResponseMatrix]
+    predictions: dict[str, Int[np.ndarray, "J _"]]
+
+
+def columns_of(task: Task) -> Columns:
+    """What each member leaves: the classes that it predicts for the items of each split."""
+    dtype = np.int8 if task.num_classes <= 128 else np.int32
+    return {name: jax.ShapeDtypeStruct(task.split(name).labels.shape, dtype) for name in task.splits}
+
+
+def graded(
+    task: Task, split: str, classes: Int[np.ndarray, "J N"], unseen_by: Members | None = None
+) -> Int[np.ndarray, "J N"]:
+    """Predicted classes graded against the gold labels of a split: 1 right, 0 wrong, -1 missing.
+
+    Args:
+        task: what was answered.
+        split: its name.
+        classes: predicted by J members.
+        unseen_by: the J members, to leave out their answers to examples that they were trained on: those tell what a
+            member remembers, not what it is able to do. None to grade all answers.
+    """
+    answers = grade(classes, task.split(split).labels)
+    if unseen_by is not None and split == "train":
+        for at, row in enumerate(answers):
+            row[in_subset(unseen_by.choose(slice(at, at + 1)), row.size)[0]] = MISSING
+    return answers
+
+
+def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], out_of_bag: bool = False) -> Crowd:
+    """The crowd of what its members left: `columns_of`, and their epochs; accuracies are over answers not missing."""
+    subjects, unseen_by = members.subject_ids, members if out_of_bag else None
+    predictions = {name: np.asarray(results[name]) for name in task.splits}
+    responses = {
+        name: ResponseMatrix(graded(task, name, classes, unseen_by), subjects, task.split(name).ids)
+        for name, classes in predictions.items()
+    }
+    columns = members.columns
+    del columns["number"]
+    epochs = {"epochs": results["epochs"], "best_epoch": results["best_epochs"]}
+    accuracies = {f"accuracy_{name}": percent_correct(matrix.values, axis=1) for name, matrix in responses.items()}
+    return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses, predictions)
+
 
 STOP_ON = ("validation", "train")
 MONITOR = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
@@ -72,8 +139,9 @@ def train_crowd(
         checkpoint_seconds: least time from one checkpoint to the next.
         on_progress: called as networks end epochs, with the progress of the crowd; of several processes, with that of
             the members of this one.
-        mesh: devices to train on; None for all of this process. If they are of several processes, members are dealt to
-            them; all call this function, with a folder that all share or with none, and return the same crowd.
+        mesh: devices to train on; None for all of this process. If they are of several processes, members are
+            assigned to them round-robin; all call this function, with a folder that all share or with none, and return
+            the same crowd.
 
     Raises:
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
@@ -105,7 +173,7 @@ def train_crowd(
             name=network,
             networks=order[members.network[order] == network],
             job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
-            slots=lambda job: choose_slots(job, task, own_recipe, slots),
+            slots=lambda count: choose_slots(task, own_recipe, data, count, own_mesh, slots),
         )
 
     columns = columns_of(task)

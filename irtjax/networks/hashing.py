@@ -24,7 +24,7 @@ def random_bits(key: jax.Array, count: int) -> jax.Array:
     return mix(mix(jnp.arange(count, dtype=jnp.uint32) ^ first) + second)
 
 
-def permute(key: jax.Array, places: jax.Array, size: jax.Array) -> jax.Array:
+def permute(key: jax.Array, places: jax.Array, size: jax.Array | int) -> jax.Array:
     """Images of some places under a random permutation of 0 … size - 1; the cost is proportional to their number.
 
     A Feistel network permutes the numbers of as many bits as `size` takes. Numbers that it leads out of range pass
@@ -38,7 +38,7 @@ def permute(key: jax.Array, places: jax.Array, size: jax.Array) -> jax.Array:
     Returns:
         int32, the shape of `places`; different places have different images.
     """
-    size = size.astype(jnp.uint32)
+    size = jnp.asarray(size, jnp.uint32)
     bits = 32 - jax.lax.clz(size - 1)
     low = bits // 2
     low_mask, high_mask = (jnp.uint32(1) << low) - 1, (jnp.uint32(1) << (bits - low)) - 1

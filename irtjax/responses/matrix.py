@@ -1,4 +1,4 @@
-"""Response matrices: graded answers of subjects (people or networks) to items (examples of a data set)."""
+"""Response matrices: scored answers of subjects (people or networks) to items (examples of a data set)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class ResponseMatrix:
-    """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.
+    """Scored responses of J subjects to I items; built from arrays or lists of numbers and of ids.
 
     It owns its arrays, which cannot be written to: what becomes of those that it was built from does not matter. Two
     are equal if they hold the same responses under the same ids in the same order.

@@ -1,7 +1,6 @@
 """Strategies side by side: the same networks under each of several curricula."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,17 +13,16 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
-from irtjax.selection.curriculum import History, OnEpoch, train_curriculum
-from irtjax.selection.filtering import subset_job
-from irtjax.selection.finished import read_finished, write_finished
-from irtjax.selection.strategies import BASELINE, Options, find
-from irtjax.storage.files import writable_directory
+from irtjax.selection.ddaclae import History, train_curriculum
+from irtjax.selection.strategies import BASELINE, Options, Strategy, find
+from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
-from irtjax.training.data import Data, to_device
-from irtjax.training.devices import default_mesh
+from irtjax.training.data import default_mesh, to_device
+from irtjax.training.loop import OnEpoch
 from irtjax.training.pool_size import choose_slots
 from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_trainer
+from irtjax.training.resume import Folder, open_folder
 from irtjax.types import AnyArray, Shaped
 
 PROBE_ERROR = 0.005
@@ -52,7 +50,7 @@ def compare_curricula(
 ) -> pd.DataFrame:
     """Trains networks under each strategy, from the same initial weights for the same seed.
 
-    The strategy `no-effect` is the baseline with other seeds: it shows what no effect looks like.
+    The strategy `no-effect` is the baseline with other seeds: the null control.
 
     `irtjax.selection.summarise` compares the results:
 
@@ -80,8 +78,8 @@ def compare_curricula(
         on_strategy: name -> a context in which a strategy is trained, such as that of a progress bar; where there are
             several groups, the name has their numbers: `DDaCLAE 2/5`.
         on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
-        mesh: devices to train on; None for all of this process. If they are of several processes, seeds are dealt to
-            them; all call this function, and return the same table.
+        mesh: devices to train on; None for all of this process. If they are of several processes, seeds are assigned
+            to them round-robin; all call this function, and return the same table.
 
     Returns:
         One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those
@@ -93,13 +91,7 @@ def compare_curricula(
         InputError: a strategy that the task does not allow, no strategies or seeds, not one finite difficulty per
             training example; or checkpoints that are damaged, or of other trainings.
     """
-    difficulty, num_examples = _in_order(difficulty, task), len(task.train.labels)
-    if difficulty.shape != (num_examples,):
-        raise InputError(
-            f"{difficulty.size} difficulties for {num_examples} training examples of {task.name!r}, expected one each"
-        )
-    if not np.isfinite(difficulty).all():
-        raise InputError(f"difficulty {np.flatnonzero(~np.isfinite(difficulty))[0]} is not a finite number")
+    difficulty = _in_order(difficulty, task)
     if num_seeds < 1:
         raise InputError(f"{num_seeds} seeds, expected at least 1")
     if not strategies:
@@ -108,83 +100,64 @@ def compare_curricula(
     recipe = default_recipe(task) if recipe is None else recipe
     trainer = make_trainer(recipe, task)
     seeds = np.arange(first_seed, first_seed + num_seeds)
-    folder = None if checkpoints is None else Path(checkpoints)
-    others: tuple[str, ...] = () if monitor is None else (_digest(monitor),)
-    if recipe.warmup is not None:
-        others = (*others, "the rate falls by epochs")
-    signature = _signature(recipe, task, difficulty, options, num_seeds, population, probe_error, *others)
-    before = processes.agreed(lambda: _open(folder, signature))
+    folder = None
+    if checkpoints is not None:
+        settings = difficulty, options, num_seeds, population, probe_error, monitor
+        folder = open_folder(checkpoints, digest(fingerprint(recipe, task), *settings))
+    before = processes.agreed(lambda: _finished(folder))
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}
     own = {name: left[processes.index() :: processes.number()] for name, left in pending.items()}
-    most = max(own.values(), key=len)
-    own_mesh = default_mesh(most.size, mesh)
+    most = max(left.size for left in own.values())
+    own_mesh = default_mesh(most, mesh)
     data = to_device(task, own_mesh)
-    at_once = own_mesh.size * (_slots(task, recipe, data, most, own_mesh, slots) if most.size else 1)
-    tables = []
+    at_once = own_mesh.size * (choose_slots(task, recipe, data, most, own_mesh, slots) if most else 1)
+
+    def train(strategy: Strategy, group: np.ndarray) -> History:
+        history = train_curriculum(
+            trainer,
+            jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
+            data,
+            lengths_of_first(task) if strategy.by_length else difficulty,
+            strategy.selection(trainer.max_epochs, options),
+            learning_rate=recipe.learning_rate,
+            population=population,
+            probe_error=probe_error,
+            on_epoch=on_epoch,
+            monitor=monitor,
+            mesh=own_mesh,
+        )
+        jax.effects_barrier()  # reports of the last epochs
+        return history
+
+    tables = [before] if len(before) else []
+    fresh = []
     for name, strategy in found.items():
         groups = [own[name][at : at + at_once] for at in range(0, own[name].size, at_once)]
         for number, group in enumerate(groups, 1):
             with on_strategy(name if len(groups) == 1 else f"{name} {number}/{len(groups)}"):
-                history = train_curriculum(
-                    trainer,
-                    jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
-                    data,
-                    lengths_of_first(task) if strategy.by_length else difficulty,
-                    strategy.selection(trainer.max_epochs, options),
-                    learning_rate=recipe.learning_rate,
-                    population=population,
-                    probe_error=probe_error,
-                    on_epoch=on_epoch,
-                    monitor=monitor,
-                    mesh=own_mesh,
-                )
-                jax.effects_barrier()  # reports of the last epochs
-            tables.append(_rows(name, group, history))
+                rows = _rows(name, group, train(strategy, group))
+            fresh.append(rows)
             if folder is not None:
-                write_finished(folder, signature, tables[-1])
+                arrays = {column: rows[column].to_numpy() for column in COLUMNS}
+                arrays["strategy"] = arrays["strategy"].astype(str)  # no objects
+                folder.write_finished(f"{name}_{group[0]}_{group.size}", arrays)
     processes.meet()
-    parts = [before] if len(before) else []
     if any(left.size for left in pending.values()):
-        parts.append(processes.rows(pd.concat(tables, ignore_index=True) if tables else None))
-    table = pd.concat(parts, ignore_index=True)
+        tables.append(processes.rows(pd.concat(fresh, ignore_index=True) if fresh else None))
+    table = pd.concat(tables, ignore_index=True)
     table = table[table.strategy.isin(found) & table.seed.isin(seeds)]
     places = table.strategy.map(list(found).index)
     return table.iloc[np.lexsort((table.epoch, table.seed, places))].reset_index(drop=True)
 
 
-def _open(folder: Path | None, signature: str) -> pd.DataFrame:
-    """The rows that are in a folder of checkpoints, which is made where it is missing."""
-    if folder is None:
-        return pd.DataFrame(columns=COLUMNS)
-    writable_directory(folder)
-    return read_finished(folder, signature, COLUMNS)
-
-
-def _signature(recipe: Recipe, task: Task, difficulty: np.ndarray, *others: object) -> str:
-    """A digest of all that trainings depend on, but for the strategy and the seed."""
-    text = fingerprint(recipe, task) + repr(others)
-    return hashlib.sha256(text.encode() + np.ascontiguousarray(difficulty).tobytes()).hexdigest()
-
-
-def _digest(test: AdaptiveTest) -> str:
-    """A digest of an adaptive test: its bank, population and settings."""
-    leaves, structure = jax.tree.flatten(test)
-    parts = [np.ascontiguousarray(leaf).tobytes() for leaf in leaves]
-    return hashlib.sha256(b"".join([repr(structure).encode(), *parts])).hexdigest()
-
-
-def _slots(
-    task: Task, recipe: Recipe, data: Data, seeds: np.ndarray, mesh: jax.sharding.Mesh, slots: int | None
-) -> int:
-    """How many networks should train at once on a device, as for networks that are trained on all examples."""
-    size = len(task.train.labels)
-    orders = np.broadcast_to(np.arange(size), (seeds.size, size))
-    job = subset_job(task, recipe, data, orders, np.full(seeds.size, size), seeds, mesh)
-    return choose_slots(job, task, recipe, slots)
+def _finished(folder: Folder | None) -> pd.DataFrame:
+    """The rows of trainings that have finished in earlier runs."""
+    tables = [] if folder is None else [pd.DataFrame(arrays)[COLUMNS] for arrays in folder.finished(COLUMNS)]
+    return pd.concat(tables or [pd.DataFrame(columns=COLUMNS)], ignore_index=True)
 
 
 def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:
-    """Difficulties as an array, in the order of the training examples."""
+    """Difficulties as an array, in the order of the training examples, one finite number each."""
     if isinstance(difficulty, pd.Series) and not difficulty.index.equals(pd.RangeIndex(difficulty.size)):
         ids = pd.Index(task.train.ids)
         if not difficulty.index.is_unique or len(ids.difference(difficulty.index)):
@@ -193,7 +166,14 @@ def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:
                 "order nor their ids: give an array, or a series by item id"
             )
         difficulty = difficulty.loc[ids]
-    return np.asarray(difficulty)
+    found, number = np.asarray(difficulty), len(task.train.labels)
+    if found.shape != (number,):
+        raise InputError(
+            f"{found.size} difficulties for {number} training examples of {task.name!r}, expected one each"
+        )
+    if not np.isfinite(found).all():
+        raise InputError(f"difficulty {np.flatnonzero(~np.isfinite(found))[0]} is not a finite number")
+    return found
 
 
 def _rows(strategy: str, seeds: np.ndarray, history: History) -> pd.DataFrame:

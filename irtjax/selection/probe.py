@@ -14,7 +14,7 @@ from irtjax.populations.normal import Population
 from irtjax.selection.sampling import Sample, draw, score, size_for
 from irtjax.training.data import ANSWER_BLOCK, Data, classify, take
 from irtjax.training.sparse_embeddings import split as split_embeddings
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 from irtjax.types import Float, Int
 
 PILOT_SIZE = 4 * ANSWER_BLOCK  # items that locate the ability; they decide which items to ask next, and how many

@@ -13,7 +13,7 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 
 BASELINE = "baseline"  # what the others are compared with
-NO_EFFECT = "no-effect"  # the same with other seeds: what no effect looks like
+NO_EFFECT = "no-effect"  # the same with other seeds: the null control
 
 
 @dataclasses.dataclass(frozen=True)

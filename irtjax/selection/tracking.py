@@ -10,7 +10,7 @@ from irtjax.evaluation.adaptive import AdaptiveTest, State
 from irtjax.networks import Parameters
 from irtjax.training.data import Data, accuracy, take
 from irtjax.training.sparse_embeddings import split as split_embeddings
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 
 
 class Tracked(NamedTuple):

@@ -1,7 +1,6 @@
 """Arrays kept between runs, in the user's cache folder; losing them costs time and nothing else."""
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.storage.archives import Arrays, read_arrays
+from irtjax.storage.digests import digest
 from irtjax.storage.files import whole_file
 
 
@@ -23,11 +23,11 @@ def cached(name: str, key: Iterable[object], make: Callable[[], Arrays]) -> Arra
 
     Args:
         name: the start of the file's name, for people.
-        key: everything that the arrays depend on; compared by `repr`.
+        key: everything that the arrays depend on, see `irtjax.storage.digests.digest`.
         make: makes the arrays; none of them may hold objects.
     """
     try:
-        path = cache_directory() / f"{name}-{_digest(key)}.npz"
+        path = cache_directory() / f"{name}-{digest(*key)[:24]}.npz"
     except RuntimeError:  # a user without a home
         return make()
     arrays = _read(path)
@@ -38,10 +38,6 @@ def cached(name: str, key: Iterable[object], make: Callable[[], Arrays]) -> Arra
             with whole_file(path) as partial:
                 np.savez(partial, allow_pickle=False, **arrays)
     return arrays
-
-
-def _digest(key: Iterable[object]) -> str:
-    return hashlib.sha256(repr(tuple(key)).encode()).hexdigest()[:24]
 
 
 def _read(path: Path) -> Arrays | None:

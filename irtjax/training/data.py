@@ -1,7 +1,7 @@
-"""A task's examples as arrays on the device: whole for training, in buckets of equal length for evaluation."""
+"""A task's examples as arrays on devices: whole for training, in buckets of equal length for evaluation."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -60,8 +60,8 @@ class Data(NamedTuple):
     weights: Any = None
 
     @property
-    def given(self) -> tuple[AnyArray | None, Any]:
-        """Word vectors and weights, what networks begin from: an argument of `irtjax.training.trainer.start`."""
+    def initial(self) -> tuple[AnyArray | None, Any]:
+        """Word vectors and weights, what networks begin from: an argument of `irtjax.training.loop.start`."""
         return self.embeddings, self.weights
 
 
@@ -192,3 +192,26 @@ def classify(network: Network, parameters: Any, embeddings: AnyArray | None, spl
 def accuracy(network: Network, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit) -> jax.Array:
     """Share of a split's examples whose most probable class is the gold label."""
     return (classify(network, parameters, embeddings, split) == split.labels).mean()
+
+
+def default_mesh(num_networks: int, mesh: jax.sharding.Mesh | None = None) -> jax.sharding.Mesh:
+    """Local devices in a row, at most as many as there are networks; of `mesh`, or all."""
+    devices = jax.local_devices() if mesh is None else mesh.local_devices
+    devices = list(devices)[: max(1, num_networks)]
+    return jax.make_mesh((len(devices),), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices)
+
+
+def on_devices(function: Callable, mesh: jax.sharding.Mesh, spread: Sequence[bool]) -> Callable:
+    """The function on each device, with its part of some arguments and the whole of the others.
+
+    Args:
+        function: of arguments with a leading axis of networks, and of others.
+        mesh: devices in a row.
+        spread: for each argument, whether its leading axis is spread over the devices.
+
+    Results are spread. check_vma=False: with it, gradients of parameters that start equal on all devices would be
+    summed over the devices.
+    """
+    by_network, everywhere = jax.P(*mesh.axis_names), jax.P()
+    specs = tuple(by_network if one else everywhere for one in spread)
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=by_network, check_vma=False)

@@ -1,38 +1,63 @@
 """Networks of several kinds trained to the end, one kind after the other: by one process or by many, with checkpoints.
 
-Processes share nothing while they train: each has its own networks, on its own devices.
+Processes share nothing while they train: each has its own networks, on its own devices. Networks are assigned to
+processes round-robin, in the order in which they begin.
 """
 
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.training.checkpoints import Saved, adopt, read, save
-from irtjax.training.deals import Deal, collect, collect_all, dealt, open_deals, signature_of
+from irtjax.storage.archives import Arrays
+from irtjax.storage.digests import digest
 from irtjax.training.pool import (
     EMPTY,
+    Begun,
     Finished,
     Job,
     Pool,
-    Progress,
+    Stopped,
+    accuracies,
     begin,
-    pool_size,
-    progress,
-    resume,
-    store,
+    begun_in,
+    restored,
+    shapes,
+    stopped_in,
+    stored,
     train_all,
 )
-from irtjax.training.results import TRAINED, Columns, Results
+from irtjax.training.resume import Folder, open_folder, wait_for
 
 CHECKPOINT_SECONDS = 30.0
 PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took
-STATE = "pool.npz"
+
+Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
+
+TRAINED: Columns = {
+    "epochs": jax.ShapeDtypeStruct((), np.int32),
+    "best_epochs": jax.ShapeDtypeStruct((), np.int32),
+    "best_accuracies": jax.ShapeDtypeStruct((), np.float32),
+}
+
+
+class Progress(NamedTuple):
+    """Where networks that are trained, in one pool or several, stand.
+
+    Attributes:
+        finished, training, waiting: numbers of networks.
+        accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
+    """
+
+    finished: int
+    training: int
+    waiting: int
+    accuracies: np.ndarray
 
 
 class Group(NamedTuple):
@@ -42,13 +67,13 @@ class Group(NamedTuple):
         name: of their kind.
         networks: (n,) numbers in the whole, in the order in which they begin.
         job: networks -> the job to train some of them, in that order.
-        slots: job -> how many of them should train at once on a device.
+        slots: number of networks -> how many of them should train at once on a device.
     """
 
     name: str
     networks: np.ndarray
     job: Callable[[np.ndarray], Job]
-    slots: Callable[[Job], int]
+    slots: Callable[[int], int]
 
 
 Answer = Callable[[np.ndarray, Finished], Mapping[str, np.ndarray]]
@@ -76,8 +101,8 @@ def train_groups(
         folder: for checkpoints, which all processes share; None for memory.
         seconds: least time from one checkpoint to the next.
         options: a text that tells what else the networks depend on, beside what their jobs show.
-        on_progress: called after each round, with the progress of the networks of this process and of those that
-            finished before they were dealt.
+        on_progress: called after each round, with the progress of the networks of this process and of those that had
+            finished when it began.
 
     Returns:
         The columns and `TRAINED` of all networks, with a leading axis; on every process.
@@ -86,138 +111,195 @@ def train_groups(
         InputError: the folder holds other networks, damaged ones, or cannot be written to; or not all processes share
             it.
     """
-    order = np.concatenate([group.networks for group in groups]).tolist()
-    deals: list[Deal] = []
-    if folder is not None:
+    order = np.concatenate([group.networks for group in groups])
+    run = None if folder is None else open_folder(folder, _signature(groups, options))
+    results = _Results(columns | TRAINED, order.size, run, on_progress)
+    own = order[processes.index() :: processes.number()]
+    results.begin(own)
+    checkpoints = None
+    if run is not None:
         devices = groups[0].job(groups[0].networks).mesh.size
-        signature = signature_of([group.job(group.networks) for group in groups], options)
-        deals = open_deals(folder, order, columns, devices, signature)
-    own = np.array((deals[-1].parts if deals else dealt(order, processes.number()))[processes.index()], int)
-    part = deals[-1].part(processes.index()) if deals else None
-    results = processes.agreed(lambda: Results(columns, own.size, part))
-    finished, before = processes.agreed(lambda: collect(deals[:-1], columns, len(order)))
-    report = _Report(on_progress, len(order), own.size + int(finished.sum()))
-    report.add(np.flatnonzero(finished), before["best_accuracies"][finished])
+        checkpoints = _Checkpoints(run, run.generation(devices), devices, seconds)
     for group in groups:
         networks = group.networks[np.isin(group.networks, own)]
-        rows = np.searchsorted(own, networks)
-        if not results.finished[rows].all():
-            earlier = functools.partial(_earlier, deals[:-1], group.name)
-            checkpoints = None if part is None else _Checkpoints(part / group.name / STATE, seconds, results, earlier)
-            _train(group, networks, own, answer, results, checkpoints, report)
-        report.add(networks, results.columns["best_accuracies"][rows])
-    report.end()
+        if not results.finished[networks].all():
+            _train(group, networks, answer, results, checkpoints)
+    results.end()
     processes.meet()
-    if folder is not None:
-        return processes.agreed(lambda: collect_all(folder, deals, columns, len(order)))
-    if processes.number() == 1:
-        return results.columns
-    back = np.argsort(processes.gather(own))
-    return {name: processes.gather(column)[back] for name, column in results.columns.items()}
+    return processes.agreed(results.all_rows) if run is not None else results.gathered(own)
 
 
-class _Report:
-    """Tells the progress of networks, group after group: `total` of `count`, those of this process and before it."""
+def _signature(groups: Sequence[Group], options: str) -> str:
+    """Of what networks depend on: their rows, labels, shapes of the data, options."""
+    jobs = [group.job(group.networks) for group in groups]
+    arrays = [(job.rows, job.shared, job.steps) for job in jobs]
+    kinds = [[(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((job.data, shapes(job)))] for job in jobs]
+    return digest(options, arrays, repr(kinds))
 
-    def __init__(self, on_progress: Callable[[Progress], None] | None, count: int, total: int) -> None:
-        self._on_progress = on_progress
+
+class _Results:
+    """What networks leave when they have finished, in memory or in a folder; and the progress of all.
+
+    Attributes:
+        finished: (J,) which networks have, as far as this process knows.
+    """
+
+    def __init__(
+        self, columns: Columns, count: int, run: Folder | None, on_progress: Callable[[Progress], None] | None
+    ) -> None:
+        self._columns, self._run, self._on_progress = columns, run, on_progress
+        self._rows = self._blank(count) if run is None else {}
+        self.finished = np.zeros(count, bool)
         self._accuracies = np.full(count, np.nan, np.float32)
-        self._finished, self._total, self._told = 0, total, False
+        self._expected = self.finished  # this process's, and those that had finished when it began
+        self._told = False
 
-    def add(self, networks: np.ndarray, accuracies: np.ndarray) -> None:
-        """Networks that have finished."""
-        self._accuracies[networks] = accuracies
-        self._finished += networks.size
+    def _blank(self, count: int) -> dict[str, np.ndarray]:
+        return {name: np.zeros((count, *column.shape), column.dtype) for name, column in self._columns.items()}
+
+    def begin(self, own: np.ndarray) -> None:
+        """Reads which networks have finished; `own` are those of this process."""
+        for batch in processes.agreed(lambda: list(self._batches(("networks", "best_accuracies")))):
+            self._add(batch)
+        self._expected = self.finished.copy()
+        self._expected[own] = True
+
+    def put(self, networks: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
+        """The rows of networks that have finished; of those that had before, none are taken."""
+        fresh = ~self.finished[networks]
+        if not fresh.any():
+            return
+        batch = {name: np.asarray(rows[name], column.dtype)[fresh] for name, column in self._columns.items()}
+        if self._run is None:
+            for name, column in batch.items():
+                self._rows[name][networks[fresh]] = column
+        else:
+            self._run.write_finished(f"{networks[fresh].min():06d}", {"networks": networks[fresh], **batch})
+        self._add({"networks": networks[fresh], **batch})
+
+    def _batches(self, names: tuple[str, ...]) -> list[Arrays]:
+        return [] if self._run is None else list(self._run.finished(names))
+
+    def _add(self, batch: Arrays) -> None:
+        self.finished[batch["networks"]] = True
+        self._accuracies[batch["networks"]] = batch["best_accuracies"]
+
+    def round(self, networks: np.ndarray, job: Job, pool: Pool) -> None:
+        """Tells the progress of a pool that trains some networks."""
+        if self._on_progress is None:
+            return
+        found = accuracies(job, pool)
+        known = np.isfinite(found)
+        self._accuracies[networks[known]] = found[known]
+        finished = self.finished & self._expected
+        finished[networks[[network.number for network in pool.stopped]]] = True
+        training = np.zeros(finished.size, bool)
+        training[networks[pool.numbers[pool.numbers != EMPTY]]] = True
+        self._tell(finished, training & ~finished)
 
     def end(self) -> None:
         """Tells that all have finished, where no epoch was left that could."""
-        if self._on_progress is not None and self._finished and not self._told:
-            self._on_progress(Progress(self._finished, 0, 0, self._accuracies.copy()))
+        if self._on_progress is not None and self.finished.any() and not self._told:
+            self._tell(self.finished, np.zeros(self.finished.size, bool))
 
-    def round(self, networks: np.ndarray, pool: Pool) -> None:
-        """The pool that is at work."""
-        if self._on_progress is None:
-            return
+    def _tell(self, finished: np.ndarray, training: np.ndarray) -> None:
+        assert self._on_progress is not None
         self._told = True
-        state = progress(pool)
-        self._accuracies[networks] = state.accuracies
-        finished = self._finished + state.finished
-        waiting = self._total - finished - state.training
-        self._on_progress(Progress(finished, state.training, waiting, self._accuracies.copy()))
+        counts = int(finished.sum()), int(training.sum())
+        self._on_progress(Progress(*counts, int(self._expected.sum()) - sum(counts), self._accuracies.copy()))
+
+    def gathered(self, own: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of all networks, in memory, from the processes that trained them."""
+        if processes.number() == 1:
+            return self._rows
+        back = np.argsort(processes.gather(own))
+        return {name: processes.gather(column[own])[back] for name, column in self._rows.items()}
+
+    def all_rows(self) -> dict[str, np.ndarray]:
+        """The rows of all networks, from the folder.
+
+        Raises:
+            InputError: some have not finished, or are damaged.
+        """
+        count = self.finished.size
+        batches = wait_for(
+            lambda: self._batches(("networks", *self._columns)),
+            lambda batches: sum(batch["networks"].size for batch in batches) >= count,
+        )
+        rows, finished = self._blank(count), np.zeros(count, bool)
+        for batch in batches:
+            finished[batch["networks"]] = True
+            for name, column in rows.items():
+                column[batch["networks"]] = batch[name]
+        if not finished.all():
+            assert self._run is not None
+            missing = int((~finished).sum())
+            raise InputError(f"{self._run.path}: {missing} of {count} networks are gone: give the same command again")
+        return rows
 
 
 class _Checkpoints:
-    """Those of one group: what is on the disk of its pool, and when it is to be written again."""
+    """The pools of this process in the folder of a run: what they were, and when one is to be written again."""
 
-    def __init__(self, path: Path, seconds: float, results: Results, earlier: Callable[[], list[Saved]]) -> None:
-        self._path, self._seconds, self._results, self.earlier = path, seconds, results, earlier
-        self._part = path.parent.parent
+    def __init__(self, run: Folder, generation: int, devices: int, seconds: float) -> None:
+        self._run, self._generation, self._devices, self._seconds = run, generation, devices, seconds
         self._last, self._duration = time.monotonic(), 0.0
-        path.parent.mkdir(exist_ok=True)
 
-    def read(self) -> Saved | None:
-        """The pool as it was."""
-        return read(self._path)
+    def pool(self, group: Group, job: Job, networks: np.ndarray, finished: np.ndarray) -> Pool:
+        """The pool to go on with: that of this generation, or one for what earlier ones have left to be trained.
 
-    def require_results(self, saved: Saved, finished: np.ndarray) -> None:
-        """Compares a pool with the results of its networks, as finished (n,) says.
-
-        Raises:
-            InputError: a network has left the pool, and its results are gone.
+        Args:
+            group: whose it is.
+            job: of the networks.
+            networks: (n,) of this process.
+            finished: (n,) which of them have finished.
         """
-        pool = saved.pool
-        gone = np.arange(pool.epochs.size) < pool.waiting
-        gone[[at for at, _ in pool.done]] = False
-        gone[pool.numbers[pool.numbers != EMPTY]] = False
-        if (gone & ~finished).any():
-            raise InputError(f"{self._path}: results of networks that have left it are gone: remove {self._part}")
+        left = {int(name): at for at, name in enumerate(networks) if not finished[at]}
+        begun: dict[int, Begun] = {}
+        stopped: dict[int, Stopped] = {}
+        for arrays in self._run.pools_before(self._generation):
+            if str(arrays["group"]) == group.name:  # the newest comes first, and is right
+                new = {name: at for name, at in left.items() if at not in begun and at not in stopped}
+                begun |= {new[name]: network for name, network in begun_in(arrays).items() if name in new}
+                ended = [network for network in stopped_in(job, arrays) if network.number in new]
+                stopped |= {new[one.number]: one._replace(number=new[one.number]) for one in ended}
+        own = self._run.pool(self._generation)
+        if own is None or str(own["group"]) != group.name:
+            waiting = *begun, *(at for at in left.values() if at not in begun and at not in stopped)
+            return begin(job, group.slots(networks.size), waiting, begun, tuple(stopped.values()))
+        pool = restored(job, networks, own, begun)
+        there = {*pool.numbers.tolist(), *pool.waiting, *(network.number for network in pool.stopped)}
+        # what has left the pool and is not there has been removed
+        return pool._replace(waiting=(*pool.waiting, *(at for at in left.values() if at not in there)))
 
-    def save_if_due(self, order: np.ndarray, slots: int, pool: Pool) -> None:
-        """Writes the pool, and before it the results that it does without."""
+    def save_if_due(self, group: Group, networks: np.ndarray, pool: Pool) -> None:
+        """Writes the pool."""
         began = time.monotonic()
         if began - self._last < max(self._seconds, PAUSE * self._duration):
             return
-        self._results.flush()
-        save(self._path, Saved(order, store(pool, slots)))
+        self._run.write_pool(self._generation, self._devices, {"group": np.array(group.name), **stored(pool, networks)})
         self._last = time.monotonic()
         self._duration = self._last - began
 
 
 def _train(
-    group: Group,
-    networks: np.ndarray,
-    own: np.ndarray,
-    answer: Answer,
-    results: Results,
-    checkpoints: _Checkpoints | None,
-    report: _Report,
+    group: Group, networks: np.ndarray, answer: Answer, results: _Results, checkpoints: _Checkpoints | None
 ) -> None:
     """Trains the networks of one group to the end."""
     job = group.job(networks)
-    saved = None if checkpoints is None else checkpoints.read()
-    slots = group.slots(job) if saved is None else saved.pool.slots
-    if checkpoints is not None and saved is None:
-        saved = adopt(checkpoints.earlier(), networks, slots, pool_size(job, slots))
-    order = networks if saved is None else saved.order
-    if checkpoints is not None and saved is not None:
-        checkpoints.require_results(saved, results.finished[np.searchsorted(own, order)])
-    job = group.job(order)
+    finished = results.finished[networks]
 
     def on_finished(finished: Finished) -> None:
-        names = order[finished.numbers]
-        trained = {name: getattr(finished, name) for name in TRAINED}
-        results.put(np.searchsorted(own, names), {**answer(names, finished), **trained})
+        names = networks[finished.numbers]
+        results.put(names, {**answer(names, finished), **{name: getattr(finished, name) for name in TRAINED}})
 
     def on_round(pool: Pool) -> None:
-        report.round(order, pool)
+        results.round(networks, job, pool)
         if checkpoints is not None:
-            checkpoints.save_if_due(order, slots, pool)
+            checkpoints.save_if_due(group, networks, pool)
 
-    train_all(job, begin(job, slots) if saved is None else resume(job, saved.pool), on_finished, on_round)
-    results.flush()  # so that a kill later, while another group is trained, finds this one done
-
-
-def _earlier(deals: Sequence[Deal], name: str) -> list[Saved]:
-    """The pools of a group in earlier deals, the newest first."""
-    parts = [deal.part(process) for deal in reversed(deals) for process in range(len(deal.parts))]
-    return [saved for part in parts if (saved := read(part / name / STATE)) is not None]
+    if checkpoints is None:
+        pool = begin(job, group.slots(networks.size))
+    else:
+        pool = checkpoints.pool(group, job, networks, finished)
+    train_all(job, pool, on_finished, on_round)

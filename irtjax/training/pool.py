@@ -6,64 +6,27 @@ when no network waits any more, the pool shrinks to the networks that are left. 
 slots, and few steps are wasted on networks that have stopped. Slots are spread evenly over the devices of a mesh; no
 device waits for another within a round.
 
-Epochs may be of different length. A round goes on to the end of a window of `trainer.WINDOW` minibatches, so that the
+Epochs may be of different length. A round goes on to the end of a window of `loop.WINDOW` minibatches, so that the
 windows of all networks begin together; networks whose epochs end earlier in that window wait for it.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from irtjax.networks import Parameters
-from irtjax.training import pool_programs as programs
+from irtjax.storage.archives import Arrays
+from irtjax.training import slots as programs
 from irtjax.training.data import Data, EvaluationSplit
-from irtjax.training.trainer import WINDOW, Learner, Plan, Trainer
+from irtjax.training.loop import WINDOW, Learner, Plan
+from irtjax.training.step import Place, Trainer
 
 EMPTY = -1  # in place of a network's number
 SHRINK_FACTOR = 4  # the pool shrinks by this factor when the networks left fit into that part of it
-
-
-class Progress(NamedTuple):
-    """Where a pool, or a crowd that is trained in several pools, stands.
-
-    Attributes:
-        finished, training, waiting: numbers of networks.
-        accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
-    """
-
-    finished: int
-    training: int
-    waiting: int
-    accuracies: np.ndarray
-
-
-class Pool(NamedTuple):
-    """The state between two rounds: together with its job, all that is needed to go on.
-
-    Attributes:
-        numbers: (slots on all devices,) which network is in a slot, or `EMPTY`.
-        positions: (slots on all devices,) minibatches of the epoch that the network has behind it.
-        plans, learners: those of the networks, with a leading axis of slots; meaningless in empty slots.
-        waiting: number of the first network that has not started; it and all after it wait.
-        done: (number, parameters of the best epoch) of networks that have stopped and have not been handed on yet.
-        epochs, best_epochs, best_accuracies: (J,) of all networks so far.
-        answer_batch: how many networks answer at once when they have stopped.
-    """
-
-    numbers: np.ndarray
-    positions: np.ndarray
-    plans: Plan
-    learners: Learner
-    waiting: int
-    done: tuple[tuple[int, Parameters], ...]
-    epochs: np.ndarray
-    best_epochs: np.ndarray
-    best_accuracies: np.ndarray
-    answer_batch: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,6 +58,46 @@ class Job:
         return len(jax.tree.leaves(self.rows)[0])
 
 
+class Stopped(NamedTuple):
+    """A network that has stopped, with the parameters of its best epoch."""
+
+    number: int
+    parameters: Parameters
+    epochs: int
+    best_epoch: int
+    best_accuracy: float
+
+
+class Begun(NamedTuple):
+    """A network that was in training in another pool: its position, and the leaves of its learner as stored."""
+
+    position: int
+    learner: list[np.ndarray]
+
+
+class Pool(NamedTuple):
+    """The state between two rounds: together with its job, all that is needed to go on.
+
+    Attributes:
+        slots: on each device, as given to `begin`.
+        numbers: (slots on all devices,) which network of the job is in a slot, or `EMPTY`.
+        positions: (slots on all devices,) minibatches of the epoch that the network has behind it.
+        plans, learners: those of the networks, with a leading axis of slots; meaningless in empty slots.
+        waiting: networks that wait for a slot, in their order.
+        begun: those of them that go on from where another pool left them.
+        stopped: networks that have stopped and have not been handed on yet.
+    """
+
+    slots: int
+    numbers: np.ndarray
+    positions: np.ndarray
+    plans: Plan
+    learners: Learner
+    waiting: tuple[int, ...]
+    begun: Mapping[int, Begun]
+    stopped: tuple[Stopped, ...]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Finished:
     """Networks that have stopped and are about to leave the pool.
@@ -103,8 +106,10 @@ class Finished:
         job: that they were trained in.
         numbers: (n,) which they are.
         parameters: of their best epochs, with a leading axis of n.
-        epochs, best_epochs, best_accuracies: (n,) as in `Pool`.
-        answer_batch: of their pool.
+        epochs: (n,) that they were trained for.
+        best_epochs: (n,) from 1.
+        best_accuracies: (n,) of those epochs, on the validation split.
+        answer_batch: how many networks answer at once.
     """
 
     job: Job
@@ -125,97 +130,56 @@ class Finished:
         return np.asarray(classes)[: self.numbers.size]
 
 
-def begin(job: Job, slots: int) -> Pool:
-    """An empty pool of so many slots on each device, or as many as the networks can fill; all networks wait."""
-    size = pool_size(job, slots)
+def begin(
+    job: Job,
+    slots: int,
+    waiting: tuple[int, ...] | None = None,
+    begun: Mapping[int, Begun] | None = None,
+    stopped: tuple[Stopped, ...] = (),
+) -> Pool:
+    """An empty pool.
+
+    Args:
+        job: of the networks.
+        slots: on each device; fewer, if the networks of the job cannot fill so many.
+        waiting: networks to be trained, in this order; None for all of the job.
+        begun: how some of them go on, that were in training in other pools.
+        stopped: others that were, and are to be handed on.
+    """
+    size = min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
     plans, learners = programs.empty(job.mesh, size, *shapes(job))
-    return Pool(
-        numbers=np.full(size, EMPTY),
-        positions=np.zeros(size, np.int32),
-        plans=plans,
-        learners=learners,
-        waiting=0,
-        done=(),
-        epochs=np.zeros(job.num_networks, np.int32),
-        best_epochs=np.zeros(job.num_networks, np.int32),
-        best_accuracies=np.full(job.num_networks, np.nan, np.float32),
-        answer_batch=_answer_batch(job, slots),
-    )
-
-
-def pool_size(job: Job, slots: int) -> int:
-    """Slots on all devices together, where there are so many on each, or as many as the networks can fill."""
-    return min(slots, -(-job.num_networks // job.mesh.size)) * job.mesh.size
-
-
-def _answer_batch(job: Job, slots: int) -> int:
-    return job.mesh.size * max(1, slots // SHRINK_FACTOR)
+    waiting = tuple(range(job.num_networks)) if waiting is None else waiting
+    nobody = np.full(size, EMPTY)
+    return Pool(slots, nobody, np.zeros(size, np.int32), plans, learners, waiting, begun or {}, stopped)
 
 
 def shapes(job: Job) -> tuple[Plan, Learner]:
     """The plan and the learner of one network, as shapes and types."""
-    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.given)
-
-
-class Stored(NamedTuple):
-    """A pool as arrays, without what follows from its job.
-
-    Attributes:
-        slots: on a device, as given to `begin`.
-        numbers, positions, waiting, epochs, best_epochs, best_accuracies: as in `Pool`.
-        learners: leaves in the order of `jax.tree.leaves`, made NumPy arrays by `pool_programs.storable`.
-        done: numbers of networks that have stopped, each with the leaves of its parameters.
-    """
-
-    slots: int
-    numbers: np.ndarray
-    positions: np.ndarray
-    waiting: int
-    epochs: np.ndarray
-    best_epochs: np.ndarray
-    best_accuracies: np.ndarray
-    learners: list[np.ndarray]
-    done: list[tuple[int, list[np.ndarray]]]
-
-
-def store(pool: Pool, slots: int) -> Stored:
-    """The pool as arrays; `slots` as given to `begin`."""
-    tables = {name: getattr(pool, name) for name in Stored._fields if name not in ("slots", "learners", "done")}
-    learners = list(map(programs.storable, jax.tree.leaves(pool.learners)))
-    done = [(number, jax.tree.leaves(parameters)) for number, parameters in pool.done]
-    return Stored(slots=slots, learners=learners, done=done, **tables)
-
-
-def resume(job: Job, stored: Stored) -> Pool:
-    """A pool as it was, on the devices of a job."""
-    fields = stored._asdict()
-    rows = jax.tree.map(lambda column: column[np.maximum(stored.numbers, 0)], job.rows)
-    plans = programs.plan(job.plan, job.mesh, rows, job.shared)
-    _, learner = shapes(job)
-    restore = functools.partial(programs.restored, programs.spread(job.mesh))
-    learners = jax.tree.map(restore, learner, jax.tree.unflatten(jax.tree.structure(learner), fields.pop("learners")))
-    structure = jax.tree.structure(learner.parameters)
-    done = tuple((number, jax.tree.unflatten(structure, parameters)) for number, parameters in fields.pop("done"))
-    return Pool(
-        plans=plans, learners=learners, done=done, answer_batch=_answer_batch(job, fields.pop("slots")), **fields
-    )
+    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.initial)
 
 
 def fill(job: Job, pool: Pool) -> Pool:
     """Gives empty slots to networks that wait."""
-    numbers, waiting = pool.numbers.copy(), pool.waiting
-    fresh = np.flatnonzero(numbers == EMPTY)[: job.num_networks - waiting]
+    fresh = np.flatnonzero(pool.numbers == EMPTY)[: len(pool.waiting)]
     if fresh.size == 0:
         return pool
-    numbers[fresh] = np.arange(waiting, waiting + fresh.size)
+    numbers, positions = pool.numbers.copy(), pool.positions.copy()
+    numbers[fresh], positions[fresh] = pool.waiting[: fresh.size], 0
     marks = np.isin(np.arange(numbers.size), fresh)
-    rows = jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
     old = pool.plans, pool.learners
-    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.given)
-    positions = np.where(marks, 0, pool.positions)
-    return pool._replace(
-        numbers=numbers, positions=positions, plans=plans, learners=learners, waiting=waiting + fresh.size
-    )
+    rows = _rows(job, numbers)
+    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.initial)
+    going_on = {slot: pool.begun[number] for slot in fresh.tolist() if (number := int(numbers[slot])) in pool.begun}
+    if going_on:
+        positions[list(going_on)] = [network.position for network in going_on.values()]
+        learners = programs.put(learners, {slot: network.learner for slot, network in going_on.items()})
+    waiting = pool.waiting[fresh.size :]
+    return pool._replace(numbers=numbers, positions=positions, plans=plans, learners=learners, waiting=waiting)
+
+
+def _rows(job: Job, numbers: np.ndarray) -> Any:
+    """The rows of the networks in the slots; of empty ones, any."""
+    return jax.tree.map(lambda column: column[np.maximum(numbers, 0)], job.rows)
 
 
 def train_slots(
@@ -225,6 +189,7 @@ def train_slots(
     live: np.ndarray,
     num_steps: int | np.ndarray,
     positions: np.ndarray | None = None,
+    steps: np.ndarray | None = None,
 ) -> Learner:
     """Trains every slot that is marked `live` (slots,) for `num_steps` minibatches; the given learners are used up.
 
@@ -235,35 +200,40 @@ def train_slots(
         live: (slots,) which are trained.
         num_steps: of all, or (slots,).
         positions: (slots,) minibatches of the epoch that lie behind, a multiple of `WINDOW`; None for none.
+        steps: (slots,) minibatches of the epoch; None where these are all.
     """
-    first = np.zeros(live.shape, np.int32) if positions is None else positions // WINDOW
-    return programs.train(job.trainer, job.mesh, learners, plans, live, first, num_steps, job.data)
+    begun = np.zeros(live.shape, np.int32) if positions is None else positions
+    place = Place(begun, np.broadcast_to(num_steps, live.shape) if steps is None else steps)
+    return programs.train(job.trainer, job.mesh, learners, plans, live, place, num_steps, job.data)
 
 
 def advance(job: Job, pool: Pool) -> Pool:
     """One round: every network in the pool trains until one of them ends an epoch; those that have stopped leave."""
     live = pool.numbers != EMPTY
-    left = np.where(live, job.steps[np.maximum(pool.numbers, 0)] - pool.positions, 0)
+    in_all = job.steps[np.maximum(pool.numbers, 0)]
+    left = np.where(live, in_all - pool.positions, 0)
     steps = np.minimum(left, -(-left[live].min() // WINDOW) * WINDOW)
     common = steps[live][0]
     # one number for all makes a program that does not choose in each step who takes it
     num_steps = int(common) if (steps[live] == common).all() else steps
-    learners = train_slots(job, pool.learners, pool.plans, live, num_steps, pool.positions)
+    learners = train_slots(job, pool.learners, pool.plans, live, num_steps, pool.positions, in_all)
     ended = live & (steps == left)
     learners, training = programs.validate_all(job.trainer, job.mesh, learners, ended, job.data)
-    stopped = ended & ~np.asarray(training)
-    table = {}
-    for name, column in (("epochs", "epoch"), ("best_epochs", "best_epoch"), ("best_accuracies", "best_accuracy")):
-        table[name] = getattr(pool, name).copy()
-        table[name][pool.numbers[ended]] = np.asarray(getattr(learners, column))[ended]
-    best = learners.best_parameters
-    done = tuple((int(pool.numbers[at]), programs.read_slot(best, int(at))) for at in np.flatnonzero(stopped))
+    out = ended & ~np.asarray(training)
+    columns = [np.asarray(column) for column in (learners.epoch, learners.best_epoch, learners.best_accuracy)]
+    stopped = tuple(
+        Stopped(
+            int(pool.numbers[at]),
+            programs.read_slot(learners.best_parameters, int(at)),
+            *(column[at].item() for column in columns),
+        )
+        for at in np.flatnonzero(out)
+    )
     return pool._replace(
-        numbers=np.where(stopped, EMPTY, pool.numbers),
+        numbers=np.where(out, EMPTY, pool.numbers),
         positions=np.where(ended, 0, pool.positions + steps).astype(np.int32),
         learners=learners,
-        done=pool.done + done,
-        **table,
+        stopped=pool.stopped + stopped,
     )
 
 
@@ -271,7 +241,7 @@ def shrink(job: Job, pool: Pool) -> Pool:
     """A pool smaller by `SHRINK_FACTOR`, if no network waits and those left fit into it; else the pool as it is."""
     live = np.flatnonzero(pool.numbers != EMPTY)
     slots = -(-pool.numbers.size // (SHRINK_FACTOR * job.mesh.size)) * job.mesh.size
-    if pool.waiting < job.num_networks or not 0 < live.size <= slots < pool.numbers.size:
+    if pool.waiting or not 0 < live.size <= slots < pool.numbers.size:
         return pool
     at = np.resize(live, slots)
     numbers = np.where(np.arange(slots) < live.size, pool.numbers[at], EMPTY)
@@ -285,45 +255,114 @@ def train_all(
     on_finished: Callable[[Finished], None],
     on_round: Callable[[Pool], None] | None = None,
 ) -> Pool:
-    """Trains all networks of a job, each to its own end.
+    """Trains all networks of a pool, each to its own end.
 
     Args:
         job: what to do.
-        pool: from `begin` or `resume`. Its arrays are used up.
-        on_finished: called with networks that have stopped, in groups of at most `Pool.answer_batch`, so that they can
-            answer together.
+        pool: from `begin` or `restored`. Its arrays are used up.
+        on_finished: called with networks that have stopped, in groups of at most `Finished.answer_batch`, so that they
+            can answer together.
         on_round: called after each round with the pool, whose arrays the next round uses up. Networks that
             `on_finished` was called with are no longer in it.
 
     Returns:
-        The pool at its end, with epochs and accuracies of all networks.
+        The pool at its end, which is empty.
     """
     pool = _hand_over(job, pool, on_finished)  # one that goes on may have nothing else to do
-    while not _at_end(job, pool):
+    while not _at_end(pool):
         pool = _hand_over(job, shrink(job, advance(job, fill(job, pool))), on_finished)
         if on_round is not None:
             on_round(pool)
     return pool
 
 
-def _at_end(job: Job, pool: Pool) -> bool:
-    return pool.waiting == job.num_networks and bool((pool.numbers == EMPTY).all())
+def _at_end(pool: Pool) -> bool:
+    return not pool.waiting and bool((pool.numbers == EMPTY).all())
 
 
 def _hand_over(job: Job, pool: Pool, on_finished: Callable[[Finished], None]) -> Pool:
     """Networks that have stopped leave the pool, as soon as they fill a group, or nothing is left to wait for."""
-    batch = pool.answer_batch
-    while len(pool.done) >= batch or (pool.done and _at_end(job, pool)):
-        numbers, parameters = zip(*pool.done[:batch], strict=True)
+    batch = job.mesh.size * max(1, pool.slots // SHRINK_FACTOR)
+    while len(pool.stopped) >= batch or (pool.stopped and _at_end(pool)):
+        numbers, parameters, epochs, best_epochs, accuracies = zip(*pool.stopped[:batch], strict=True)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)
-        at = np.array(numbers)
-        tables = (pool.epochs[at], pool.best_epochs[at], pool.best_accuracies[at])
-        on_finished(Finished(job, at, stacked, *tables, batch))
-        pool = pool._replace(done=pool.done[batch:])
+        counts = np.array(epochs, np.int32), np.array(best_epochs, np.int32), np.array(accuracies, np.float32)
+        on_finished(Finished(job, np.array(numbers), stacked, *counts, batch))
+        pool = pool._replace(stopped=pool.stopped[batch:])
     return pool
 
 
-def progress(pool: Pool) -> Progress:
-    """Where a pool stands."""
-    training, waiting = int((pool.numbers != EMPTY).sum()), pool.epochs.size - pool.waiting
-    return Progress(pool.epochs.size - training - waiting, training, waiting, pool.best_accuracies)
+def accuracies(job: Job, pool: Pool) -> np.ndarray:
+    """(J,) best validation accuracies of the networks in the pool, NaN for others and for those without a first."""
+    found = np.full(job.num_networks, np.nan, np.float32)
+    best = np.asarray(pool.learners.best_accuracy)
+    known = (pool.numbers != EMPTY) & (best >= 0)
+    found[pool.numbers[known]] = best[known]
+    for network in pool.stopped:
+        found[network.number] = network.best_accuracy
+    return found
+
+
+# A pool as arrays. Plans are not among them, as they follow from the rows of the job; nor are tree structures: leaves
+# are numbered, and put back into the structure that follows from the job.
+
+TABLES = ("epochs", "best_epoch", "best_accuracy")  # of networks that have stopped
+
+
+def stored(pool: Pool, names: np.ndarray) -> Arrays:
+    """The pool as arrays; `names` (J,) are the networks of its job in a larger whole."""
+    numbers = np.where(pool.numbers == EMPTY, EMPTY, names[np.maximum(pool.numbers, 0)])
+    arrays = {"slots": np.array(pool.slots), "numbers": numbers, "positions": pool.positions}
+    arrays |= {"waiting": names[list(pool.waiting)], "stopped": names[[network.number for network in pool.stopped]]}
+    arrays |= {f"stopped_{name}": np.array([getattr(network, name) for network in pool.stopped]) for name in TABLES}
+    leaves = zip(*(jax.tree.leaves(network.parameters) for network in pool.stopped), strict=True)
+    arrays |= {f"parameters_{at:04d}": np.stack(leaf) for at, leaf in enumerate(leaves)}
+    return arrays | {
+        f"learner_{at:04d}": programs.storable(leaf) for at, leaf in enumerate(jax.tree.leaves(pool.learners))
+    }
+
+
+def restored(job: Job, names: np.ndarray, arrays: Arrays, begun: Mapping[int, Begun]) -> Pool:
+    """The pool of `stored`, on the devices of its job; `begun` as in `begin`."""
+    place = {int(name): at for at, name in enumerate(names)} | {EMPTY: EMPTY}
+    numbers = np.array([place[int(name)] for name in arrays["numbers"]])
+    _, learner = shapes(job)
+    restore = functools.partial(programs.restored, programs.spread(job.mesh))
+    learners = jax.tree.unflatten(jax.tree.structure(learner), _leaves(arrays, "learner_"))
+    return Pool(
+        slots=int(arrays["slots"]),
+        numbers=numbers,
+        positions=arrays["positions"],
+        plans=programs.plan(job.plan, job.mesh, _rows(job, numbers), job.shared),
+        learners=jax.tree.map(restore, learner, learners),
+        waiting=tuple(place[int(name)] for name in arrays["waiting"]),
+        begun=begun,
+        stopped=tuple(network._replace(number=place[network.number]) for network in stopped_in(job, arrays)),
+    )
+
+
+def stopped_in(job: Job, arrays: Arrays) -> list[Stopped]:
+    """The networks of `stored` that had stopped, by name."""
+    structure, leaves = jax.tree.structure(shapes(job)[1].parameters), _leaves(arrays, "parameters_")
+    return [
+        Stopped(
+            int(name),
+            jax.tree.unflatten(structure, [leaf[at] for leaf in leaves]),
+            *(arrays[f"stopped_{table}"][at].item() for table in TABLES),
+        )
+        for at, name in enumerate(arrays["stopped"])
+    ]
+
+
+def begun_in(arrays: Arrays) -> dict[int, Begun]:
+    """The networks of `stored` that were in training, by name."""
+    learners, positions = _leaves(arrays, "learner_"), arrays["positions"]
+    return {
+        int(name): Begun(int(positions[slot]), [leaf[slot] for leaf in learners])
+        for slot, name in enumerate(arrays["numbers"])
+        if name != EMPTY
+    }
+
+
+def _leaves(arrays: Arrays, prefix: str) -> list[np.ndarray]:
+    return [arrays[name] for name in sorted(arrays) if name.startswith(prefix)]

@@ -5,12 +5,15 @@ import os
 import time
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from irtjax.storage.cache import cached
 from irtjax.tasks import Task
+from irtjax.training.data import Data
+from irtjax.training.loop import ALL_UNITS, Plan
 from irtjax.training.pool import SHRINK_FACTOR, Job, begin, fill, train_slots
-from irtjax.training.recipe import Recipe
+from irtjax.training.recipe import Recipe, epoch_lengths, make_trainer
 
 PROBE_SECONDS = 0.3  # that a measurement should last
 MOST_STEPS = 4**6  # that it may take to do so
@@ -21,16 +24,20 @@ KNOWN = {("digits", "mlp"): 32}  # where measuring would take longer than the cr
 FILLS_A_CORE = ("bert",)  # one network's products are as fast as the core is; compiling larger pools takes minutes
 
 
-def choose_slots(job: Job, task: Task, recipe: Recipe, slots: int | None = None) -> int:
+def choose_slots(
+    task: Task, recipe: Recipe, data: Data, count: int, mesh: jax.sharding.Mesh, slots: int | None = None
+) -> int:
     """The given number of slots on a device; for None, what is fastest here: known, or measured once and remembered.
 
     Timings differ from run to run, and networks in a pool of another size are the same only to rounding. A number that
     is kept lets the same command give the same results.
 
     Args:
-        job: what the pool is for.
-        task: its task.
-        recipe: its recipe.
+        task: what is trained on.
+        recipe: how.
+        data: the task, on the devices of the mesh.
+        count: networks that the pool is for.
+        mesh: devices in a row.
         slots: a number to be used in any case.
     """
     if slots is not None:
@@ -38,15 +45,29 @@ def choose_slots(job: Job, task: Task, recipe: Recipe, slots: int | None = None)
     known = KNOWN.get((task.name, recipe.network))
     if known is not None:
         return known
-    if recipe.network in FILLS_A_CORE and job.mesh.devices.flat[0].platform == "cpu":
+    if recipe.network in FILLS_A_CORE and mesh.devices.flat[0].platform == "cpu":
         return 1
+    job = on_all_examples(task, recipe, data, count, mesh)
     return int(cached("pool_size", _key(job, task, recipe), lambda: {"slots": np.array(measure(job)[0])})["slots"])
+
+
+def on_all_examples(task: Task, recipe: Recipe, data: Data, count: int, mesh: jax.sharding.Mesh) -> Job:
+    """A job to measure: networks of some seeds that are trained on all examples."""
+    size = len(task.train.labels)
+    shared = np.arange(size, dtype=np.int32), task.train.labels, np.float32(recipe.learning_rate)
+    steps = epoch_lengths(recipe, np.full(count, size))
+    return Job(make_trainer(recipe, task), _plan, np.arange(count, dtype=np.uint32), shared, data, steps, mesh)
+
+
+def _plan(seed: jax.Array, shared: tuple[jax.Array, jax.Array, jax.Array]) -> Plan:
+    order, labels, learning_rate = shared
+    return Plan(jax.random.key(seed), order, jnp.int32(order.size), labels, learning_rate, jnp.int32(ALL_UNITS))
 
 
 def _key(job: Job, task: Task, recipe: Recipe) -> tuple[object, ...]:
     """All that the fastest number depends on."""
     trainer, device = job.trainer, job.mesh.devices.flat[0]
-    vectors = jax.tree.map(np.shape, job.data.given)
+    vectors = jax.tree.map(np.shape, job.data.initial)
     shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
     network = (recipe.network, recipe.width, shapes, task.num_classes, vectors)
     training = (trainer.batch_size, trainer.buckets, trainer.own_embeddings, trainer.augment is not None)

@@ -11,8 +11,18 @@ from hypothesis import given
 from readers import damaged, parse_csv, read_or_refused, refusal
 
 from irtjax import InputError, tasks
-from irtjax.crowd.members import CrowdDesign, Members, default_design, read_members, sample_members
-from irtjax.crowd.plans import gold_of, in_every_subset, in_subset, plan_member, rows_of
+from irtjax.crowd.members import (
+    CrowdDesign,
+    Members,
+    default_design,
+    gold_of,
+    in_every_subset,
+    in_subset,
+    plan_member,
+    read_members,
+    rows_of,
+    sample_members,
+)
 from irtjax.storage.files import write_csv
 from irtjax.training.recipe import Recipe
 

@@ -17,8 +17,8 @@ from irtjax.evaluation.replay import replay
 from irtjax.item_models.tables import from_columns
 from irtjax.plots.evaluation import monitor as picture
 from irtjax.training.data import classify, to_device
+from irtjax.training.loop import same_plan, start, train_epoch
 from irtjax.training.recipe import Recipe, make_trainer
-from irtjax.training.trainer import same_plan, start, train_epoch
 
 BANK = mixed_bank()
 TABLE = pd.DataFrame(
@@ -109,7 +109,7 @@ def learning():
     keys = jax.vmap(jax.random.key)(jnp.arange(num_networks, dtype=jnp.uint32))
     order = np.arange(size, dtype=np.int32)
     plans = same_plan(keys, order, jnp.int32(size), data.train.labels, jnp.float32(5e-3))
-    learners = jax.vmap(lambda plan: start(trainer, plan, data.given))(plans)
+    learners = jax.vmap(lambda plan: start(trainer, plan, data.initial))(plans)
 
     @jax.jit
     def epoch(learners):

@@ -82,7 +82,7 @@ def test_a_crowd_killed_at_random_moments_ends_with_the_same_files(finished, tmp
     moments, kills = random.Random(seed), 0
     for _ in range(3):
         with start(*arguments, module="experiments.crowd", **quiet) as process:
-            while process.poll() is None and not list(directory.glob(".checkpoints/crowd/deal_*/part_*/*/pool.npz")):
+            while process.poll() is None and not list(directory.glob(".checkpoints/crowd/live/[0-9]*.npz")):
                 time.sleep(0.01)
             time.sleep(moments.uniform(0, 1.5))
             process.send_signal(signal.SIGKILL)

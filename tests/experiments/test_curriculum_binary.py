@@ -17,7 +17,7 @@ from experiments.reports import sections
 from experiments.stages import curriculum
 from irtjax import InputError, tasks
 from irtjax.selection import compare
-from irtjax.selection.curriculum import History
+from irtjax.selection.ddaclae import History
 from irtjax.selection.rules import Window
 from irtjax.selection.strategies import STRATEGIES as ALL_STRATEGIES
 from irtjax.selection.strategies import choices

@@ -220,7 +220,7 @@ def test_an_interrupt_is_one_line_and_its_own_status(tmp_path, resumes, hint):
 def test_an_interrupted_run_ends_in_one_line(tmp_path):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with start(*SMALL, f"--output_dir={tmp_path / 'run'}", **quiet) as process:
-        while process.poll() is None and not list((tmp_path / "run").glob(".checkpoints/crowd/deal_*")):
+        while process.poll() is None and not list((tmp_path / "run").glob(".checkpoints/crowd/live")):
             time.sleep(0.01)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)

@@ -169,7 +169,7 @@ def assert_same_crowd(one, other):
 def test_a_crowd_goes_on_after_a_kill(tmp_path, alone, before, after, killed):
     flags = [*CROWD, f"--output_dir={tmp_path / 'run'}"]
     group = Group(tmp_path, "crowd", [flags] * before)
-    while not list((tmp_path / "run").glob(".checkpoints/crowd/deal_*/part_*/*/pool.npz")) and not group.over():
+    while not list((tmp_path / "run").glob(".checkpoints/crowd/live/[0-9]*.npz")) and not group.over():
         time.sleep(0.01)
     group.kill(killed)
     ends = group.wait()

@@ -18,7 +18,7 @@ from irtjax.tasks.sentences import make_task
 from irtjax.tasks.text import Examples, describe, lengths, lengths_of_first
 from irtjax.training.features import features, frozen
 from irtjax.training.recipe import default_recipe, make_trainer
-from irtjax.training.trainer import Trainer, share_of_rate
+from irtjax.training.step import share_of_rate
 
 RNG = np.random.default_rng(0)
 CLASSES = ("negative", "positive")
@@ -174,10 +174,9 @@ def test_a_frozen_task_is_one_of_vectors(task):
 
 
 def test_the_rate_warms_up_and_falls():
-    """As a straight line over all steps that there may be: 5 examples in batches of 2 are 2 steps in an epoch."""
-    trainer = Trainer(None, None, batch_size=2, patience=1, max_epochs=5, warmup=0.2)
-    rates = [float(share_of_rate(trainer, np.int32(step), np.int32(5))) for step in range(12)]
+    """As a straight line over all minibatches that there may be: ten, of which two are to warm up."""
+    rates = [float(share_of_rate(0.2, step / 10, 1 / 10)) for step in range(12)]
     np.testing.assert_allclose(rates, [1 / 2, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0], atol=1e-6)
-    assert share_of_rate(dataclasses.replace(trainer, warmup=None), np.int32(3), np.int32(5)) == 1
-    given = dataclasses.replace(trainer, steps_per_epoch=4)
-    assert float(share_of_rate(given, np.int32(19), np.int32(5))) == pytest.approx(1 / 16)
+    assert share_of_rate(None, 0.3, 0.1) == 1
+    assert float(share_of_rate(0.2, 19 / 20, 1 / 20)) == pytest.approx(1 / 16)
+    assert float(share_of_rate(0.01, 0.0, 1 / 20)) == 1  # at least one minibatch warms up

@@ -9,7 +9,7 @@ import pytest
 from irtjax import InputError, tasks
 from irtjax.selection import compare_curricula, summarise
 from irtjax.selection.compare import _in_order
-from irtjax.selection.curriculum import History
+from irtjax.selection.ddaclae import History
 from irtjax.selection.strategies import Options
 from irtjax.training.recipe import Recipe
 
@@ -118,11 +118,11 @@ def test_groups_that_have_finished_are_kept(trained, one_device, tmp_path):
     entered.clear()
     pd.testing.assert_frame_equal(compare(checkpoints=tmp_path), whole)
     assert not entered
-    with pytest.raises(InputError, match="is of other trainings: choose another folder"):
+    with pytest.raises(InputError, match="with other members, data or options"):
         compare(checkpoints=tmp_path, probe_error=0.1)
-    (damaged,) = tmp_path.glob("baseline_5*")
+    (damaged,) = tmp_path.glob("finished/baseline_5*")
     damaged.write_bytes(damaged.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"baseline_5_1\.npz: a damaged checkpoint"):
+    with pytest.raises(InputError, match=r"baseline_5_1\.npz: damaged, .*: remove it"):
         compare(checkpoints=tmp_path)
 
 

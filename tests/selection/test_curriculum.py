@@ -13,11 +13,11 @@ from conftest import data_of, mesh_of
 from irtjax import networks, tasks
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
-from irtjax.selection.curriculum import train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
 from irtjax.selection.schedules import full_share, linear_share, root_share
 from irtjax.training.data import to_device
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 
 TASK = tasks.load("digits")
 KEYS = jax.vmap(jax.random.key)(jnp.arange(2, dtype=jnp.uint32))
@@ -193,7 +193,7 @@ def test_a_schedule_below_one_minibatch_is_followed_too():
 
 def test_a_rate_falls_by_epochs():
     """Whatever the epochs select, a sixth of the fall is in each; each step raises the parameter by its rate."""
-    falling = dataclasses.replace(TRAINER, warmup=0.0, steps_per_epoch=7)  # of no use here
+    falling = dataclasses.replace(TRAINER, warmup=0.0)
     shares = np.repeat([1.0, 0.25], 3)
     history = train_curriculum(falling, KEYS, ladder(0), -np.arange(64.0), shares, learning_rate=0.9)
     parameter, accuracies = 0.0, []

@@ -12,12 +12,13 @@ from conftest import BUCKETS, data_of, sentences
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
-from irtjax.selection.curriculum import _train, train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.probe import PILOT_SIZE, estimate_ability, rank_items
 from irtjax.selection.rules import Window, beyond_ability, required_se, up_to_ability
 from irtjax.selection.sampling import draw, score, size_for
+from irtjax.training import loop
 from irtjax.training.data import classify, to_device
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 
 NUM_ITEMS, ABILITY, ERROR, SHARE_ERROR = 20_000, 0.7, 0.05, 0.01
 RNG = np.random.default_rng(0)
@@ -222,7 +223,7 @@ def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass(rule):
 def test_another_error_is_not_compiled_for():
     run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
     precise = run(learning_rate=1.0, probe_error=SHARE_ERROR)
-    programs = _train._cache_size()
+    programs = loop._train._cache_size()
     rough = run(learning_rate=1.0, probe_error=4 * SHARE_ERROR)
-    assert _train._cache_size() == programs
+    assert loop._train._cache_size() == programs
     assert (rough.items_asked < precise.items_asked).all()

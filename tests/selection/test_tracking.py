@@ -12,10 +12,10 @@ from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.replay import replay
 from irtjax.kernels.models import ItemParameters
 from irtjax.networks import Network
-from irtjax.selection.curriculum import train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.tracking import Tracked, track
 from irtjax.training.data import to_device
-from irtjax.training.trainer import Trainer
+from irtjax.training.step import Trainer
 
 NUM_ITEMS = 200
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from flax import nnx
 
 from irtjax import InputError, networks, tasks
-from irtjax.training.optimizers import optimizer_of, sgd_rate
+from irtjax.training.recipe import optimizer_of, sgd_rate
 
 RNG = np.random.default_rng(0)
 START, GRADIENTS = RNG.normal(size=4), RNG.normal(size=(3, 4))

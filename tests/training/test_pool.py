@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from conftest import data_of, mesh_of
 
-from irtjax import InputError, tasks
+from irtjax import tasks
 from irtjax.crowd.members import CrowdDesign, Members, sample_members
 from irtjax.crowd.train import crowd_job
 from irtjax.networks import Network
-from irtjax.training import pool, pool_programs, pool_size
-from irtjax.training.checkpoints import Saved, read, save
+from irtjax.storage.archives import read_arrays
+from irtjax.training import pool, pool_size
 from irtjax.training.data import accuracy, to_device
-from irtjax.training.optimizers import optimizer_of
+from irtjax.training.loop import WINDOW
 from irtjax.training.pool import EMPTY
-from irtjax.training.recipe import Recipe, epoch_lengths, longest_first
-from irtjax.training.trainer import WINDOW
+from irtjax.training.recipe import Recipe, epoch_lengths, longest_first, optimizer_of
 
 TASK = tasks.load("digits")
 RECIPE = Recipe(width=32, learning_rate=5e-3, patience=2, max_epochs=12, steps_per_epoch=20)
+NAMES = 100 + np.arange(11)  # of the networks in a larger whole
 MEMBERS = sample_members(11, 1197, 0, RECIPE, CrowdDesign(min_subset=20, max_corruption=0.6, min_width=8))
 
 
@@ -34,16 +34,32 @@ def job_of(num_devices=2, members=MEMBERS):
     return crowd_job(TASK, members, RECIPE, to_device(TASK, mesh), mesh)
 
 
-def run(job, slots, state=None, on_epoch=None):
-    handed = {}
+class Tables:
+    """The epochs and accuracies of all networks, as they are handed over."""
+
+    NAMES = ("epochs", "best_epochs", "best_accuracies")
+
+    def __init__(self, count):
+        self.epochs, self.best_epochs, self.best_accuracies = (np.full(count, np.nan) for _ in self.NAMES)
+
+    def put(self, finished):
+        for name in self.NAMES:
+            getattr(self, name)[finished.numbers] = getattr(finished, name)
+
+
+def run(job, slots, state=None, on_epoch=None, before=None):
+    handed, tables = {}, Tables(job.num_networks) if before is None else before
 
     def on_finished(finished):
+        tables.put(finished)
         for at, number in enumerate(finished.numbers):
             assert number not in handed
             handed[number] = jax.tree.map(lambda leaf, at=at: leaf[at], finished.parameters)
 
     end = pool.train_all(job, pool.begin(job, slots) if state is None else state, on_finished, on_epoch)
-    return end, handed
+    assert not end.waiting
+    assert (end.numbers == EMPTY).all()
+    return tables, handed
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +76,11 @@ def pooled():
     def on_epoch(state):
         sizes.append(state.numbers.size)
         live.append(int((state.numbers != EMPTY).sum()))
-        assert pool.progress(state).training == live[-1]
+        training = state.numbers[state.numbers != EMPTY]
+        assert np.isfinite(pool.accuracies(job, state)[training]).all()
 
-    return *run(job_of(), 2, on_epoch=on_epoch), sizes, live
+    job = job_of()
+    return *run(job, 2, on_epoch=on_epoch), sizes, live
 
 
 def assert_same(one, other, **tolerance):
@@ -165,63 +183,30 @@ def test_slots_are_filled_and_the_pool_shrinks(pooled):
 def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, pooled, at):
     job = job_of()
     end, handed = pooled[:2]
-    count, before = 0, {}
+    count, before, tables = 0, {}, Tables(11)
 
     def remember(finished):
+        tables.put(finished)
         for k, number in enumerate(finished.numbers):
             before[number] = jax.tree.map(lambda leaf, k=k: leaf[k], finished.parameters)
 
     def stop(state):
         nonlocal count
-        save(tmp_path / "pool.npz", Saved(np.arange(11), pool.store(state, 2)))
+        np.savez(tmp_path / "pool.npz", allow_pickle=False, **pool.stored(state, NAMES))
         if count == at:
             raise KeyboardInterrupt
         count += 1
 
     with pytest.raises(KeyboardInterrupt):
         pool.train_all(job, pool.begin(job, 2), remember, stop)
-    order, stored = read(tmp_path / "pool.npz")
-    np.testing.assert_array_equal(order, np.arange(11))
-    assert stored.slots == 2
-    again, rest = run(job, 2, pool.resume(job, stored))
+    state = pool.restored(job, NAMES, read_arrays(tmp_path / "pool.npz"), {})
+    assert state.slots == 2
+    again, rest = run(job, 2, state, before=tables)
     assert set(before).isdisjoint(rest)
     for number, parameters in (before | rest).items():
         assert_same(parameters, handed[number], rtol=0)
     for name in ("epochs", "best_epochs", "best_accuracies"):
         np.testing.assert_array_equal(getattr(again, name), getattr(end, name))
-
-
-@pytest.fixture
-def checkpoint(tmp_path):
-    """A checkpoint of a pool that has just begun, and the pool."""
-    job = job_of()
-    saved = pool.fill(job, pool.begin(job, 2))
-    save(tmp_path / "pool.npz", Saved(np.arange(11), pool.store(saved, 2)))
-    return tmp_path / "pool.npz", saved
-
-
-def test_damaged_checkpoints_are_named(tmp_path, checkpoint):
-    path, _ = checkpoint
-    assert read(tmp_path / "none.npz") is None
-    for content in (b"", path.read_bytes()[:-100]):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=rf"{path}: a damaged checkpoint \(.*\): remove {tmp_path}$"):
-            read(path)
-
-
-def test_no_flipped_byte_of_a_checkpoint_changes_what_is_restored(checkpoint):
-    path, saved = checkpoint
-    whole = list(map(pool_programs.storable, jax.tree.leaves(saved.learners)))
-    content, refused = path.read_bytes(), 0
-    for at in np.linspace(0, len(content) - 1, 300, dtype=int):
-        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
-        try:
-            found = read(path)
-        except InputError:
-            refused += 1
-        else:
-            jax.tree.map(np.testing.assert_array_equal, whole, found.pool.learners)
-    assert refused > 250
 
 
 def test_masked_units_stay_as_they_are(pooled):
@@ -240,7 +225,7 @@ def test_epochs_are_compiled_once():
     rows = jax.tree.map(lambda column: np.tile(column, 2), job.rows)  # 22 networks: several are replaced
 
     def on_epoch(state):
-        if state.waiting < 22:
+        if state.waiting:
             after.append(len(compilations))
 
     run(dataclasses.replace(job, rows=rows, steps=np.tile(job.steps, 2)), 2, on_epoch=on_epoch)
@@ -251,22 +236,23 @@ def test_epochs_are_compiled_once():
 def test_the_size_is_measured(monkeypatch, tmp_path):
     monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path))
     monkeypatch.setattr(pool_size, "KNOWN", {})
-    job = job_of(members=MEMBERS.choose(slice(4)))
-    best, rates = pool_size.measure(job)
+    mesh = mesh_of(2)
+    of = TASK, RECIPE, to_device(TASK, mesh), 4, mesh
+    best, rates = pool_size.measure(pool_size.on_all_examples(*of))
     assert set(rates) == {1, 2}  # 2 on each of two devices hold all 4 networks
     assert rates[best] >= 0.95 * max(rates.values())
-    slots = pool_size.choose_slots(job, TASK, RECIPE)
+    slots = pool_size.choose_slots(*of)
     assert slots in (1, 2)
     monkeypatch.setattr(pool_size, "measure", lambda job: (slots + 1, {}))
-    assert pool_size.choose_slots(job, TASK, RECIPE) == slots
-    assert pool_size.choose_slots(job, TASK, dataclasses.replace(RECIPE, width=16)) == slots + 1
-    assert pool_size.choose_slots(job, TASK, RECIPE, 7) == 7
+    assert pool_size.choose_slots(*of) == slots
+    assert pool_size.choose_slots(TASK, dataclasses.replace(RECIPE, width=16), *of[2:]) == slots + 1
+    assert pool_size.choose_slots(*of, 7) == 7
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="of processors only")
 def test_an_encoder_is_alone_on_its_core_without_being_measured(monkeypatch):
     monkeypatch.delattr(pool_size, "measure")
-    assert pool_size.choose_slots(job_of(), TASK, dataclasses.replace(RECIPE, network="bert")) == 1
+    assert pool_size.choose_slots(TASK, dataclasses.replace(RECIPE, network="bert"), None, 4, mesh_of(2)) == 1
 
 
 @pytest.mark.parametrize(

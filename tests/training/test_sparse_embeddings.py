@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from irtjax.training import sparse_embeddings as own_embeddings
-from irtjax.training.optimizers import optimizer_of
+from irtjax.training.recipe import optimizer_of
 from irtjax.training.sparse_embeddings import NO_WORD, Owned
 
 RNG = np.random.default_rng(0)

@@ -13,9 +13,10 @@ from conftest import BUCKETS, data_of, sentences
 from irtjax.networks import Network
 from irtjax.tasks import Split, load
 from irtjax.tasks.task import Task, TextFormat
-from irtjax.training import trainer as training
+from irtjax.training import loop as training
 from irtjax.training.data import ANSWER_BLOCK, Data, accuracy, classify, evaluation_split, take, to_device
-from irtjax.training.trainer import Plan, Trainer
+from irtjax.training.loop import Plan
+from irtjax.training.step import Place, Trainer
 
 # A "network" whose parameters count how often each of 20 examples was seen: plain SGD, gradient -1 for each time.
 # Inputs are one-hot; two equal logits, so that d loss / d parameters is the mean over the batch of ± x / 2. The label
@@ -25,6 +26,8 @@ COUNTING = Network(
     logits=lambda parameters, _, inputs, key: jnp.stack([inputs @ parameters, jnp.zeros(inputs.shape[0])], axis=1),
 )
 SGD = optax.sgd(1.0)
+# one whose loss falls by 1 with its only parameter, so that the parameter sums the rates
+STEADY = Network(init=lambda key, width, weights: jnp.zeros(()), logits=lambda parameters, _, inputs, key: parameters)
 TRAINER = Trainer(COUNTING, SGD, batch_size=4, patience=2, max_epochs=8)
 
 
@@ -89,6 +92,26 @@ def test_networks_with_fewer_steps_wait():
     learners = train_epoch(TRAINER, started(TRAINER, plans), plans, DATA, jnp.array([0, 1, 3]))
     for parameters, steps in zip(learners.parameters, (0, 1, 3), strict=True):
         np.testing.assert_array_equal(parameters, seen(size=12, num_steps=steps))
+
+
+def test_a_rate_falls_with_the_progress_of_the_training():
+    """By epochs, and within one by minibatches, whatever part of it is trained at a time."""
+    trainer = dataclasses.replace(TRAINER, network=STEADY, warmup=0.25, loss=lambda output, labels: output)
+    plans = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2, axis=0), plan(12))
+
+    def rates(epoch, num_steps, place=None):
+        learners = started(trainer, plans)._replace(epoch=jnp.full(2, epoch))
+        return -np.asarray(train_epoch(trainer, learners, plans, DATA, num_steps, place=place).parameters)
+
+    def expected(epoch, steps, at):
+        step, total = epoch * steps + at, 8 * steps
+        return min((step + 1) / (0.25 * total), (total - step) / (0.75 * total))
+
+    whole = [rates(epoch, jnp.array([3, 2])) for epoch in range(8)]
+    by_hand = [[sum(expected(epoch, steps, at) for at in range(steps)) for steps in (3, 2)] for epoch in range(8)]
+    np.testing.assert_allclose(whole, by_hand, rtol=1e-5)
+    parts = [rates(5, count, Place(begun, 3)) for begun, count in ((0, 1), (1, 2))]
+    np.testing.assert_allclose(sum(parts), rates(5, 3), rtol=1e-5)
 
 
 def test_the_learning_rate_is_the_plans():
@@ -180,7 +203,7 @@ def test_windows_of_unequal_size_read_their_own_examples_once():
 
 
 def test_every_size_of_window_has_its_minibatches_in_a_similar_order():
-    turns = training.TURNS
+    turns = training.LENGTH_ORDER
     for count in range(1, training.WINDOW + 1):
         assert sorted(turns[count, :count]) == list(range(count))
     whole = turns[training.WINDOW] / (training.WINDOW - 1)
@@ -269,7 +292,7 @@ def test_only_the_words_of_the_minibatches_are_trained():
         jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
     )
     plans = jax.tree.map(lambda leaf: leaf[None], plans)
-    learners = started(trainer, plans, data.given)
+    learners = started(trainer, plans, data.initial)
     after = train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
     changed = (np.asarray(after) != np.eye(9)).any(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed[1:]) + 1, [2, 3, 4, 5])

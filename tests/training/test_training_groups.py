@@ -1,7 +1,5 @@
-"""Networks trained to the end: what they leave, in files that a kill cannot harm, however they are dealt anew."""
+"""Networks trained to the end: what they leave, in files that a kill cannot harm, and on other devices than before."""
 
-import json
-import shutil
 from pathlib import Path
 
 import jax
@@ -12,14 +10,11 @@ from conftest import mesh_of
 from irtjax import InputError, tasks
 from irtjax.crowd.members import CrowdDesign, sample_members
 from irtjax.crowd.train import crowd_job
-from irtjax.training import deals, groups, pool
-from irtjax.training.checkpoints import adopt, read
+from irtjax.storage.archives import read_arrays
+from irtjax.training import groups, resume
 from irtjax.training.data import to_device
-from irtjax.training.deals import dealt
 from irtjax.training.groups import Group, train_groups
-from irtjax.training.pool import EMPTY
 from irtjax.training.recipe import Recipe
-from irtjax.training.results import Results, read_finished
 
 TASK = tasks.load("digits")
 # as in the tests of the pool: programs are compiled once for both
@@ -28,13 +23,11 @@ MEMBERS = sample_members(11, 1197, 0, RECIPE, CrowdDesign(min_subset=20, max_cor
 COLUMNS = {"classes": jax.ShapeDtypeStruct((300,), np.int32)}
 
 
-def train(num_devices, slots, folder, on_progress=None, seen=None):
+def train(num_devices, slots, folder, on_progress=None, options=""):
     mesh = mesh_of(num_devices)
     data = to_device(TASK, mesh)
 
     def job(networks):
-        if seen is not None:
-            seen.append(networks.tolist())
         return crowd_job(TASK, MEMBERS.choose(networks), RECIPE, data, mesh)
 
     group = Group("mlp", np.arange(11), job, lambda _: slots)
@@ -42,7 +35,8 @@ def train(num_devices, slots, folder, on_progress=None, seen=None):
     def answer(_, finished):
         return {"classes": finished.classify(data.test)[:, :300]}
 
-    return train_groups([group], COLUMNS, answer, folder=folder, seconds=0.0, on_progress=on_progress)
+    progress = {"on_progress": on_progress, "options": options}
+    return train_groups([group], COLUMNS, answer, folder=folder, seconds=0.0, **progress)
 
 
 class Interruption(Exception):
@@ -56,6 +50,19 @@ def stop_after(epochs, told):
             raise Interruption
 
     return on_progress
+
+
+def interrupted(num_devices, slots, folder, epochs):
+    """What was told of a run that ends in an epoch; it was not saved."""
+    told = []
+    with pytest.raises(Interruption):
+        train(num_devices, slots, folder, stop_after(epochs, told))
+    return told
+
+
+def finished_in(folder):
+    batches = [np.load(path)["networks"] for path in sorted(folder.glob("finished/*.npz"))]
+    return np.concatenate([np.zeros(0, int), *batches])
 
 
 @pytest.fixture(autouse=True)
@@ -77,28 +84,26 @@ def assert_almost_the_same(found, expected):
 # slots on devices, before and after: another number of devices, back and forth
 @pytest.mark.parametrize("epochs", [1, 6, 10])
 def test_networks_go_on_where_they_were_on_other_devices(tmp_path, whole, epochs):
-    told, later, seen = [], [], []
-    with pytest.raises(Interruption):
-        train(2, 2, tmp_path, stop_after(epochs, told))
-    before = read_finished(tmp_path / "deal_0000" / "part_0000", COLUMNS, 11)[0]
-    with pytest.raises(Interruption):
-        train(1, 1, tmp_path, stop_after(1, later), seen)
+    interrupted(2, 2, tmp_path, epochs)
+    before = finished_in(tmp_path)
+    later = interrupted(1, 1, tmp_path, 2)
     assert later[0].finished >= len(before)
     assert sum(later[0][:3]) == 11
-    begun = told[-2].accuracies if epochs > 1 else np.full(11, np.nan)
     assert_almost_the_same(train(2, 2, tmp_path), whole)
-    records = [json.loads((tmp_path / f"deal_000{at}" / "deal.json").read_text()) for at in range(3)]
-    assert [record["devices"] for record in records] == [[2], [1], [2]]
-    assert sorted(records[1]["parts"][0]) == sorted(set(range(11)) - set(before.tolist()))
-    if epochs > 1:
-        # one that had begun is first, and so goes on
-        assert np.isfinite(begun[seen[-1][0]])
+    assert sorted(finished_in(tmp_path)) == list(range(11))
+    layouts = [read_arrays(path)["devices"].tolist() for path in sorted(tmp_path.glob("live/*.npz"))]
+    assert layouts == [[2], [1], [2]][epochs == 1 :]  # the first had saved nothing by its first epoch
+
+
+@pytest.mark.parametrize("epochs", [3, 8])
+def test_a_run_that_goes_on_ends_with_the_same_bits(tmp_path, whole, epochs):
+    interrupted(2, 2, tmp_path, epochs)
+    for name, column in train(2, 2, tmp_path).items():
+        np.testing.assert_array_equal(column, whole[name], err_msg=name)
 
 
 def test_one_that_goes_on_does_not_begin_again(tmp_path, whole):
-    told, later = [], []
-    with pytest.raises(Interruption):
-        train(2, 2, tmp_path, stop_after(4, told))
+    told, later = interrupted(2, 2, tmp_path, 4), []
     found = train(4, 1, tmp_path, later.append)
     assert_almost_the_same(found, whole)
     # each epoch trains four at most, and one was not saved
@@ -113,133 +118,83 @@ def test_one_that_goes_on_does_not_begin_again(tmp_path, whole):
 
 @pytest.mark.slow
 def test_one_that_had_stopped_is_handed_over(tmp_path, whole):
-    # dealt to a process of its own, a network that had stopped has nothing left to be trained with
-    told = []
-    with pytest.raises(Interruption):
-        train(1, 16, tmp_path, stop_after(1 + int(whole["epochs"].min()), told))
-    saved = read(tmp_path / "deal_0000" / "part_0000" / "mlp" / "pool.npz")
-    stopped = [int(saved.order[at]) for at, _ in saved.pool.done]
-    assert stopped, "none had stopped and waited"
-    assert not read_finished(tmp_path / "deal_0000" / "part_0000", COLUMNS, 11)[0].size
-    alone = adopt([saved], np.array(stopped[:1]), 16, 16)
-    found = []
-    mesh = mesh_of(1)
-    data = to_device(TASK, mesh)
-    job = crowd_job(TASK, MEMBERS.choose(np.array(stopped[:1])), RECIPE, data, mesh)
-    pool.train_all(job, pool.resume(job, alone.pool), found.append)
-    (one,) = found
-    assert one.epochs.tolist() == [whole["epochs"][stopped[0]]]
+    # in a pool for other devices, a network that had stopped has nothing left to be trained with
+    interrupted(1, 16, tmp_path, 1 + int(whole["epochs"].min()))
+    (path,) = tmp_path.glob("live/*.npz")
+    stopped = read_arrays(path)["stopped"]
+    assert stopped.size, "none had stopped and waited"
+    assert not finished_in(tmp_path).size
+    assert_almost_the_same(train(2, 2, tmp_path), whole)
 
 
-def test_what_was_removed_is_trained_again(tmp_path, whole):
-    with pytest.raises(Interruption):
-        train(2, 2, tmp_path, stop_after(8, []))
-    lost = read_finished(tmp_path / "deal_0000" / "part_0000", COLUMNS, 11)[0]
+@pytest.mark.parametrize("devices", [1, 2])
+def test_what_was_removed_is_trained_again(tmp_path, whole, devices):
+    interrupted(2, 2, tmp_path, 8)
+    lost = finished_in(tmp_path)
     assert lost.size
-    with pytest.raises(Interruption):
-        train(1, 1, tmp_path, stop_after(1, []))
-    shutil.rmtree(tmp_path / "deal_0000" / "part_0000")
-    assert_almost_the_same(train(1, 1, tmp_path), whole)
-    record = json.loads((tmp_path / "deal_0002" / "deal.json").read_text())
-    assert set(lost.tolist()) <= set(record["parts"][0])
-
-
-def test_results_that_are_gone_beside_their_pool_are_refused(tmp_path):
-    with pytest.raises(Interruption):
-        train(2, 2, tmp_path, stop_after(8, []))
-    part = tmp_path / "deal_0000" / "part_0000"
-    (part / "finished.json").unlink()
-    with pytest.raises(InputError, match=rf"pool.npz: results of networks that have left it are gone: remove {part}"):
-        train(2, 2, tmp_path)
+    for path in tmp_path.glob("finished/*.npz"):
+        path.unlink()
+    assert_almost_the_same(train(devices, devices, tmp_path), whole)
 
 
 def test_networks_that_never_finish_are_no_result(tmp_path, monkeypatch):
-    monkeypatch.setattr(deals, "VISIBLE_SECONDS", 0.1)
+    monkeypatch.setattr(resume, "VISIBLE_SECONDS", 0.1)
     monkeypatch.setattr(groups, "train_all", lambda *_: None)
     with pytest.raises(InputError, match=f"{tmp_path}: 11 of 11 networks are gone: give the same command again"):
         train(2, 2, tmp_path)
 
 
-def test_what_has_finished_is_told_where_nothing_is_left(tmp_path, whole):
+def test_what_has_finished_is_told_where_nothing_is_left(tmp_path):
     told = []
     train(2, 2, tmp_path)
     train(2, 2, tmp_path, told.append)
     assert [state[:3] for state in told] == [(11, 0, 0)]
 
 
-def test_networks_are_dealt_in_turns():
-    assert dealt([4, 5, 0, 1, 2, 3], 2) == [[0, 2, 4], [1, 3, 5]]
-    assert dealt([7], 3) == [[7], [], []]
-    assert EMPTY not in np.concatenate([np.array(part, int) for part in dealt(range(9), 4)])
+@pytest.mark.parametrize("of", ["finished", "live"])
+def test_damaged_files_are_named(tmp_path, whole, of):
+    """Cut, or with any bit flipped; without the file, its networks are trained again."""
+    interrupted(2, 2, tmp_path, 8)
+    path = min(tmp_path.glob(f"{of}/*.npz"))
+    content = path.read_bytes()
+    arrays = read_arrays(path)
+    refused = 0
+    for at in np.linspace(0, len(content) - 1, 100, dtype=int):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        try:
+            found = resume._read(path)
+        except InputError:
+            refused += 1
+        else:
+            jax.tree.map(np.testing.assert_array_equal, arrays, found)
+    assert refused > 75
+    for damaged in (b"", content[:-100]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=rf"{path}: damaged, .*: remove it, and its networks are trained again"):
+            train(2, 2, tmp_path)
+    path.unlink()
+    assert_almost_the_same(train(2, 2, tmp_path), whole)
 
 
-@pytest.fixture
-def results(tmp_path):
-    """Results of three networks, one of them finished."""
-    found = Results(COLUMNS, 3, tmp_path / "part")
-    rng = np.random.default_rng(0)
-    row = {"classes": rng.integers(0, 9, (1, 300)), "epochs": [3], "best_epochs": [2], "best_accuracies": [0.5]}
-    found.put(np.array([1]), row)
-    found.flush()
-    return found
-
-
-def test_files_that_a_kill_left_in_part_are_made_again(tmp_path):
-    part = tmp_path / "part"
-    Results(COLUMNS, 3, part)
-    for path in part.iterdir():
-        if path.name != "epochs.npy":
-            path.unlink()
-    (part / ".partial-x").touch()
-    again = Results(COLUMNS, 3, part)
-    assert not again.finished.any()
-    assert set(again.columns) == {"classes", "epochs", "best_epochs", "best_accuracies"}
-
-
-def test_rows_that_have_finished_stay_as_they_are(results):
-    row = {"classes": np.zeros((2, 300)), "epochs": [7, 7], "best_epochs": [7, 7], "best_accuracies": [0.7, 0.7]}
-    results.put(np.array([1, 2]), row)
-    assert results.columns["epochs"].tolist() == [0, 3, 7]
-    assert results.columns["classes"][1].any()
-
-
-def test_results_outlive_a_kill(tmp_path, results):
-    again = Results(COLUMNS, 3, tmp_path / "part")
-    np.testing.assert_array_equal(again.finished, [False, True, False])
-    for name, column in results.columns.items():
-        np.testing.assert_array_equal(again.columns[name], column)
-    rows, columns = read_finished(tmp_path / "part", COLUMNS, 3)
-    assert rows.tolist() == [1]
-    np.testing.assert_array_equal(columns["classes"], results.columns["classes"])
-    assert read_finished(tmp_path / "another", COLUMNS, 3)[0].size == 0
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-100])])
-def test_results_that_are_gone_or_cut_are_refused(tmp_path, results, damage):
-    damage(tmp_path / "part" / "classes.npy")
-    for use in (Results, read_finished):
-        arguments = (COLUMNS, 3, tmp_path / "part") if use is Results else (tmp_path / "part", COLUMNS, 3)
-        with pytest.raises(InputError, match=rf"classes.npy: .* gone or damaged: remove {tmp_path}"):
-            use(*arguments)
-
-
-def test_no_flipped_bit_in_results_goes_unnoticed(tmp_path, results):
-    results.columns["classes"][1, 5] ^= 1
-    results.columns["classes"].flush()
-    with pytest.raises(InputError, match="part: the results in row 1 are damaged: remove this folder"):
-        Results(COLUMNS, 3, tmp_path / "part")
-    (tmp_path / "part" / "finished.json").write_text("{")
-    with pytest.raises(InputError, match=r"finished.json: checksums .* damaged: remove"):
-        Results(COLUMNS, 3, tmp_path / "part")
-
-
-def test_another_record_of_the_deal_is_refused(tmp_path):
-    with pytest.raises(Interruption):
-        train(2, 2, tmp_path, stop_after(1, []))
-    record = tmp_path / "deal_0000" / "deal.json"
-    record.write_text(record.read_text().replace("[[0, 1", "[[1, 1"))
-    with pytest.raises(InputError, match=rf"deal.json: a damaged record of networks in training: remove {tmp_path}"):
+def test_another_run_is_refused(tmp_path):
+    interrupted(2, 2, tmp_path, 2)
+    with pytest.raises(InputError, match=f"{tmp_path} holds networks in training with other members, data or options"):
+        train(2, 2, tmp_path, options="another recipe")
+    (tmp_path / "signature.txt").unlink()
+    with pytest.raises(InputError, match=rf"signature.txt: is gone: remove {tmp_path}"):
         train(2, 2, tmp_path)
-    record.write_text("{}")
-    with pytest.raises(InputError, match=rf"deal.json: a damaged record of networks in training: remove {tmp_path}"):
-        train(2, 2, tmp_path)
+
+
+def test_a_folder_that_is_not_shared_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(resume, "VISIBLE_SECONDS", 0.1)
+    monkeypatch.setattr(resume.processes, "index", lambda: 1)
+    with pytest.raises(InputError, match="what process 0 writes there cannot be seen"):
+        resume.open_folder(tmp_path, "any")
+
+
+def test_what_a_kill_left_in_part_is_not_read(tmp_path, whole):
+    interrupted(2, 2, tmp_path, 8)
+    for folder in ("finished", "live"):
+        Path(tmp_path / folder / ".partial-0000-x.npz").touch()
+    for name, column in train(2, 2, tmp_path).items():
+        np.testing.assert_array_equal(column, whole[name])

@@ -20,7 +20,7 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> ResponseMatrix:
-    """Reads graded responses from a local file that is not compressed, or from a folder.
+    """Reads scored responses from a local file that is not compressed, or from a folder.
 
     * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
     * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns, such
@@ -66,7 +66,7 @@ def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json
 
 
 def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> Responses:
-    """Opens graded responses that stay in their files, so that a fit reads the part that it needs.
+    """Opens scored responses that stay in their files, so that a fit reads the part that it needs.
 
     * A folder of `write_shards`, and Parquet with one row per item: blocks of items are read in each pass. They may be
       larger than the memory.

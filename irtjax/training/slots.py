@@ -4,7 +4,7 @@ Whatever belongs to networks has a leading axis of slots, spread over the device
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -12,23 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.networks import Network, Parameters
-from irtjax.training.data import Data, EvaluationSplit, classify
-from irtjax.training.devices import on_devices
-from irtjax.training.trainer import Learner, Plan, Trainer, is_training, start, train_epoch, tree_where, validate
+from irtjax.training.data import Data, EvaluationSplit, classify, on_devices
+from irtjax.training.loop import WINDOW, Learner, Plan, is_training, start, train_epoch, validate
+from irtjax.training.step import Place, Trainer, tree_where
 from irtjax.types import AnyArray
 
-Given = tuple[AnyArray | None, Any]  # `Data.given`
+Initial = tuple[AnyArray | None, Any]  # `Data.initial`
 MakePlan = Callable[[Any, Any], Plan]  # (row, shared) -> plan of one network
 
 
-def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
+def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, initial: Initial) -> tuple[Plan, Learner]:
     """The plan and the learner of one network of some rows, as shapes and types."""
     row = jax.tree.map(lambda column: column[0], rows)
-    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, given)
+    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, initial)
 
 
 def empty(mesh: jax.sharding.Mesh, size: int, plan: Plan, learner: Learner) -> tuple[Plan, Learner]:
-    """Empty slots, `size` on all devices together, for networks of the given shapes."""
+    """Empty slots, `size` on all devices together, for networks of the initial shapes."""
     plans, learners = jax.tree.map(functools.partial(_zeros, mesh, size), (plan, learner))
     # no network is trained on nothing, not even one that does not matter
     return plans._replace(size=plans.size + 1), learners
@@ -55,23 +55,23 @@ def fill(
     fresh: jax.Array,
     rows: Any,
     shared: Any,
-    given: Given,
+    initial: Initial,
 ) -> tuple[Plan, Learner]:
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
 
-    def fill_all(slots, fresh, rows, shared, given):
+    def fill_all(slots, fresh, rows, shared, initial):
         def fill_one(slot):
             old, fresh, row = slot
-            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, given), lambda: old)
+            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, initial), lambda: old)
 
         return jax.lax.map(fill_one, (slots, fresh, rows))
 
-    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, given)
+    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, initial)
 
 
-def _begin_one(trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
+def _begin_one(trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, initial: Initial) -> tuple[Plan, Learner]:
     plan = make_plan(row, shared)
-    return plan, start(trainer, plan, given)
+    return plan, start(trainer, plan, initial)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -91,20 +91,20 @@ def train(
     learners: Learner,
     plans: Plan,
     live: jax.Array,
-    first: jax.Array,
+    place: Place,
     num_steps: int | jax.Array,
     data: Data,
 ) -> Learner:
     """Trains the slots marked `live` for so many minibatches, as `train_epoch` does; the others stay as they are."""
 
-    def train_all(learners, plans, live, first, num_steps, data):
+    def train_all(learners, plans, live, place, num_steps, data):
         steps = jnp.where(live if each else live.any(), num_steps, 0)
-        new = train_epoch(trainer, learners, plans, data, steps, live, first)
+        new = train_epoch(trainer, learners, plans, data, steps, live, place.begun // WINDOW, place)
         return jax.vmap(tree_where)(live, new, learners)
 
     each = jnp.ndim(num_steps) > 0
     program = on_devices(train_all, mesh, (True, True, True, True, each, False))
-    return program(learners, plans, live, first, num_steps, data)
+    return program(learners, plans, live, place, num_steps, data)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
@@ -170,3 +170,16 @@ def restored(sharding: jax.sharding.Sharding, like: jax.Array | jax.ShapeDtypeSt
 def choose_slots(leaf: jax.Array, at: np.ndarray) -> jax.Array:
     """Some slots of a leaf; by way of the host, which is simplest, and happens a few times in a run."""
     return restored(leaf.sharding, leaf, storable(leaf)[at])
+
+
+def put(learners: Learner, networks: Mapping[int, list[np.ndarray]]) -> Learner:
+    """The learners with others in some slots, initial as leaves of `storable`; by way of the host as well."""
+    slots, leaves = list(networks), zip(*networks.values(), strict=True)
+
+    def replace(leaf: jax.Array, new: tuple[np.ndarray, ...]) -> jax.Array:
+        values = np.array(storable(leaf))
+        values[slots] = np.stack(new)
+        return restored(leaf.sharding, leaf, values)
+
+    new = [replace(leaf, rows) for leaf, rows in zip(jax.tree.leaves(learners), leaves, strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(learners), new)

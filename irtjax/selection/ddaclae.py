@@ -1,0 +1,292 @@
+"""DDaCLAE and other curricula: which training examples in which epoch (Lalor and Yu 2020; dissertation, chapter 6).
+
+Dynamic data selection for curriculum learning by ability estimation. In each epoch, `_Curriculum.epoch`:
+
+1. estimate the network's ability θ from its right and wrong answers to training examples;
+2. select the examples that it is ready for, b ≤ θ;
+3. train on them;
+4. record what happened.
+
+Other rules select other examples. A fixed schedule estimates nothing, and selects the easiest, more in each epoch.
+"""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from irtjax.errors import InputError
+from irtjax.evaluation.adaptive import AdaptiveTest
+from irtjax.populations.normal import Population
+from irtjax.selection.probe import (
+    MIN_ITEMS_TO_SAMPLE,
+    Estimate,
+    RankedItems,
+    estimate_ability,
+    estimate_ability_from_all,
+    rank_items,
+)
+from irtjax.selection.rules import Range, Rule, required_se, widen
+from irtjax.selection.tracking import Tracked, track
+from irtjax.training import loop
+from irtjax.training.data import Data, accuracy
+from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan
+from irtjax.training.step import Trainer
+from irtjax.types import AnyArray, Float, Shaped
+
+PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
+MONITOR_STREAM = 2  # folded into it for the tests that monitor the network
+
+
+class History(NamedTuple):
+    """What happened in each epoch: (S seeds, E epochs) each, NaN after a seed has stopped early.
+
+    Attributes:
+        share: of the training data that was selected, 0 to 1.
+        ability: of the network before the epoch, in logits; NaN for a fixed schedule, which does not estimate it.
+        examples_used: examples trained on in the epoch, minibatches times their size.
+        dev_accuracy: validation accuracy after the epoch.
+        test_accuracy: test accuracy after the epoch.
+        ability_se: standard error of the ability, in logits. From a sample of the items, it is measured against the
+            ability that answers to all items would give; from answers to all items, it follows from their information.
+        items_asked: items answered to estimate the ability.
+        monitor_ability: after the epoch, as all that follow: ability by an adaptive test on the training examples, in
+            logits; NaN without a monitor, as all that follow.
+        monitor_ability_se: its standard error.
+        monitor_score: predicted accuracy on the training examples.
+        monitor_score_se: its standard error, as far as it comes from that of the ability.
+        train_accuracy: true accuracy on the training examples.
+    """
+
+    share: jax.Array
+    ability: jax.Array
+    examples_used: jax.Array
+    dev_accuracy: jax.Array
+    test_accuracy: jax.Array
+    ability_se: jax.Array
+    items_asked: jax.Array
+    monitor_ability: jax.Array
+    monitor_ability_se: jax.Array
+    monitor_score: jax.Array
+    monitor_score_se: jax.Array
+    train_accuracy: jax.Array
+
+
+def train_curriculum(
+    trainer: Trainer,
+    keys: jax.Array,
+    data: Data,
+    difficulty: Shaped[AnyArray, " N"],
+    selection: Float[AnyArray, " E"] | Rule,
+    *,
+    learning_rate: float,
+    population: Population | None = None,
+    probe_error: float | None = None,
+    on_epoch: OnEpoch | None = None,
+    monitor: AdaptiveTest | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> History:
+    """Trains one network per key under one strategy; all epochs of all seeds are one jitted program.
+
+    An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement.
+    It has at least one minibatch, filled by reading the examples again where they are fewer. A fixed schedule selects
+    the easiest examples, `selection[t]` of the data at epoch t, rounded up. A rule (`up_to_ability`, `beyond_ability`,
+    `Window`) selects by the network's ability θ, which its scored answers to the training examples give.
+
+    A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
+    Where a rule selects fewer examples than one minibatch, `batch_size` examples about the middle of those are trained
+    on instead, and twice as many at each further such epoch: training on a handful of the easiest, often of a single
+    class, can leave the ability where it was. A selection of at least a minibatch is followed exactly, even if the
+    ability stays the same until early stopping.
+
+    Args:
+        trainer: how to train.
+        keys: (S,) of initial weights, minibatches and samples.
+        data: the splits.
+        difficulty: (N,) of the training examples: in logits for a rule, on any scale for a schedule.
+        selection: (max_epochs,) share of the data at each epoch, or a rule, which must be hashable.
+        learning_rate: of the optimizer.
+        population: for a rule, None to estimate ability by maximum likelihood, else the prior of a MAP estimate.
+        probe_error: for a rule, standard error of the selected share (0 to 1) for which a sample of the examples is
+            large enough to give the ability, see `irtjax.selection.probe`. With None, or where examples are few, all
+            of them are asked.
+        on_epoch: called from within the program after each epoch, with the epochs completed and the best validation
+            accuracies of the seeds on one device.
+        monitor: an adaptive test on the training examples, which the networks take after each epoch
+            (`irtjax.selection.tracking`). It has no effect on training.
+        mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
+
+    Raises:
+        InputError: the monitor has another number of items than there are examples, or several dimensions.
+    """
+    rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
+    difficulty = jnp.asarray(difficulty, jnp.float32)
+    if monitor is not None and (monitor.dims > 1 or monitor.num_items != difficulty.size):
+        raise InputError(
+            f"`monitor` has {monitor.num_items:,} items in D = {monitor.dims}, expected one for each of the "
+            f"{difficulty.size:,} training examples in D = 1"
+        )
+    by_sample = rule is not None and probe_error is not None and difficulty.size >= MIN_ITEMS_TO_SAMPLE
+    problem = _Problem(
+        data,
+        rank_items(difficulty),
+        jnp.float32(learning_rate),
+        shares,
+        population,
+        jnp.float32(probe_error) if by_sample else None,
+        monitor,
+    )
+    return loop.train(_Curriculum(trainer, rule, on_epoch), keys, problem, mesh)
+
+
+class _Problem(NamedTuple):
+    """Arrays that no epoch changes.
+
+    Attributes:
+        data: the task.
+        items: its training examples by ascending difficulty.
+        learning_rate: of all networks.
+        shares: (E,) share of the data at each epoch, of a fixed schedule; None for a rule.
+        population: for a rule, the prior of a MAP estimate of ability; None for maximum likelihood.
+        probe_error: standard error of the selected share for which a sample gives the ability; None to ask all items.
+        monitor: the test that networks take after each epoch, if any.
+    """
+
+    data: Data
+    items: RankedItems
+    learning_rate: jax.Array
+    shares: jax.Array | None
+    population: Population | None
+    probe_error: jax.Array | None
+    monitor: AdaptiveTest | None
+
+
+class _Memory(NamedTuple):
+    """What an epoch leaves to the next one, beside the networks; leading axes of S seeds.
+
+    Attributes:
+        ability: (S,) abilities that were estimated last.
+        min_examples: (S,) examples to train on where a rule selects fewer than a minibatch.
+        history: the epochs so far.
+    """
+
+    ability: jax.Array
+    min_examples: jax.Array
+    history: History
+
+
+@dataclasses.dataclass(frozen=True)
+class _Curriculum:
+    """A `training.loop.Program`: how to train, the rule (None for a schedule), and the callback."""
+
+    trainer: Trainer
+    rule: Rule | None
+    on_epoch: OnEpoch | None
+
+    def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, _Memory]:
+        """The networks; abilities are 0, the mean of the crowd, as no network has been asked yet."""
+        num_seeds, num_examples = keys.shape[0], problem.items.order.size
+        start = functools.partial(loop.start, self.trainer)
+        memory = _Memory(
+            ability=jnp.zeros(num_seeds, jnp.float32),
+            min_examples=jnp.full(num_seeds, min(self.trainer.batch_size, num_examples)),
+            history=History(*[jnp.full((num_seeds, self.trainer.max_epochs), jnp.nan)] * len(History._fields)),
+        )
+        return jax.vmap(start, (0, None))(_plans(problem, keys), problem.data.initial), memory
+
+    def epoch(
+        self, problem: _Problem, learners: Learner, memory: _Memory, active: jax.Array
+    ) -> tuple[Learner, jax.Array, _Memory]:
+        """Estimate, select, train, record."""
+        trainer, data = self.trainer, problem.data
+        estimate = _estimate(self, problem, learners, memory)
+        selected, min_examples = _select(self, problem, learners, memory, estimate)
+        num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
+        trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
+        accuracies = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
+        dev_accuracy = accuracies(trained.parameters, data.embeddings, data.validation)
+        row = History(
+            share=selected.num_examples / problem.items.order.size,
+            ability=estimate.ability,
+            examples_used=num_steps * trainer.batch_size,
+            dev_accuracy=dev_accuracy,
+            test_accuracy=accuracies(trained.parameters, data.embeddings, data.test),
+            ability_se=estimate.standard_error,
+            items_asked=estimate.items_asked,
+            **_monitored(trainer, problem, trained)._asdict(),
+        )
+        history = _record(memory.history, row, active, learners.epoch)
+        return trained, dev_accuracy, _Memory(estimate.ability, min_examples, history)
+
+    def end(self, problem: _Problem, learners: Learner, memory: _Memory) -> History:
+        """What happened."""
+        return memory.history
+
+
+def _plans(problem: _Problem, keys: jax.Array, selected: Range | None = None) -> Plan:
+    """Examples by ascending difficulty, those that are selected first; None before any are."""
+    items = problem.items
+    plans = same_plan(keys, items.order, jnp.int32(1), problem.data.train.labels, problem.learning_rate)
+    if selected is None:
+        return plans
+    return plans._replace(order=jax.vmap(jnp.roll)(plans.order, -selected.first), size=selected.num_examples)
+
+
+def _estimate(program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory) -> Estimate:
+    """Abilities of the networks, from a sample of the training examples or from all of them; NaN for a schedule."""
+    trainer, rule, items = program.trainer, program.rule, problem.items
+    if rule is None:
+        unknown = jnp.full(learners.epoch.shape, jnp.nan)
+        return Estimate(unknown, unknown, jnp.zeros(learners.epoch.shape, jnp.int32))
+    if problem.probe_error is None:
+        return estimate_ability_from_all(
+            trainer, learners.parameters, problem.data, items.difficulty, problem.population
+        )
+    keys = _draws(learners, PROBE_STREAM)
+    required = functools.partial(required_se, rule, items.ascending, problem.probe_error)
+    return estimate_ability(
+        trainer, required, keys, learners.parameters, problem.data, items, memory.ability, problem.population
+    )
+
+
+def _select(
+    program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory, estimate: Estimate
+) -> tuple[Range, jax.Array]:
+    """The examples of each seed, and how many to train on when next they are too few."""
+    num_examples = problem.items.order.size
+    if program.rule is None:
+        assert problem.shares is not None  # a schedule or a rule
+        count = jnp.ceil(problem.shares[learners.epoch] * num_examples).astype(jnp.int32)
+        return Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)), memory.min_examples
+    selected = jax.vmap(program.rule, (None, 0))(problem.items.ascending, estimate.ability)
+    too_few = selected.num_examples < min(program.trainer.batch_size, num_examples)
+    wider = jax.vmap(widen, (0, 0, None))(selected, memory.min_examples, num_examples)
+    selected = jax.tree.map(functools.partial(jnp.where, too_few), wider, selected)
+    doubled = jnp.minimum(2 * memory.min_examples, num_examples)
+    return selected, jnp.where(too_few, doubled, memory.min_examples)
+
+
+def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracked:
+    """What the monitor finds of the networks after an epoch; NaN without one."""
+    if problem.monitor is None:
+        return Tracked(*[jnp.full(learners.epoch.shape, jnp.nan)] * len(Tracked._fields))
+    return track(trainer, problem.monitor, _draws(learners, MONITOR_STREAM), learners.parameters, problem.data)
+
+
+def _draws(learners: Learner, stream: int) -> jax.Array:
+    """A key of each network for one purpose in one epoch."""
+    return jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, stream), epoch))(
+        learners.key, learners.epoch
+    )
+
+
+def _record(history: History, row: History, active: jax.Array, epoch: jax.Array) -> History:
+    """The history with one more row, (S,) values each, of the seeds that are active."""
+    num_seeds, max_epochs = history.share.shape
+    # a seed that has stopped writes past the end, which is dropped
+    columns = jnp.where(active, epoch, max_epochs)
+    return jax.tree.map(
+        lambda table, values: table.at[jnp.arange(num_seeds), columns].set(values, mode="drop"), history, row
+    )

@@ -1,0 +1,151 @@
+"""Epochs of a mixture of data: a pass over one kind of labels after the other, by networks of several seeds."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.networks import Network
+from irtjax.tasks import Task
+from irtjax.tasks.task import Split, TextFormat
+from irtjax.training.data import (
+    Data,
+    EvaluationSplit,
+    accuracy,
+    default_mesh,
+    evaluation_split,
+    outputs,
+    place,
+    to_device,
+)
+from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan, start, train, train_epoch
+from irtjax.training.step import Place, Trainer
+from irtjax.types import AnyArray, Float, Int
+
+
+class Stream(NamedTuple):
+    """One kind of data, of which each epoch has a pass; the same for every seed.
+
+    Attributes:
+        order: (M,) int32 examples, one of them several times where it has several labels.
+        labels: (N,) or (N, ...) what the trainer's loss compares with.
+        steps: (E,) minibatches in each epoch.
+    """
+
+    order: AnyArray
+    labels: AnyArray
+    steps: AnyArray
+
+
+class _Problem(NamedTuple):
+    """Arrays that no epoch changes."""
+
+    data: Data
+    asked: dict[str, EvaluationSplit]
+    streams: tuple[Stream, ...]
+    learning_rate: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixture:
+    """An epoch is a pass over each kind of data in turn; in the end, some examples are answered.
+
+    Attributes:
+        trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
+        network: whose accuracy on the validation split counts.
+        of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
+        on_epoch: see `irtjax.training.loop.Program`.
+    """
+
+    trainers: tuple[Trainer, ...]
+    network: Network
+    of: Callable[[jax.Array], Any]
+    on_epoch: OnEpoch | None = None
+
+    @property
+    def trainer(self) -> Trainer:
+        """The first."""
+        return self.trainers[0]
+
+    def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, None]:
+        """Networks of some keys; epochs leave nothing else to each other."""
+        plans = _plan(problem, problem.streams[0], keys)
+        return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.initial), None
+
+    def epoch(
+        self, problem: _Problem, learners: Learner, memory: None, active: jax.Array
+    ) -> tuple[Learner, jax.Array, None]:
+        """A pass over each kind of data in turn."""
+        trained = learners
+        steps = [jnp.where(active, jnp.asarray(stream.steps)[learners.epoch], 0) for stream in problem.streams]
+        for kind, (trainer, stream) in enumerate(zip(self.trainers, problem.streams, strict=True)):
+            keyed = trained._replace(key=jax.vmap(jax.random.fold_in, (0, None))(learners.key, kind))
+            plans, live = _plan(problem, stream, learners.key), active & (steps[kind] > 0)
+            where = Place(sum(steps[:kind]), sum(steps))
+            trained = train_epoch(trainer, keyed, plans, problem.data, steps[kind], live, place=where)
+        answer = jax.vmap(functools.partial(accuracy, self.network), (0, None, None))
+        validation_accuracy = answer(trained.parameters, problem.data.embeddings, problem.data.validation)
+        return trained._replace(key=learners.key), validation_accuracy, memory
+
+    def end(self, problem: _Problem, learners: Learner, memory: None) -> tuple[jax.Array, jax.Array, dict[str, Any]]:
+        """Best epochs, their validation accuracies, and answers by their parameters."""
+        say = jax.vmap(functools.partial(outputs, self.trainer.network, of=self.of), (0, None, None))
+        answers = {
+            name: say(learners.best_parameters, problem.data.embeddings, split) for name, split in problem.asked.items()
+        }
+        return learners.best_epoch, learners.best_accuracy, answers
+
+
+class TrainedSeeds(NamedTuple):
+    """S networks.
+
+    Attributes:
+        best_epoch: (S,) from 1.
+        validation_accuracy: (S,) of that epoch, and all that follows.
+        answers: by the name of a split, what `Mixture.of` keeps, (S, N, ...) each.
+    """
+
+    best_epoch: Int[np.ndarray, " S"]
+    validation_accuracy: Float[np.ndarray, " S"]
+    answers: dict[str, Any]
+
+
+def train_seeds(
+    program: Mixture,
+    streams: tuple[Stream, ...],
+    task: Task,
+    asked: Mapping[str, Split],
+    seeds: Int[AnyArray, " S"],
+    learning_rate: float,
+    mesh: jax.sharding.Mesh | None = None,
+) -> TrainedSeeds:
+    """Trains one network for each seed; those of one seed begin with the same weights, whatever the streams.
+
+    After each epoch the validation split is answered, and the parameters of the best epoch count.
+
+    Args:
+        program: how.
+        streams: one for each trainer.
+        task: with the training examples and the validation split.
+        asked: examples that are answered in the end, by any name.
+        seeds: (S,) of initial weights and minibatches.
+        learning_rate: of all.
+        mesh: devices; None for all of this process.
+    """
+    own_mesh = default_mesh(len(seeds), mesh)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    text = task.format if isinstance(task.format, TextFormat) else None
+    splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
+    problem = _Problem(to_device(task, own_mesh), splits, streams, jnp.float32(learning_rate))
+    trained = train(program, keys, problem, own_mesh)
+    jax.effects_barrier()  # reports of the last epochs
+    return TrainedSeeds(*jax.tree.map(np.asarray, trained))
+
+
+def _plan(problem: _Problem, stream: Stream, keys: jax.Array) -> Plan:
+    size = jnp.int32(stream.order.shape[0])
+    return same_plan(keys, stream.order, size, stream.labels, problem.learning_rate)
