@@ -58,9 +58,9 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
         yield
         return
     _fix_hash_seed()
-    dismiss = _quiet()
-    _join(dismiss)
-    team = _Team(dismiss)
+    last_word = _quiet()
+    _join(last_word)
+    team = _Team(last_word)
     if jax.process_index() > 0:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
@@ -131,13 +131,12 @@ def _fix_hash_seed() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {"PYTHONHASHSEED": "0"})
 
 
-def _join(dismiss: Callable[[], None]) -> None:
+def _join(last_word: Callable[[str], None]) -> None:
     seconds, address = flags.FLAGS.peer_timeout, flags.FLAGS.coordinator
 
     def give_up() -> None:
         where = f" at {address}" if address else ""
-        dismiss()
-        _say(f"error: the other processes did not come{where} within {seconds} seconds: start all (--peer_timeout)")
+        last_word(f"the other processes did not come{where} within {seconds} seconds: start all (--peer_timeout)")
         os._exit(2)
 
     # the service would take SIGTERM for a warning, and the process would not end
@@ -155,7 +154,7 @@ def _join(dismiss: Callable[[], None]) -> None:
             heartbeat_timeout_seconds=SILENT_SECONDS,
         )
     except (ValueError, RuntimeError) as error:
-        dismiss()
+        last_word("")
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"the processes cannot be joined ({reason}): give --coordinator") from error
     finally:
@@ -165,8 +164,8 @@ def _join(dismiss: Callable[[], None]) -> None:
 class _Team:
     """The other processes. One that fails writes why to the key of each other, which listens to its own."""
 
-    def __init__(self, dismiss: Callable[[], None]) -> None:
-        self._store, self._dismiss = processes.store(), dismiss
+    def __init__(self, last_word: Callable[[str], None]) -> None:
+        self._store, self._last_word = processes.store(), last_word
         self._ending = threading.Lock()  # held by the thread that has the last word
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -181,7 +180,7 @@ class _Team:
         # a thread that returns from C++ while the interpreter ends would abort the process
         self._tell(jax.process_index(), "")
         self._listener.join()
-        self._dismiss()
+        self._last_word("")
         sys.stdout.flush()
         jax.distributed.shutdown()
 
@@ -212,8 +211,7 @@ class _Team:
     def _say(self, message: str) -> None:
         self._ending.acquire()
         discard_partial()
-        self._dismiss()
-        _say(f"error: {message}")
+        self._last_word(message)
 
     def _leave(self, status: int) -> NoReturn:
         """Ends this process when the others know why, too: the store goes with process 0."""
@@ -226,19 +224,14 @@ def _key(process: int) -> str:
     return f"irtjax/failed/{process}"
 
 
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
-
-
-def _quiet() -> Callable[[], None]:
+def _quiet() -> Callable[[str], None]:
     """From here on, what Python prints goes where it belongs, and what C++ prints nowhere.
 
     The runtime prints stack traces when a peer dies, and without process 0 it ends this process from within: then a
     child has the last word.
 
     Returns:
-        What tells the child that nothing is to be said any more.
+        What says an error in place of the child, or nothing if it is empty.
     """
     line = "error: this process was ended, or has lost the others: start all of them again"
     child = subprocess.Popen(
@@ -250,8 +243,11 @@ def _quiet() -> Callable[[], None]:
         setattr(sys, name, os.fdopen(os.dup(number), "w", buffering=1, errors="backslashreplace"))
         os.dup2(null, number)
 
-    def dismiss() -> None:
+    def last_word(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             child.communicate(b"over\n", timeout=10)
+        if text:
+            with contextlib.suppress(OSError):
+                print(f"error: {text}", file=sys.stderr, flush=True)
 
-    return dismiss
+    return last_word
