@@ -15,7 +15,6 @@ On 2 CPU cores, 20 seconds for 1,000 subjects and 1,000 items; a dialogue starts
 import contextlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,8 +24,6 @@ from absl import flags
 
 import irtjax
 from experiments.common import app, harness
-from experiments.common.dialogue import END_OF_INPUT, hold
-from experiments.common.item_bank import Bank, bank_of, column_of, quotas_of
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -37,6 +34,8 @@ from irtjax.estimation.scoring import item_table
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
 from irtjax.evaluation.adaptive_study import compare_tests
+from irtjax.evaluation.dialogue import END_OF_INPUT, hold
+from irtjax.evaluation.item_bank import ItemBank, column_of, item_bank, quotas_of
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
@@ -79,6 +78,13 @@ _METRIC = harness.define_metric()
 _FILTER = harness.define_filter()
 
 CONDITIONS = ("standard_error", "score_error", "change")
+IDLE = {
+    "--rule=random": ["randomesque", "progressive"],
+    "--progressive": ["randomesque"],
+    "no --categories": ["quotas"],
+    "--interactive": ["responses", "at_a_time", *harness.NAMES],
+    "no --interactive": ["texts"],
+}
 INPUTS = ("items", "responses", "categories", "quotas", "texts")
 
 
@@ -110,23 +116,16 @@ def require_sound_flags() -> None:
                 raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a number above 0")
     if not any(flags.FLAGS[name].present for name in CONDITIONS):
         app.without_effect(["min_items"], f"no --{', --'.join(CONDITIONS)}")
-    if _RULE.value == "random":
-        app.without_effect(["randomesque", "progressive"], "--rule=random")
-    if _PROGRESSIVE.value:
-        app.without_effect(["randomesque"], "--progressive")
-    if _CATEGORIES.value is None:
-        app.without_effect(["quotas"], "no --categories")
+    app.refuse_idle(IDLE)
     band = start()
     if band is not None and band.low > band.high:
         raise InputError(f"--start_low={_START_LOW.value} is above --start_high={_START_HIGH.value}")
     if not _INTERACTIVE.value:
-        app.without_effect(["texts"], "no --interactive")
         for flag, what in ((_RESPONSES, "responses"), (_OUTPUT_DIR, "output_dir")):
             if flag.value is None:
                 raise InputError(f"--{what} is missing: {flags.FLAGS[what].help}; or give --interactive")
         harness.require_effect([_RESPONSES.value])
         return
-    app.without_effect(["responses", "at_a_time", *harness.NAMES], "--interactive")
     if _RULE.value != "random" and exposure() is None and band is None:
         app.without_effect(["seed"], "--interactive and nothing random")
 
@@ -152,7 +151,25 @@ def population() -> Population | None:
     return Population(_MEAN.value, _SD.value) if given else None
 
 
-def options_of(bank: Bank) -> dict[str, Any]:
+def bank_of(source: Fit | pd.DataFrame, ids: np.ndarray | None = None) -> ItemBank:
+    """The items of the tests, all of them or those of the ids.
+
+    Raises:
+        InputError: there are none, or parameters are missing, or in several dimensions.
+    """
+    with app.naming(_ITEMS.value):
+        bank = item_bank(source, population(), ids)
+        dimensions = bank.parameters.slope.shape[1]
+        if dimensions > 1:
+            raise InputError(
+                f"items in {dimensions} dimensions, expected one: for more, call irtjax.evaluation.adaptive"
+            )
+        if not len(bank.ids):
+            raise InputError("has no items")
+    return bank
+
+
+def options_of(bank: ItemBank) -> dict[str, Any]:
     """Arguments of the adaptive test, but for when it ends.
 
     Raises:
@@ -170,7 +187,7 @@ def options_of(bank: Bank) -> dict[str, Any]:
     }
 
 
-def longest(bank: Bank, options: dict[str, Any]) -> int:
+def longest(bank: ItemBank, options: dict[str, Any]) -> int:
     """The largest number of items: --max_items, or the usual one as far as there are so many that may be asked."""
     if _MAX_ITEMS.value is not None:
         return _MAX_ITEMS.value
@@ -216,17 +233,17 @@ def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
 def replay_file(source: Fit | pd.DataFrame) -> None:
     """Tests over recorded answers, and the comparison."""
     responses = known_responses(source)
-    bank = bank_of(source, _ITEMS.value, population(), responses.item_ids)
+    bank = bank_of(source, responses.item_ids)
     options = options_of(bank)
     max_items, key = longest(bank, options), jax.random.key(_SEED.value)
-    test = adaptive_test(bank.items, stop=stop(max_items), **options)
+    test = adaptive_test(bank.parameters, stop=stop(max_items), **options)
     if _AT_A_TIME.value > max_items:
         raise InputError(f"--at_a_time={_AT_A_TIME.value}: expected at most --max_items={max_items}")
     with steps("tests") as say:
         say("adaptive, until it ends")
         tests = replay(test, responses.values, key, at_a_time=_AT_A_TIME.value)
         study = compare_tests(
-            bank.items,
+            bank.parameters,
             responses.values,
             key,
             max_items=max_items,
@@ -234,7 +251,7 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
             on_method=lambda name: say(f"{report.NAMES[name]}, {max_items} items"),
             **options,
         )
-    slope, intercept = (np.asarray(x) for x in (bank.items.slope[:, 0], bank.items.intercept))
+    slope, intercept = (np.asarray(x) for x in (bank.parameters.slope[:, 0], bank.parameters.intercept))
     found = report.Found(
         responses=responses,
         difficulty=np.divide(-intercept, slope, out=np.full(slope.shape, np.nan), where=slope != 0),
@@ -247,7 +264,7 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
     with whole_results(_OUTPUT_DIR.value) as directory:
         write_csv(answers_table(tests, responses.subject_ids, responses.item_ids), directory / "answers.csv")
         verdict = report.write(found, given | {"max_items": max_items} | harness.given(), directory)
-    print(f"{verdict}\nDone: {Path(_OUTPUT_DIR.value, 'report.md')}, subjects.csv, answers.csv and exposure.csv")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, subjects.csv, answers.csv and exposure.csv")
 
 
 def flags_of_run() -> list[str]:
@@ -260,12 +277,12 @@ def flags_of_run() -> list[str]:
 
 def talk(source: Fit | pd.DataFrame) -> None:
     """A dialogue, and what it came to."""
-    bank = bank_of(source, _ITEMS.value, population())
+    bank = bank_of(source)
     options = options_of(bank)
     texts = None
     if _TEXTS.value is not None:
         texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank.ids).tolist(), strict=True))
-    test = adaptive_test(bank.items, stop=stop(longest(bank, options)), **options)
+    test = adaptive_test(bank.parameters, stop=stop(longest(bank, options)), **options)
     key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
     with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
         sys.stdin.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -23,19 +23,25 @@ from absl import flags
 from experiments.common import app, formulas, guessing, harness, help
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
-from experiments.reports.scale.agreement import agreement_table
-from experiments.reports.scale.findings import GroupFindings, Wanted, values_of_subjects
+from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
+from irtjax.responses.agreement import agreement_table
 from irtjax.responses.matrix import MISSING, completed
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
-from irtjax.scale.groups import compare_groups, levels
+from irtjax.scale.groups import compare_groups, levels, values_of_subjects
 from irtjax.scale.procedure import ScaleOptions, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
 ALL, BY_DESIGN = "all", "by_design"
+IDLE = {
+    "no --items": ["group_column"],
+    "no --answers": ["gold_column"],
+    "no --subjects": ["baseline"],
+    "--guessing": ["test_guessing"],
+}
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
@@ -96,14 +102,7 @@ def main() -> None:
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
     if _LEAST.value == 0:
         raise InputError("--least_information=0: expected a number above 0, such as 4")
-    if _ITEMS.value is None:
-        app.without_effect(["group_column"], "no --items")
-    if _ANSWERS.value is None:
-        app.without_effect(["gold_column"], "no --answers")
-    if _SUBJECTS.value is None:
-        app.without_effect(["baseline"], "no --subjects")
-    if _GUESSING.value is not None:
-        app.without_effect(["test_guessing"], "--guessing")
+    app.refuse_idle(IDLE)
     # the results of a former run are removed from its group folders too
     app.keep_inputs(
         ["responses", "items", "answers", "fresh", "subjects", "expert_drop", "guessing"],
@@ -150,7 +149,8 @@ def main() -> None:
             formulas.guard(directory)
     retained = sum(group.result.num_retained for group in found)
     print(
-        f"Done: {_OUTPUT_DIR.value}/report.md and scale.csv ({retained} of {responses.num_items} items retained)",
+        f"Done: {_OUTPUT_DIR.value}/report.html, report.md and scale.csv "
+        f"({retained} of {responses.num_items} items retained)",
         flush=True,
     )
 

@@ -158,7 +158,7 @@ def main() -> None:
         sizes = {name: index.size for name, index in ids.items()}
         compared = report.Compared(join(difficulty), texts, known, sizes, abilities)
         verdict = report.write(compared, given, directory)
-    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md, agreement.csv, difficulty.csv and difficulty.png")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, agreement.csv and difficulty.csv")
 
 
 if __name__ == "__main__":

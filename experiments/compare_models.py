@@ -75,7 +75,7 @@ def main() -> None:
                 responses, **chosen, by=by, folds=_FOLDS.value, seed=_SEED.value, on_progress=on_progress
             )
         advice = models.write(comparison, responses, given, directory)
-    print(f"{advice}\nDone: {_OUTPUT_DIR.value}/report.md, comparison.csv and calibration.png", flush=True)
+    print(f"{advice}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, comparison.csv and calibration.png", flush=True)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,7 @@ def main() -> None:
     chosen = task_flags.from_flags()
     if not 0 < _WEIGHT.value < np.inf:
         raise InputError(f"--difficulty_weight={_WEIGHT.value}: expected a finite number above 0")
-    if _OUTSIDE.value is None:
-        app.without_effect(["outside_columns"], "no --outside")
+    app.refuse_idle({"no --outside": ["outside_columns"]})
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     items = items_of(_ITEMS.value, task, need=NEED)
     test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")

@@ -18,7 +18,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, harness, text_baselines
+from experiments.common import app, harness
 from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
@@ -27,7 +27,7 @@ from irtjax.comparison.rank_agreement import spearman_brown
 from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
 from irtjax.estimation.result import Z_95
-from irtjax.explanatory import new_items
+from irtjax.explanatory import new_items, text_baselines
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
 from irtjax.storage.files import whole_results, write_csv
@@ -78,7 +78,7 @@ def main() -> None:
         found.joint.save(directory / "fit")
         if fresh is not None and of_new is not None:
             write_csv(predicted_table(found.joint, fresh, of_new), directory / "new_items.csv")
-    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html and report.md")
 
 
 def joined(responses: ResponseMatrix, texts: ItemTexts) -> tuple[ResponseMatrix, ItemTexts]:

@@ -22,11 +22,11 @@ from absl import flags
 import irtjax
 from experiments.common import app, formulas, harness, peers
 from experiments.common.path_flags import define_output_dir, define_path
-from experiments.common.percentiles import percentile_among
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
 from irtjax.populations.normal import Population
+from irtjax.populations.percentiles import percentile_among
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 

@@ -19,12 +19,12 @@ from absl import flags
 import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_output_dir
-from experiments.common.percentiles import percentile_among
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
+from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.joining import concatenate_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
@@ -75,7 +75,7 @@ def main() -> None:
     given |= {"method": _METHOD.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
         report.write(pd.concat(tables, ignore_index=True), given, directory)
-    print(f"Done: {_OUTPUT_DIR.value}/report.md, networks.csv and networks.png")
+    print(f"Done: {_OUTPUT_DIR.value}/report.html, report.md, networks.csv and networks.png")
 
 
 def abilities_of(path: str) -> np.ndarray:

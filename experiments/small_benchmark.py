@@ -24,9 +24,10 @@ from experiments.reports import small_benchmark as report
 from irtjax.errors import InputError
 from irtjax.evaluation.bank import ONE_DIMENSION, Bank, calibrate, of_subjects
 from irtjax.evaluation.forms import WAYS, Form
+from irtjax.evaluation.item_bank import column_of
 from irtjax.evaluation.prediction import LEVEL, Crossed, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
-from irtjax.evaluation.study import HELD_OUT, SIZES, hold_out
+from irtjax.evaluation.study import HELD_OUT, SIZES, best_method, hold_out
 from irtjax.responses.joining import join
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.storage.files import whole_results, write_csv
@@ -72,7 +73,7 @@ def main() -> None:
         if max(sizes) > responses.num_items:
             raise InputError(f"`num_items`={max(sizes)}: there are {responses.num_items:,} items")
     scores = None if _SCORES.value is None else scores_of(_SCORES.value, responses)
-    categories = None if _CATEGORIES.value is None else categories_of(_CATEGORIES.value, responses)
+    categories = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", responses.item_ids)
     fresh = None if _NEW_RESPONSES.value is None else known_items(harness.read(_NEW_RESPONSES.value), responses)
     with app.naming(source), counting_bar("forms", 1) as on_progress:
         errors = hold_out(
@@ -88,7 +89,7 @@ def main() -> None:
             categories=categories,
             on_progress=on_progress,
         )
-    best = report.best_method(errors)
+    best = best_method(errors)
     with app.naming(source), steps("all models") as say:
         say("calibrating")
         bank = calibrate(responses, scores, model=_MODEL.value, categories=categories)
@@ -108,7 +109,7 @@ def main() -> None:
         if predicted is not None:
             write_csv(predicted, directory / "predictions.csv")
         verdict = report.write(report.Study(errors, bank, best, chosen), given, directory)
-    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.md, errors.csv and forms/")
+    print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, errors.csv and forms/")
 
 
 def numbers(flag: str, words: list[str], all_word: str = "") -> list[int]:
@@ -139,23 +140,6 @@ def scores_of(path: str, responses: ResponseMatrix) -> np.ndarray:
         raise InputError(f"{path}: no column score, expected subject_id and score (0 to 100)")
     with app.naming(path):
         return of_subjects(table.set_index("subject_id")["score"], responses)
-
-
-def categories_of(path: str, responses: ResponseMatrix) -> np.ndarray:
-    """Categories, in the order of the items.
-
-    Raises:
-        InputError: a column or an item is missing.
-    """
-    table = read_table(path, "item_id", text=True)
-    if "category" not in table:
-        raise InputError(f"{path}: no column category, expected item_id and category")
-    series = table.set_index("item_id")["category"].reindex(responses.item_ids.astype(str))
-    if series.isna().any():
-        raise InputError(
-            f"{path}: no category of item '{series.index[series.isna()][0]}' (1 of {series.isna().sum()} such)"
-        )
-    return series.to_numpy(str)
 
 
 def known_items(fresh: ResponseMatrix, responses: ResponseMatrix) -> ResponseMatrix:

@@ -32,6 +32,7 @@ from experiments.common.soft_items import Found, counts_of_networks, of_answers,
 from experiments.reports import document, soft_labels
 from irtjax import InputError, read_items
 from irtjax.soft_labels.items import unseen
+from irtjax.soft_labels.labels import people_and_networks
 from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
 from irtjax.soft_labels.train import SoftItems, train_method
 from irtjax.storage.files import write_csv
@@ -81,9 +82,8 @@ def main() -> None:
     source = given[0]
     app.without_effect([] if source == "predictions" else ["soft_share"], f"--{source}")
     app.without_effect([] if source == "answers" else ["codes", "respondents", "networks", "items"], f"--{source}")
-    if _NETWORKS.value is None:
-        app.without_effect(["items"], "no --networks")
-    elif _ITEMS.value is None:
+    app.refuse_idle({"no --networks": ["items"]})
+    if _NETWORKS.value is not None and _ITEMS.value is None:
         raise InputError("--networks needs --items: the difficulties of the items")
     chosen = task_flags.from_flags()
     if source == "predictions":
@@ -158,7 +158,7 @@ def _compared(found: Found) -> pd.DataFrame | None:
     if np.isnan(known).all():
         raise InputError(f"{_ITEMS.value}: has none of the items of {_ANSWERS.value}")
     networks = counts_of_networks(_NETWORKS.value, split, found.task)
-    return soft_labels.people_and_networks(split.ids, known, np.asarray(found.items.shares), networks)
+    return people_and_networks(split.ids, known, np.asarray(found.items.shares), networks)
 
 
 def _train(

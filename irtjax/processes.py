@@ -160,10 +160,14 @@ def barrier() -> None:
     """Waits for all processes, however long they take; in messages to each other they wait for minutes only."""
     if number() == 1:
         return
-    from jax._src import distributed  # the runtime's barrier has no public name
+    store().wait_at_barrier(f"irtjax/barrier/{next(_BARRIERS)}", timeout_in_ms=MOST_MILLISECONDS)
 
-    client: Any = distributed.global_state.client
-    client.wait_at_barrier(f"irtjax/barrier/{next(_BARRIERS)}", timeout_in_ms=MOST_MILLISECONDS)
+
+def store() -> Any:
+    """The runtime's keys and barriers, when it has joined processes: those that they meet at."""
+    from jax._src import distributed  # they have no public name yet
+
+    return distributed.global_state.client
 
 
 def agreed(action: Callable[[], T]) -> T:

@@ -39,7 +39,7 @@ def test_commands_and_their_flags_exist():
                 (REPOSITORY / "experiments/common" / name).read_text(encoding="utf-8")
                 for name in ("settings.py", "task_flags.py")
             )
-            defined |= set(re.findall(r"^    (\w+): \w+ = setting\(", settings, re.MULTILINE))
+            defined |= set(re.findall(r"^    (\w+): \w+ = \w+\(", settings, re.MULTILINE))
             defined |= set(re.findall(r'declare_key_flag\("(\w+)"\)', task_flags))
         unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}
         assert not unknown, f"{module}: {unknown}"

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -117,6 +117,23 @@ def without_effect(names: Sequence[str], beside: str) -> None:
     for name in names:
         if name in flags.FLAGS and flags.FLAGS[name].present:
             raise InputError(f"--{name} has no effect with {beside}: leave it out")
+
+
+def refuse_idle(idle: Mapping[str, Sequence[str]], value: Callable[[str], Any] | None = None) -> None:
+    """Refuses flags that were given and have no effect beside others as they are.
+
+    Args:
+        idle: names of flags by what leaves them without effect: `--members`, `--rule=random` or `no --items`.
+        value: of the others, by their names; by default those of their flags.
+
+    Raises:
+        InputError: one was given.
+    """
+    for beside, names in idle.items():
+        name, _, wanted = beside.removeprefix("no ").removeprefix("--").partition("=")
+        found = flags.FLAGS[name].value if value is None else value(name)
+        if found == wanted if wanted else bool(found) != beside.startswith("no "):
+            without_effect(names, beside)
 
 
 def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -> None:

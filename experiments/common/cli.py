@@ -6,13 +6,30 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from experiments.common import hash_seed
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
 
-COMMANDS = {
+COMMANDS = (  # each the name of its file
+    "fit_irt",
+    "score",
+    "compare_models",
+    "compare_difficulty",
+    "predict_difficulty",
+    "small_benchmark",
+    "adaptive_test",
+    "build_scale",
+    "score_networks",
+    "crowd",
+    "pipeline",
+    "filtering",
+    "curriculum",
+    "training_size",
+    "soft_labels",
+    "joint_training",
+    "prepare",
+)
+FORMER = {  # names that go with the next release
     "fit": "fit_irt",
-    "score": "score",
     "compare": "compare_models",
     "difficulty": "compare_difficulty",
     "predict": "predict_difficulty",
@@ -20,27 +37,22 @@ COMMANDS = {
     "adaptive": "adaptive_test",
     "scale": "build_scale",
     "networks": "score_networks",
-    "crowd": "crowd",
-    "pipeline": "pipeline",
-    "filtering": "filtering",
-    "curriculum": "curriculum",
     "size": "training_size",
     "soft": "soft_labels",
     "joint": "joint_training",
-    "prepare": "prepare",
 }
 
 
 def main() -> None:
     """Runs the command that the first argument names, with the other arguments as its flags."""
-    hash_seed.fix()
     end_on_ctrl_c()
     with sound_streams():
         _run()
 
 
 def _run() -> None:
-    command = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    word = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    command = FORMER.get(word, word)
     if command in ("--help", "-h", "help") and len(sys.argv) < 3:
         print(overview())
     elif command in ("--help", "-h", "help"):
@@ -53,14 +65,14 @@ def _run() -> None:
         sys.exit(2)
     else:
         sys.argv = [f"irtjax {command}", *sys.argv[2:]]
-        runpy.run_module(f"experiments.{COMMANDS[command]}", run_name="__main__")
+        runpy.run_module(f"experiments.{command}", run_name="__main__")
 
 
 def overview() -> str:
     """The commands, each with the first line of its docstring, read without importing it."""
     lines = ["Item Response Theory at machine-learning scale.", "", "usage: irtjax COMMAND [flags]", ""]
-    for command, module in COMMANDS.items():
-        code = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        code = Path(__file__).parents[1].joinpath(f"{command}.py").read_text(encoding="utf-8")
         purpose = (ast.get_docstring(ast.parse(code)) or "").splitlines()[0]
-        lines.append(f"  {command:<12}{purpose}")
+        lines.append(f"  {command:<20}{purpose}")
     return "\n".join([*lines, "", "irtjax COMMAND --help tells its flags."])

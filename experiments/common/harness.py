@@ -7,28 +7,25 @@ import jax
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, help
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.stored import Responses
 
 NAMES = ("metric", "filter")
+help.GROUPS.update(dict.fromkeys(NAMES, "files of language-model harnesses"))
 
 flags.disclaim_key_flags()  # the flags belong to the binary that defines them
 
 
 def define_metric() -> Any:
     """The flag --metric."""
-    return flags.DEFINE_list(
-        "metric", [], "language-model harnesses: the metric that says what is right; several, the most wanted first"
-    )
+    return flags.DEFINE_list("metric", [], "the metric that says what is right; several, the most wanted first")
 
 
 def define_filter() -> Any:
     """The flag --filter."""
-    return flags.DEFINE_list(
-        "filter", [], "language-model harnesses: the filter of answers that counts; several, the most wanted first"
-    )
+    return flags.DEFINE_list("filter", [], "the filter of answers that counts; several, the most wanted first")
 
 
 def require_effect(paths: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What `--help` prints: the docstring of a command and its own flags, those that it needs first."""
+"""What `--help` prints: the docstring of a command and its flags, those that it needs first, then by purpose."""
 
 import sys
 import textwrap
@@ -8,14 +8,16 @@ from pathlib import Path
 from absl import flags
 
 ASKS = {"--help", "-help", "-h", "-?"}
-WIDTH = 100
+WIDTH, COLUMN = 118, 33  # of the page, and where descriptions begin
 VALUES = {
     "bool": "",
     "int": "=NUMBER",
     "float": "=NUMBER",
     "path": "=PATH",
+    "paths": "=PATH",
     "comma separated list of strings": "=A,B,…",
 }
+GROUPS: dict[str, str] = {}  # what a flag is for, by its name; those of no group are what a command is about
 
 
 def text(main: Callable[[], None]) -> str:
@@ -25,9 +27,9 @@ def text(main: Callable[[], None]) -> str:
     rest = [flag for flag in own if not _needed(flag)]
     usage = " ".join([_command(), *(f"--{flag.name}{_value(flag)}" for flag in needed), "[flags]" if rest else ""])
     parts = [main.__globals__["__doc__"].strip(), f"usage: {usage.rstrip()}"]
-    for title, group in (("needed:", needed), ("flags:", rest)):
-        if group:
-            parts.append("\n".join([title, *map(_entry, group)]))
+    groups = {"needed": needed, "flags": [flag for flag in rest if not GROUPS.get(flag.name)]}
+    groups |= {title: [flag for flag in rest if GROUPS.get(flag.name) == title] for title in GROUPS.values() if title}
+    parts += ["\n".join([f"{title}:", *map(_entry, group)]) for title, group in groups.items() if group]
     return "\n\n".join(parts)
 
 
@@ -53,13 +55,13 @@ def _value(flag: flags.Flag) -> str:
 def _entry(flag: flags.Flag) -> str:
     # the flags of settings tell their defaults, which depend on the task, themselves
     default = "" if "(default" in flag.help else _default(flag)
-    name = f"[no]{flag.name}" if flag.flag_type() == "bool" else f"{flag.name}{_value(flag)}"
+    name = f"  --[no]{flag.name}" if flag.flag_type() == "bool" else f"  --{flag.name}{_value(flag)}"
     purpose = flag.help.split(">: ", 1)[-1] if isinstance(flag, flags.EnumFlag) else flag.help
-    indent = " " * 6
+    indent = " " * COLUMN
     described = textwrap.fill(
         f"{purpose}{default}", WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
-    return f"  --{name}\n{described}"
+    return f"{name:<{COLUMN - 1}}{described[COLUMN - 1 :]}" if len(name) < COLUMN else f"{name}\n{described}"
 
 
 def _default(flag: flags.Flag) -> str:
@@ -70,6 +72,6 @@ def _default(flag: flags.Flag) -> str:
 
 
 def _command() -> str:
-    """How the command was started: `irtjax fit`, or `python -m experiments.fit_irt`."""
+    """How the command was started: `irtjax fit_irt`, or `python -m experiments.fit_irt`."""
     script = Path(sys.argv[0])
     return f"python -m experiments.{script.stem}" if script.suffix == ".py" else sys.argv[0]

@@ -1,16 +1,14 @@
 """Commands that run as several processes at once, on one machine or on many: how they find and lose each other.
 
-JAX's distributed runtime joins them. Here is what it leaves open: one line, and an end, where peers do not come, fail,
-or die; and that the first process alone writes and talks.
+JAX's distributed runtime joins them and notices who dies. Here is what it leaves open: one line, and an end, where
+peers do not come, fail or die; and that the first process alone writes and talks.
 """
 
 import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,14 +17,15 @@ from typing import Any, NoReturn
 import jax
 from absl import flags
 
-from irtjax import InputError
+from experiments.common import help
+from irtjax import InputError, processes
 from irtjax.kernels.sharding import mesh_of
 from irtjax.storage.files import discard_partial, whole_results
 
 flags.disclaim_key_flags()  # the flags belong to the binary that defines them
 
-HEARTBEAT_SECONDS, SILENT_SECONDS = 2.0, 40.0  # of a peer: how often it is heard, and when it is given up
-FAREWELL_SECONDS = 10.0  # for which a process that failed waits until the others know
+SILENT_SECONDS = 40  # after which a process that is not heard is given up
+FAREWELL_SECONDS = 10  # for which a process that failed waits until all others have heard why
 LOST = 3  # the exit status of a process that has lost the others
 # of what C++ says when a peer is gone, in whichever call
 _SIGNS = ("Gloo", "NCCL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "coordination", "heartbeat", "Connection")
@@ -41,6 +40,8 @@ def define_flags() -> None:
     flags.DEFINE_integer("num_processes", None, "how many there are, with --coordinator", lower_bound=1)
     flags.DEFINE_integer("process_id", None, "which of them this is, from 0 on, with --coordinator", lower_bound=0)
     flags.DEFINE_integer("peer_timeout", 60, "seconds to wait for the other processes to come", lower_bound=1)
+    names = ("distributed", "coordinator", "num_processes", "process_id", "peer_timeout")
+    help.GROUPS.update(dict.fromkeys(names, "several processes"))
 
 
 @contextlib.contextmanager
@@ -56,23 +57,24 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
     if not _asked():
         yield
         return
-    with _quiet() as sentinel:
-        _join(sentinel)
-        team = _Team(sentinel)
-        if jax.process_index() > 0:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        try:
-            yield
-            team.wait_for_all()
-        except InputError as error:
-            team.end(worded(str(error)), own=True)
-        except Exception as error:
-            if any(sign in str(error) for sign in _SIGNS):
-                team.lost()
-            traceback.print_exc()
-            # left to Python, the end would wait for the others, and they for this process
-            team.end(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", own=True)
-        team.over()
+    _fix_hash_seed()
+    last_word = _quiet()
+    _join(last_word)
+    team = _Team(last_word)
+    if jax.process_index() > 0:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    try:
+        yield
+        team.wait_for_all()
+    except InputError as error:
+        team.fail(worded(str(error)))
+    except Exception as error:
+        if any(sign in str(error) for sign in _SIGNS):
+            team.lost()
+        traceback.print_exc()
+        # left to Python, the end would wait for the others, and they for this process
+        team.fail(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    team.part()
 
 
 def is_first() -> bool:
@@ -119,13 +121,22 @@ def _asked() -> bool:
     return bool(given) or flags.FLAGS.distributed
 
 
-def _join(sentinel: "_Sentinel") -> None:
+def _fix_hash_seed() -> None:
+    """Starts Python anew with a fixed seed of its hashes, unless it has one.
+
+    The order of sets depends on it, and with that the order in which JAX and NumPyro put the operations of a program.
+    Processes that compiled different programs would exchange different numbers, without a word.
+    """
+    if os.environ.get("PYTHONHASHSEED", "random") == "random":
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {"PYTHONHASHSEED": "0"})
+
+
+def _join(last_word: Callable[[str], None]) -> None:
     seconds, address = flags.FLAGS.peer_timeout, flags.FLAGS.coordinator
 
     def give_up() -> None:
         where = f" at {address}" if address else ""
-        sentinel.dismiss()
-        _say(f"error: the other processes did not come{where} within {seconds} seconds: start all (--peer_timeout)")
+        last_word(f"the other processes did not come{where} within {seconds} seconds: start all (--peer_timeout)")
         os._exit(2)
 
     # the service would take SIGTERM for a warning, and the process would not end
@@ -135,12 +146,15 @@ def _join(sentinel: "_Sentinel") -> None:
     timer.daemon = True
     timer.start()
     try:
-        options: dict[str, Any] = {"initialization_timeout": seconds + 60, "heartbeat_timeout_seconds": 100}
-        if flags.FLAGS.distributed:
-            jax.distributed.initialize(**options)
-        else:
-            jax.distributed.initialize(address, flags.FLAGS.num_processes, flags.FLAGS.process_id, **options)
+        jax.distributed.initialize(
+            address,  # with --distributed it and the next two are None
+            flags.FLAGS.num_processes,
+            flags.FLAGS.process_id,
+            initialization_timeout=seconds + 60,
+            heartbeat_timeout_seconds=SILENT_SECONDS,
+        )
     except (ValueError, RuntimeError) as error:
+        last_word("")
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"the processes cannot be joined ({reason}): give --coordinator") from error
     finally:
@@ -148,135 +162,92 @@ def _join(sentinel: "_Sentinel") -> None:
 
 
 class _Team:
-    """The other processes, as this one hears of them by the runtime's store of keys."""
+    """The other processes. One that fails writes why to the key of each other, which listens to its own."""
 
-    def __init__(self, sentinel: "_Sentinel") -> None:
-        from jax._src import distributed  # the store has no public name yet
-
-        store = distributed.global_state.client
-        assert store is not None, "the processes are joined"
-        self._store, self._sentinel = store, sentinel
-        self._me, self._number = jax.process_index(), jax.process_count()
+    def __init__(self, last_word: Callable[[str], None]) -> None:
+        self._store, self._last_word = processes.store(), last_word
         self._ending = threading.Lock()  # held by the thread that has the last word
-        self._at_end = threading.Event()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def wait_for_all(self) -> None:
         """Until all are at the end."""
-        self._put("done")
-        for peer in range(self._number):
-            while self._get("done", peer) is None:
-                time.sleep(0.05)
+        self._store.wait_at_barrier("irtjax/done", processes.MOST_MILLISECONDS)
 
-    def over(self) -> None:
+    def part(self) -> None:
         """Leaves in good order."""
         self._ending.acquire()
-        self._at_end.set()
         # a thread that returns from C++ while the interpreter ends would abort the process
-        self._listener.join(timeout=FAREWELL_SECONDS)
-        self._sentinel.dismiss()
+        self._tell(jax.process_index(), "")
+        self._listener.join()
+        self._last_word("")
         sys.stdout.flush()
         jax.distributed.shutdown()
 
-    def end(self, message: str, *, own: bool) -> NoReturn:
-        """Ends this process with a line; if the failure is its own, not before the others know."""
-        self._ending.acquire()
-        discard_partial()
-        _say(f"error: {message}")
-        self._sentinel.dismiss()
+    def fail(self, message: str) -> NoReturn:
+        """Ends this process, and all others with the reason."""
+        self._say(message)
+        me, number = jax.process_index(), jax.process_count()
         with contextlib.suppress(Exception):
-            self._put("failed" if own else "told", message)
-            until = time.monotonic() + FAREWELL_SECONDS
-            while own and time.monotonic() < until and not all(map(self._knows, range(self._number))):
-                time.sleep(0.1)
-            if self._me == 0:  # with which the runtime ends that of the others
-                time.sleep(HEARTBEAT_SECONDS)
-        os._exit(2 if own else LOST)
+            for peer in set(range(number)) - {me}:
+                self._tell(peer, f"process {me} of {number} failed: {message}")
+        self._leave(2)
 
-    def lost(self, peer: int | None = None) -> NoReturn:
+    def lost(self) -> NoReturn:
         """Ends this process because another is gone."""
-        time.sleep(HEARTBEAT_SECONDS if peer is None else 0)  # for the last words of who failed
-        which = "another process" if peer is None else f"process {peer} of {self._number}"
-        self.end(f"lost contact with {which}: start all of them again", own=False)
+        self._say("lost contact with another process: start all of them again")
+        os._exit(LOST)
 
     def _listen(self) -> None:
-        heard: dict[int, tuple[str | None, float]] = dict.fromkeys(range(self._number), (None, time.monotonic()))
-        beat = 0
-        while not self._at_end.is_set():
-            beat += 1
-            try:
-                self._put("alive", str(beat))
-                for peer in set(heard) - {self._me}:
-                    failure, last = self._get("failed", peer), self._get("alive", peer)
-                    if failure is not None:
-                        self.end(f"process {peer} of {self._number} failed: {failure}", own=False)
-                    if last != heard[peer][0]:
-                        heard[peer] = last, time.monotonic()
-                    if self._get("done", peer) is None and time.monotonic() - heard[peer][1] > SILENT_SECONDS:
-                        self.lost(peer)
-            except Exception:  # the store is gone, with process 0
-                self.lost(0)
-            self._at_end.wait(HEARTBEAT_SECONDS)
+        with contextlib.suppress(Exception):  # without process 0 the store is gone, and JAX ends this process
+            reason = self._store.blocking_key_value_get(_key(jax.process_index()), processes.MOST_MILLISECONDS)
+            if reason:
+                self._say(reason)
+                self._leave(LOST)
 
-    def _knows(self, peer: int) -> bool:
-        return any(self._get(key, peer) is not None for key in ("failed", "told"))
+    def _tell(self, peer: int, reason: str) -> None:
+        self._store.key_value_set(_key(peer), reason, allow_overwrite=True)
 
-    def _put(self, key: str, value: str = "1") -> None:
-        self._store.key_value_set(f"irtjax/{key}/{self._me}", value, allow_overwrite=True)
+    def _say(self, message: str) -> None:
+        self._ending.acquire()
+        discard_partial()
+        self._last_word(message)
 
-    def _get(self, key: str, peer: int) -> str | None:
-        try:
-            return self._store.key_value_try_get(f"irtjax/{key}/{peer}")
-        except Exception as error:
-            if "NOT_FOUND" in str(error):
-                return None
-            raise
+    def _leave(self, status: int) -> NoReturn:
+        """Ends this process when the others know why, too: the store goes with process 0."""
+        with contextlib.suppress(Exception):
+            self._store.wait_at_barrier("irtjax/failed", 1000 * FAREWELL_SECONDS)
+        os._exit(status)
 
 
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+def _key(process: int) -> str:
+    return f"irtjax/failed/{process}"
 
 
-_SENTINEL = """
-import sys
-last = sys.stdin.read()
-if last != "over":
-    print("error: this process has ended, or lost process 0, which keeps the others together: "
-          "start all of them again", file=sys.stderr, flush=True)
-"""
+def _quiet() -> Callable[[str], None]:
+    """From here on, what Python prints goes where it belongs, and what C++ prints nowhere.
 
+    The runtime prints stack traces when a peer dies, and without process 0 it ends this process from within: then a
+    child has the last word.
 
-class _Sentinel:
-    """A tiny process that has the last word where this one is ended from within, as JAX does without process 0."""
-
-    def __init__(self, stderr: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-S", "-c", _SENTINEL], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr
-        )
-
-    def dismiss(self) -> None:
-        """Nothing is to be said any more."""
-        with contextlib.suppress(OSError, ValueError):
-            self._process.communicate(b"over", timeout=10)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[_Sentinel]:
-    """What C++ prints goes to a file, and what Python prints where it belongs.
-
-    The runtime prints stack traces of its own when a peer dies, and ends the process.
+    Returns:
+        What says an error in place of the child, or nothing if it is empty.
     """
-    log = tempfile.TemporaryFile()  # noqa: SIM115
-    out, err = os.dup(1), os.dup(2)
-    sys.stdout.flush()
-    sys.stdout = os.fdopen(out, "w", buffering=1, errors="backslashreplace")
-    sys.stderr = os.fdopen(err, "w", buffering=1, errors="backslashreplace")
-    sentinel = _Sentinel(err)
-    os.dup2(log.fileno(), 1)
-    os.dup2(log.fileno(), 2)
-    try:
-        yield sentinel
-    finally:
-        sentinel.dismiss()
+    line = "error: this process was ended, or has lost the others: start all of them again"
+    child = subprocess.Popen(
+        ["sh", "-c", f"read -r word || echo '{line}' >&2"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    null = os.open(os.devnull, os.O_WRONLY)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        getattr(sys, name).flush()
+        setattr(sys, name, os.fdopen(os.dup(number), "w", buffering=1, errors="backslashreplace"))
+        os.dup2(null, number)
+
+    def last_word(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            child.communicate(b"over\n", timeout=10)
+        if text:
+            with contextlib.suppress(OSError):
+                print(f"error: {text}", file=sys.stderr, flush=True)
+
+    return last_word

@@ -1,6 +1,7 @@
 """Settings of a run, and what is known of each: help, limits, and the stages that use it."""
 
 import dataclasses
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -20,6 +21,16 @@ _TEXT = tasks.TaskOptions()
 _STRATEGIES = strategies.CurriculumOptions()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
+IDLE = {  # settings without effect, by what leaves them so
+    "no --label_noise": ("label_noise_seed",),
+    "--optimizer=adam": ("momentum",),
+    "--schedule=constant": ("warmup",),
+    "--pretrained": ("vectors", "embedding_dim", "min_count"),
+    "--epoch=pass": ("steps_per_epoch",),
+    "--members": OF_DRAWN_MEMBERS,
+    "--glove": ("vectors", "embedding_dim"),
+    "--probe=all": ("probe_error",),
+}
 FILES = ("glove", "pretrained", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
 WIDEST = 65_536  # layers and word vectors
@@ -36,6 +47,7 @@ def setting(
     positive: bool = False,
     choices: Collection[str] = (),
     stages: Collection[str] = STAGES,
+    group: str = "",
 ) -> Any:
     """A field of `Settings`, with all that is known of it.
 
@@ -47,6 +59,7 @@ def setting(
         positive: whether the value must be above zero and finite.
         choices: the values allowed.
         stages: those that use it.
+        group: of its flag in `--help`; empty for what is often given.
     """
     if high is None and low is not None and type(default) is int:
         high = LARGEST
@@ -57,8 +70,17 @@ def setting(
         "positive": positive,
         "choices": choices,
         "stages": stages,
+        "group": group,
     }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+_data = functools.partial(setting, group="data")
+_training = functools.partial(setting, group="training of networks")
+_of_crowd = functools.partial(setting, group="crowd", stages=["crowd"])
+_of_difficulty = functools.partial(setting, group="difficulty")
+_of_filtering = functools.partial(setting, group="filtering", stages=["filtering"])
+_of_curricula = functools.partial(setting, group="curricula", stages=["curriculum"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,205 +88,175 @@ class Settings:
     """Everything that the results of a pipeline run depend on."""
 
     task: str
-    dataset: str = setting("", "name in TensorFlow Datasets, if it is not the task's usual one")
-    glove: str = setting("", "file of GloVe vectors for text; by default vectors are made from the training text")
-    pretrained: str = setting(
+    dataset: str = _data("", "name in TensorFlow Datasets, if it is not the task's usual one")
+    glove: str = _data("", "file of GloVe vectors for text; by default vectors are made from the training text")
+    pretrained: str = _data(
         "", "folder of an encoder of the BERT type (config.json, model.safetensors, tokenizer.json): text is read by it"
     )
-    frozen: bool = setting(
+    frozen: bool = _data(
         False, "--pretrained: the encoder is not trained; its vectors of all texts are computed once, for a head: mlp"
     )
-    vectors: str = setting(
+    vectors: str = _data(
         _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
     )
-    embedding_dim: int = setting(
+    embedding_dim: int = _data(
         _TEXT.embedding_dim, "length of the word vectors that --vectors makes", low=1, high=WIDEST
     )
-    min_count: int = setting(
+    min_count: int = _data(
         _TEXT.min_count, "a word enters the vocabulary if training texts have it at least this often", low=1
     )
-    train_examples: int = setting(
+    train_examples: int = _data(
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
-    validation_examples: int = setting(
+    validation_examples: int = _data(
         0, "size of a random sample of validation examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
-    test_examples: int = setting(
+    test_examples: int = _data(
         0, "size of a random sample of test examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
-    label_noise: float = setting(
+    label_noise: float = _data(
         0.0,
         "share of training labels that are wrong from the start: crowd, difficulties and curricula never see the right "
         "ones",
         low=0,
         high=0.9,
     )
-    label_noise_seed: int = setting(
+    label_noise_seed: int = _data(
         0,
         "which labels --label_noise makes wrong: give crowd, filtering and curriculum the same",
         low=0,
         high=2**31 - 1,
     )
-    test_labels: str = setting("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
-    item_ids: str = setting("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
-    extra_items: str = setting(
+    test_labels: str = _data("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
+    item_ids: str = _data("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
+    extra_items: str = _data(
         "", "text: CSV of ids, texts and labels of further items that the crowd answers", stages=["crowd"]
     )
     seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
     num_models: int = setting(384, "networks in the artificial crowd", low=2, stages=["crowd"])
-    members: str = setting(
-        "", "members.csv of a crowd: train those networks instead of drawing new ones", stages=["crowd"]
-    )
-    only: str = setting("", "numbers of the networks in --members to train, separated by commas", stages=["crowd"])
+    members: str = _of_crowd("", "members.csv of a crowd: train those networks instead of drawing new ones")
+    only: str = _of_crowd("", "numbers of the networks in --members to train, separated by commas")
     network: str = setting(
         _USUAL["network"],
         f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
         "curriculum use the first",
     )
-    width: int = setting(_USUAL["width"], "hidden units (or channels) of a layer", low=1, high=WIDEST)
-    min_width: int = setting(
-        0,
-        "smallest width in the crowd, reached by masking units; 0 masks none",
-        low=0,
-        high="width",
-        stages=["crowd"],
+    width: int = _training(_USUAL["width"], "hidden units (or channels) of a layer", low=1, high=WIDEST)
+    min_width: int = _of_crowd(
+        0, "smallest width in the crowd, reached by masking units; 0 masks none", low=0, high="width"
     )
-    batch_size: int = setting(_USUAL["batch_size"], "examples in a gradient step", low=1)
-    optimizer: str = setting("adam", "adam, or sgd for stochastic gradient descent with --momentum", choices=OPTIMIZERS)
-    momentum: float = setting(0.0, "sgd: share of the last step that the next one repeats", low=0, high=0.999)
-    weight_decay: float = setting(
+    batch_size: int = _training(_USUAL["batch_size"], "examples in a gradient step", low=1)
+    optimizer: str = _training(
+        "adam", "adam, or sgd for stochastic gradient descent with --momentum", choices=OPTIMIZERS
+    )
+    momentum: float = _training(0.0, "sgd: share of the last step that the next one repeats", low=0, high=0.999)
+    weight_decay: float = _training(
         0.0, "decay: of sgd in its gradients, of all weights; of adam in its steps, not of biases", low=0, high=1000
     )
-    learning_rate: float = setting(
+    learning_rate: float = _training(
         _USUAL["learning_rate"], f"learning rate; of sgd {SGD_RATE} (1 - momentum) by default", positive=True
     )
-    schedule: str = setting(
+    schedule: str = _training(
         "constant",
         "learning rate over a training: constant, or linear, which rises during --warmup and falls to 0 after it",
         choices=("constant", "linear"),
     )
-    warmup: float = setting(0.1, "linear --schedule: share of the steps in which the rate rises", low=0, high=1)
-    clip: float = setting(
+    warmup: float = _training(0.1, "linear --schedule: share of the steps in which the rate rises", low=0, high=1)
+    clip: float = _training(
         0.0, "greatest norm of a gradient, beyond which it is scaled down; 0 for none", low=0, high=1e9
     )
-    learning_rate_factor: float = setting(
-        1.0,
-        "learning rates in the crowd are log-uniform from rate / factor to rate × factor",
-        low=1,
-        high=1000,
-        stages=["crowd"],
+    learning_rate_factor: float = _of_crowd(
+        1.0, "learning rates in the crowd are log-uniform from rate / factor to rate × factor", low=1, high=1000
     )
     epochs: int = setting(
         _USUAL["epochs"], "largest number of epochs of a training", low=1, stages=["crowd", "filtering"]
     )
-    patience: int = setting(
+    patience: int = _training(
         _USUAL["patience"],
         "a training ends after this many epochs without a better validation accuracy; 0: after --epochs only",
         low=0,
         stages=["crowd", "filtering"],
     )
-    epoch: str = setting(
+    epoch: str = _training(
         "steps",
         "what lies between two validations in crowd and filtering: --steps_per_epoch, or a pass over the network's own "
         "training set (as in curricula)",
         choices=("steps", "pass"),
         stages=["crowd", "filtering"],
     )
-    steps_per_epoch: int = setting(
+    steps_per_epoch: int = _training(
         _USUAL["steps_per_epoch"],
         "gradient steps in an epoch of crowd and filtering",
         low=1,
         stages=["crowd", "filtering"],
     )
-    min_subset: int = setting(
-        _USUAL["min_subset"], "smallest training subset in the crowd", low=1, high=MOST_EXAMPLES, stages=["crowd"]
+    min_subset: int = _of_crowd(
+        _USUAL["min_subset"], "smallest training subset in the crowd", low=1, high=MOST_EXAMPLES
     )
-    max_corruption: float = setting(
-        _USUAL["max_corruption"],
-        "largest share of corrupted labels in the crowd, 0 to 1",
-        low=0,
-        high=1,
-        stages=["crowd"],
+    max_corruption: float = _of_crowd(
+        _USUAL["max_corruption"], "largest share of corrupted labels in the crowd, 0 to 1", low=0, high=1
     )
-    out_of_bag: bool = setting(
-        False, "count answers of members to examples that they were trained on as missing", stages=["crowd"]
-    )
-    stop_on: str = setting(
+    out_of_bag: bool = _of_crowd(False, "count answers of members to examples that they were trained on as missing")
+    stop_on: str = _of_crowd(
         STOP_ON[0],
         "split that early stopping in the crowd looks at: validation, or train, which is a sample of training examples "
         "of the same size, of at most 2,000, for a crowd that never sees the validation split",
         choices=STOP_ON,
-        stages=["crowd"],
     )
-    train_embeddings: bool = setting(
+    train_embeddings: bool = _training(
         False, "text: each network trains its own word vectors; otherwise all share frozen ones"
     )
-    slots: int = setting(
+    slots: int = _training(
         0,
         "networks that train at once on a device; 0 measures which number is fastest",
         low=0,
         stages=["crowd", "filtering", "curriculum"],
     )
-    priors: str = setting(
+    priors: str = _of_difficulty(
         "hierarchical",
         f"priors of the difficulties that filtering and curriculum use: {' or '.join(PRIORS)}",
         choices=PRIORS,
         stages=["difficulty", "mislabelled"],
     )
-    mislabelled: float = setting(
+    mislabelled: float = _of_difficulty(
         0.05,
         "share of training labels flipped to show that difficulty finds them; 0 leaves the stage out",
         low=0,
         high=0.5,
         stages=["mislabelled"],
     )
-    centre: str = setting(
+    centre: str = _of_filtering(
         "difficulty",
         "what AVI and AVO take for an average example: one of mean difficulty, or of median difficulty; one as hard as "
         "the crowd is able on average; or one halfway between mean difficulty and mean ability",
         choices=CENTRES,
-        stages=["filtering"],
     )
-    filtering_seeds: int = setting(5, "networks for each filtering strategy and share", low=1, stages=["filtering"])
-    curriculum_seeds: int = setting(5, "networks for each curriculum strategy", low=1, stages=["curriculum"])
-    curriculum_epochs: int = setting(
-        0, "largest number of epochs of a curriculum; 0 for that of crowd and filtering", low=0, stages=["curriculum"]
+    filtering_seeds: int = _of_filtering(5, "networks for each filtering strategy and share", low=1)
+    curriculum_seeds: int = _of_curricula(5, "networks for each curriculum strategy", low=1)
+    curriculum_epochs: int = _of_curricula(
+        0, "largest number of epochs of a curriculum; 0 for that of crowd and filtering", low=0
     )
-    curriculum_patience: int = setting(10, "as --patience, for curricula", low=0, stages=["curriculum"])
-    curriculum_length: int = setting(
-        _STRATEGIES.length, "T of CB-linear and CB-root: epochs until they use all data", low=1, stages=["curriculum"]
+    curriculum_patience: int = _of_curricula(10, "as --patience, for curricula", low=0)
+    curriculum_length: int = _of_curricula(
+        _STRATEGIES.length, "T of CB-linear and CB-root: epochs until they use all data", low=1
     )
-    initial_share: float = setting(
-        _STRATEGIES.initial_share,
-        "c0 of CB-linear and CB-root: share of the data at epoch 0",
-        low=0,
-        high=1,
-        stages=["curriculum"],
+    initial_share: float = _of_curricula(
+        _STRATEGIES.initial_share, "c0 of CB-linear and CB-root: share of the data at epoch 0", low=0, high=1
     )
-    ability: str = setting(
-        "ml",
-        f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}",
-        choices=ABILITIES,
-        stages=["curriculum"],
-    )
-    probe: str = setting(
+    ability: str = _of_curricula("ml", f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}", choices=ABILITIES)
+    probe: str = _of_curricula(
         "sample",
         "training items that the network answers to estimate its ability: a sample, or all; small training splits are "
         "answered in full in any case",
         choices=("sample", "all"),
-        stages=["curriculum"],
     )
-    probe_error: float = setting(
+    probe_error: float = _of_curricula(
         PROBE_ERROR,
         "standard error that the selected share may have, which sets the size of that sample",
         positive=True,
-        stages=["curriculum"],
     )
-    window: float = setting(
-        _STRATEGIES.half_width,
-        "strategy window: largest distance of items from the ability, in logits",
-        positive=True,
-        stages=["curriculum"],
+    window: float = _of_curricula(
+        _STRATEGIES.half_width, "strategy window: largest distance of items from the ability, in logits", positive=True
     )
 
     @property

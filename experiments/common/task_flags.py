@@ -1,13 +1,14 @@
 """Flags of a task and of training on it: each replaces the default of the task, the network or the preset."""
 
+import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
 from absl import flags
 
-from experiments.common import app
+from experiments.common import app, help
 from experiments.common.path_flags import define_path
-from experiments.common.settings import FIELDS, FILES, OF_DRAWN_MEMBERS, OF_OPTIMIZER, Settings
+from experiments.common.settings import FIELDS, FILES, IDLE, OF_OPTIMIZER, Settings
 from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
 from irtjax import InputError, networks, tasks
 from irtjax.training.recipe import sgd_rate
@@ -41,12 +42,13 @@ def define_flags(names: Collection[str] = tuple(FIELDS)) -> None:
     for name, field in FIELDS.items():
         if name in names:
             others = "".join(f"; {owner}: {own[name]}" for owner, own in defaults.items() if name in own)
-            default = "none" if field.default == "" else field.default
-            text = f"{field.metadata['help']} (default {default}{others})"
+            default = field.default if field.default or field.type not in (str, bool) else "none"
+            text = field.metadata["help"] + (f" (default {default}{others})" if others or default != "none" else "")
             if name in FILES:
                 define_path(name, text)
             else:
                 _DEFINERS[field.type](name, None, text)
+            help.GROUPS[name] = field.metadata["group"]
 
 
 def from_flags() -> Settings:
@@ -75,26 +77,11 @@ def from_flags() -> Settings:
     _check(settings)
     if settings.label_noise and settings.mislabelled:
         raise InputError(f"--mislabelled={settings.mislabelled}: not beside --label_noise, which flips labels unmarked")
-    if not settings.label_noise:
-        app.without_effect(["label_noise_seed"], "no --label_noise")
-    if settings.optimizer == "adam":
-        app.without_effect(["momentum"], "--optimizer=adam")
-    if settings.schedule == "constant":
-        app.without_effect(["warmup"], "--schedule=constant")
-    if settings.pretrained:
-        app.without_effect(["vectors", "embedding_dim", "min_count"], "--pretrained")
-        if settings.glove:
-            raise InputError("--glove and --pretrained: an encoder has words of its own: leave one out")
-    elif settings.frozen:
+    if settings.glove and settings.pretrained:
+        raise InputError("--glove and --pretrained: an encoder has words of its own: leave one out")
+    if settings.frozen and not settings.pretrained:
         raise InputError("--frozen: expected the folder of an encoder, --pretrained")
-    if settings.epoch == "pass":
-        app.without_effect(["steps_per_epoch"], "--epoch=pass")
-    if settings.members:
-        app.without_effect(OF_DRAWN_MEMBERS, "--members")
-    if settings.glove:
-        app.without_effect(["vectors", "embedding_dim"], "--glove")
-    if settings.probe == "all":
-        app.without_effect(["probe_error"], "--probe=all")
+    app.refuse_idle(IDLE, functools.partial(getattr, settings))
     return settings
 
 

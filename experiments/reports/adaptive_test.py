@@ -19,7 +19,7 @@ FILES = (
     "answers.csv",
     "exposure.csv",
     "comparison.csv",
-    "report.md",
+    *document.FILES,
     "errors.png",
     "exposure.png",
 )

@@ -9,13 +9,12 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
-from irtjax.comparison.rank_agreement import LEAST_ITEMS, disattenuated, rank_agreement
+from irtjax.comparison.rank_agreement import ALL, agreement_table
 from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "agreement.csv", "difficulty.csv", "difficulty.png")
-ALL = "all"
+FILES = (*document.FILES, "agreement.csv", "difficulty.csv", "difficulty.png")
 LONGEST = 120  # characters of a text in a table
 EXTREME = 3  # easiest and hardest items of a class
 
@@ -41,7 +40,7 @@ class Compared(NamedTuple):
 def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     """Writes the tables, the picture and report.md; returns one line per pair of sources."""
     table, texts = compared.table, compared.texts
-    rows = agreement(compared, flags["seed"])
+    rows = agreement_table(table, texts.get("label"), compared.reliabilities, flags["seed"])
     write_csv(rows, directory / "agreement.csv")
     labels = texts["label"] if "label" in texts else pd.Series(np.nan, texts.index)
     grouped = 2 <= labels.nunique() <= len(COLOURS)
@@ -66,47 +65,24 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     return "\n".join(verdicts)
 
 
-def agreement(compared: Compared, seed: int) -> pd.DataFrame:
-    """One row per pair of sources and group of items: all of them, then each label that has enough."""
-    groups = {ALL: np.ones(len(compared.table), bool)}
-    if "label" in compared.texts:
-        labels = compared.texts["label"]
-        groups |= {str(label): (labels == label).to_numpy() for label in sorted(labels.dropna().unique())}
-    rows = []
-    for one, other in itertools.combinations(compared.table, 2):
-        reliability = compared.reliabilities[one], compared.reliabilities[other]
-        for name, members in groups.items():
-            if members.sum() < LEAST_ITEMS:
-                continue
-            left, right = (compared.table[source].to_numpy()[members] for source in (one, other))
-            found = rank_agreement(left, right, seed=seed)
-            row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
-            if name == ALL:  # the reliability of difficulties within a class is another
-                row["disattenuated"] = disattenuated(found.spearman, *reliability)
-            rows.append(row)
-    return pd.DataFrame(rows).drop(columns="num_items")
-
-
 def sources(compared: Compared) -> str:
     """The tables of sources: of their items, and of their subjects."""
-    rows = [
-        [
-            markdown.inline(name),
-            f"{compared.sizes[name]:,}",
-            f"{compared.table[name].mean():.2f}",
-            f"{compared.table[name].std():.2f}",
-            _number(compared.reliabilities[name], ".3f"),
-        ]
-        for name in compared.table
-    ]
-    header = ["source", "items", "mean difficulty", "standard deviation", "split-half reliability"]
+    rows = compared.table.agg(["mean", "std"]).T.reset_index(names="name")
+    rows = rows.assign(size=rows.name.map(compared.sizes), reliability=rows.name.map(compared.reliabilities))
+    columns = {
+        "source": "{name!i}",
+        "items": "{size:,}",
+        "mean difficulty": "{mean:.2f}",
+        "standard deviation": "{std:.2f}",
+        "split-half reliability": "{reliability:.3f}",
+    }
     return f"""## Sources
 
 {len(compared.table):,} items are in all of them. Means and standard deviations are of these, in logits, each on the
 scale of its own source. Reliability is the rank correlation of difficulties from two halves of the subjects, raised to
 the length of the whole (Spearman and Brown: 2r / (1 + r)).
 
-{markdown.table(header, rows)}{_subjects(compared)}"""
+{markdown.table_of(rows, columns)}{_subjects(compared)}"""
 
 
 def _subjects(compared: Compared) -> str:
@@ -133,26 +109,22 @@ more likely to answer right than wrong. Where many items are above it, these are
 
 def agreement_section(rows: pd.DataFrame) -> str:
     """The table of pairs."""
-    lines = [
-        [
-            markdown.inline(f"{row.one} and {row.other}"),
-            markdown.inline(row.group),
-            f"{row.items:,}",
-            _with_limits(row.spearman, row.low, row.high),
-            _number(row.disattenuated, ".3f"),
-            f"{row.rank_difference:,.1f}",
-            f"{row.random_rank_difference:,.1f}",
-        ]
-        for row in rows.itertuples()
-    ]
-    header = ["sources", "label", "items", "Spearman", "disattenuated", "mean rank difference", "random"]
+    columns = {
+        "sources": lambda row: markdown.inline(f"{row['one']} and {row['other']}"),
+        "label": "{group!i}",
+        "items": "{items:,}",
+        "Spearman": lambda row: _with_limits(row["spearman"], row["low"], row["high"]),
+        "disattenuated": "{disattenuated:.3f}",
+        "mean rank difference": "{rank_difference:,.1f}",
+        "random": "{random_rank_difference:,.1f}",
+    }
     return f"""## Agreement
 
 Spearman's rank correlation of the difficulties, with its 95% interval by the bootstrap over items. Disattenuated is
 what it would be without the sampling error of either source: divided by the root of the product of the reliabilities.
 The mean absolute difference of ranks stands beside what random ranks would have.
 
-{markdown.table(header, lines)}"""
+{markdown.table_of(rows, columns)}"""
 
 
 def disagreement(compared: Compared, pair: tuple[str, str], shown: int) -> str:
@@ -194,10 +166,6 @@ def _items(compared: Compared, ids: list[str], columns: dict[str, list[str]]) ->
 def _text(cell: object) -> str:
     text = "" if pd.isna(cell) else str(cell)
     return markdown.inline(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
-
-
-def _number(value: float, form: str) -> str:
-    return "" if np.isnan(value) else f"{value:{form}}"
 
 
 def _with_limits(value: float, low: float, high: float) -> str:

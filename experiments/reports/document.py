@@ -1,4 +1,4 @@
-"""The document that a run ends with: `report.md`, and how it was made."""
+"""The document that a run ends with, `report.md` and the same as a page, `report.html`; and how it was made."""
 
 import json
 from pathlib import Path
@@ -7,21 +7,26 @@ from typing import Any
 from experiments.common.run_directory import RECORD
 from experiments.common.settings import STAGES
 from experiments.reports import markdown
+from experiments.reports.page import page
 from irtjax.errors import printable
 from irtjax.storage.files import whole_file
 
+FILES = ("report.md", "report.html")
+
 
 def write(parts: list[str], directory: Path) -> None:
-    """Writes `report.md`: its parts with a blank line between them, empty ones left out."""
-    with whole_file(directory / "report.md") as path:
-        path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    """Writes the document: its parts with a blank line between them, empty ones left out; the pictures are there."""
+    text = "\n\n".join(filter(None, parts)) + "\n"
+    for name, content in zip(FILES, (text, page(text, directory)), strict=True):
+        with whole_file(directory / name) as path:
+            path.write_text(content, encoding="utf-8")
 
 
 def save(parts: list[str], directory: Path) -> None:
-    """Writes `report.md` and prints where it is; the pictures are already there."""
+    """Writes the document and prints where it is."""
     write(parts, directory)
     pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
-    print(f"Done: {directory}/report.md, with the pictures {pictures}", flush=True)
+    print(f"Done: {directory}/report.html and report.md, with the pictures {pictures}", flush=True)
 
 
 def write_json(record: dict[str, Any], path: Path) -> None:

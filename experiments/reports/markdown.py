@@ -1,9 +1,12 @@
 """Pieces of reports."""
 
 import re
-from collections.abc import Iterable, Sequence
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from irtjax.errors import printable
 
@@ -12,6 +15,35 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+class _Cells(string.Formatter):
+    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        made = {"i": inline, "c": code_cell}.get(conversion)
+        return super().convert_field(value, conversion) if made is None else made(value)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return "" if value is None or value != value else super().format_field(value, format_spec)
+
+
+_CELLS = _Cells()
+
+
+def table_of(rows: pd.DataFrame, columns: Mapping[str, Any]) -> str:
+    """A Markdown table with a line per row.
+
+    Args:
+        rows: with any fields.
+        columns: by their heads, what is in their cells: a format of the fields, such as `{item_id!i}` or
+            `{difficulty:.2f}` (nothing where that is NaN), or a function of the row.
+    """
+    lines = [
+        [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in columns.values()]
+        for row in rows.to_dict("records")
+    ]
+    return table(list(columns), lines)
 
 
 def percent(mean: float, half_width: float) -> str:

@@ -1,5 +1,6 @@
 """The report of a comparison of models: tables, a picture of calibration, and a recommendation."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "comparison.csv", "folds.csv", "calibration.csv", "calibration.png")
+FILES = (*document.FILES, "comparison.csv", "folds.csv", "calibration.csv", "calibration.png")
 QUESTIONS = {
     "cells": "Random answers, predicted from the subject's other answers: how well does the model fill gaps?",
     "subjects": "Random subjects, on items that were fitted to the other subjects: are the items right for new ones? "
@@ -64,10 +65,10 @@ def recommendation(comparison: Comparison, by: str) -> str:
         others = rows.drop(index=best)
         if len(others):
             second = others["log_loss"].idxmin()
-            apart = _difference(others.loc[second])
+            apart = _estimate(others.loc[second], "log_loss_difference")
             why += f"; that of the next best, the {second}, is higher by {apart}"
     else:
-        apart = _difference(row)
+        apart = _estimate(row, "log_loss_difference")
         why = f"its {loss} is within a standard error of the lowest, that of the {best} (higher by {apart}), "
         simpler = chosen.complexity < _candidate(rows.loc[best]).complexity
         why += "and it has fewer parameters" if simpler else "and it has as many parameters"
@@ -75,54 +76,44 @@ def recommendation(comparison: Comparison, by: str) -> str:
     return f"Recommendation: the {chosen}. I" + why[1:] + "." + doubt
 
 
-def _difference(row: pd.Series) -> str:
-    return markdown.with_interval(row["log_loss_difference"], row["log_loss_difference_se"], ".4f")
+def _estimate(row: Any, score: str) -> str:
+    return markdown.with_interval(row[score], row[f"{score}_se"], ".4f")
 
 
 def section(comparison: Comparison, by: str) -> str:
     """The table of one way of holding out."""
     rows = comparison.table[comparison.table["by"] == by]
-    header = ["model", *SCORES.values(), "log-loss above the lowest", "folds converged"]
-    lines = [
-        [
-            name,
-            *(markdown.with_interval(row[score], row[f"{score}_se"], ".4f") for score in SCORES),
-            markdown.with_interval(row["log_loss_difference"], row["log_loss_difference_se"], ".4f")
-            if row["log_loss_difference"]
-            else "lowest",
-            f"{100 * row['folds_converged']:.0f}%",
-        ]
-        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True)
-    ]
+    columns: dict[str, Any] = {"model": "{name}"}
+    for score, title in SCORES.items():
+        columns[title] = functools.partial(_estimate, score=score)
+    columns["log-loss above the lowest"] = lambda row: (
+        _estimate(row, "log_loss_difference") if row["log_loss_difference"] else "lowest"
+    )
+    columns["folds converged"] = "{folds_converged:.0%}"
     return f"""## Held-out {by}
 
 {QUESTIONS[by]} {rows["num_predicted"].max():,} predictions.
 
-{markdown.table(header, lines)}"""
+{markdown.table_of(rows.assign(name=_names(rows)), columns)}"""
 
 
 def all_responses(comparison: Comparison) -> str:
     """The table of the fits to all responses."""
     rows = comparison.table.drop_duplicates(list(Candidate._fields))
-    lines = [
-        [
-            name,
-            f"{row['log_likelihood']:,.1f}",
-            *(
-                "" if pd.isna(row[number]) else f"{row[number]:,.{digits}f}"
-                for number, digits in (("num_parameters", 0), ("aic", 1), ("bic", 1))
-            ),
-            "yes" if row["converged"] else "no",
-            f"{row['seconds']:.1f}",
-        ]
-        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True)
-    ]
-    header = ["model", "log-likelihood", "parameters", "AIC", "BIC", "converged", "seconds"]
+    columns = {
+        "model": "{name}",
+        "log-likelihood": "{log_likelihood:,.1f}",
+        "parameters": "{num_parameters:,.0f}",
+        "AIC": "{aic:,.1f}",
+        "BIC": "{bic:,.1f}",
+        "converged": lambda row: "yes" if row["converged"] else "no",
+        "seconds": "{seconds:.1f}",
+    }
     return f"""## Fits to all responses
 
 Marginal log-likelihoods at the estimates. AIC and BIC (smaller is better) are those of maximum likelihood estimates.
 
-{markdown.table(header, lines)}"""
+{markdown.table_of(rows.assign(name=_names(rows)), columns)}"""
 
 
 def _candidate(row: pd.Series) -> Candidate:

@@ -51,7 +51,7 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
     folder = directory / "difficulty"
     items = pd.read_csv(folder / settings.priors / "items.csv")
     subjects = pd.read_csv(folder / settings.priors / "subjects.csv")
-    fits = {priors: json.loads((folder / priors / "fit.json").read_text()) for priors in PRIORS}
+    fits = [{"priors": priors} | json.loads((folder / priors / "fit.json").read_text()) for priors in PRIORS]
     reliability = json.loads((folder / "reliability.json").read_text())
     save_figure(
         densities(
@@ -61,16 +61,13 @@ def _difficulty(settings: Settings, task: Task, directory: Path) -> str:
         directory / "densities.png",
     )
     extremes = _extreme_images if task.train.texts is None else _extreme_texts
-    rows = [
-        [
-            priors,
-            f"{fit['elbo']:.1f}",
-            f"{fit['log_likelihood']:.1f}",
-            fit["iterations"],
-            "yes" if fit["converged"] else "**no**",
-        ]
-        for priors, fit in fits.items()
-    ]
+    columns = {
+        "priors": "{priors}",
+        "ELBO": "{elbo:.1f}",
+        "log-likelihood": "{log_likelihood:.1f}",
+        "steps": "{iterations}",
+        "converged": lambda fit: "yes" if fit["converged"] else "**no**",
+    }
     return f"""## Difficulty
 
 A network of ability θ answers an item of difficulty b correctly with probability σ(θ - b): 50% if θ = b, 73% if θ is
@@ -80,7 +77,7 @@ one logit above b, 88% if it is two logits above. The mean ability of the crowd 
 
 {extremes(settings, task, directory)}
 
-{markdown.table(["priors", "ELBO", "log-likelihood", "steps", "converged"], rows)}
+{markdown.table_of(pd.DataFrame(fits), columns)}
 
 The pictures use the {settings.priors} priors. Difficulties under the two kinds of priors have a Spearman correlation of
 {reliability["vague_against_hierarchical_spearman"]:.4f}. **Split-half reliability:** the difficulties from two disjoint
@@ -115,17 +112,14 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
     table = table.sort_values("difficulty", kind="stable")
     parts = []
     for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):
-        cells = [
-            [
-                markdown.inline(row.text),
-                markdown.inline(task.classes[row.label]),
-                f"{row.difficulty:.2f}",
-                f"{100 * row.right:.0f}%",
-                markdown.inline(row.item_id),
-            ]
-            for row in rows.itertuples()
-        ]
-        parts.append(markdown.table([f"the {NUM_TEXTS} {title}", "label", "difficulty", "right", "item"], cells))
+        columns = {
+            f"the {NUM_TEXTS} {title}": "{text!i}",
+            "label": lambda row: markdown.inline(task.classes[row["label"]]),
+            "difficulty": "{difficulty:.2f}",
+            "right": "{right:.0%}",
+            "item": "{item_id!i}",
+        }
+        parts.append(markdown.table_of(rows, columns))
     return "\n\n".join(parts)
 
 

@@ -5,18 +5,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.decomposition import PCA
 
 from experiments.reports import document, markdown
 from irtjax import Fit, versions
 from irtjax.comparison.rank_agreement import disattenuated
-from irtjax.explanatory.new_items import Predictions, accuracy, worth
+from irtjax.explanatory.new_items import Predictions, accuracy, plane, surprises, worth
 from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 from irtjax.tasks.item_texts import ItemTexts
 
-FILES = ("report.md", "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
+FILES = (*document.FILES, "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
 FORMER = ("map.png", "new_items.csv")  # not of every run
 LONGEST = 160  # characters of a text in a table
 
@@ -50,7 +49,9 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
     write_csv(scores, directory / "predictors.csv")
     curve = found.curve.assign(features=found.curve.features.astype(int))
     write_csv(curve, directory / "curve.csv")
-    table = item_table(found)
+    table = surprises(found.held_out, found.reference, found.joint)
+    table.insert(0, "item_id", found.items.ids)
+    table["text"] = found.items.shown()
     write_csv(table, directory / "items.csv")
     size = f"{found.reference.responses.num_subjects:,} subjects × {len(table):,} items"
     save_figure(
@@ -87,9 +88,8 @@ def _map(found: Predicted, directory: Path) -> str:
     """Draws the map; nothing where items have one feature alone."""
     if not found.places.size:
         return ""
-    plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(found.places)
     title = f"{len(found.places):,} items"
-    save_figure(item_map(plane, found.reference.difficulty, title), directory / "map.png")
+    save_figure(item_map(plane(found.places), found.reference.difficulty, title), directory / "map.png")
     return """## Map
 
 ![Items by their vectors, coloured by difficulty](map.png)
@@ -97,41 +97,17 @@ def _map(found: Predicted, directory: Path) -> str:
 The two directions in which the features of the items differ most (principal components)."""
 
 
-def item_table(found: Predicted) -> pd.DataFrame:
-    """One row per item: its difficulty by responses alone, with features, and predicted while it was held out."""
-    name = found.held_out.mean.columns[0]
-    mean, sd = found.held_out.mean[name].to_numpy(), found.held_out.sd[name].to_numpy()
-    error = np.hypot(sd, found.reference.difficulty_se)
-    return pd.DataFrame(
-        {
-            "item_id": found.items.ids,
-            "difficulty": found.joint.difficulty,
-            "difficulty_se": found.joint.difficulty_se,
-            "by_responses": found.reference.difficulty,
-            "by_responses_se": found.reference.difficulty_se,
-            "predicted": mean,
-            "predicted_sd": sd,
-            "surprise": (found.reference.difficulty - mean) / error,
-            "text": found.items.shown(),
-        }
-    )
-
-
 def predictors(found: Predicted, scores: pd.DataFrame) -> str:
     """The table of predictors."""
-    rows = [
-        [
-            row.predictor,
-            _number(row.spearman, ".3f"),
-            _number(row.disattenuated, ".3f"),
-            f"{row.rmse:.3f}",
-            f"{row.r_squared:.3f}",
-            f"{row.coverage:.1%}",
-            f"{row.log_loss:.4f}",
-        ]
-        for row in scores.itertuples()
-    ]
-    header = ["predicted by", "Spearman", "disattenuated", "error (logits)", "R²", "in 95% interval", "log-loss"]
+    columns = {
+        "predicted by": "{predictor}",
+        "Spearman": "{spearman:.3f}",
+        "disattenuated": "{disattenuated:.3f}",
+        "error (logits)": "{rmse:.3f}",
+        "R²": "{r_squared:.3f}",
+        "in 95% interval": "{coverage:.1%}",
+        "log-loss": "{log_loss:.4f}",
+    }
     regression = found.joint.regression
     assert regression is not None
     return f"""## Held-out items
@@ -142,7 +118,7 @@ is Spearman's correlation without the sampling error of the difficulties, whose 
 {found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself. Log-loss is of
 the responses to held-out items, in nats, abilities from the other items.
 
-{markdown.table(header, rows)}
+{markdown.table_of(scores, columns)}
 
 In the fit to all items, difficulties scatter around what their features predict with a standard deviation of
 {float(regression.residual_sd):.2f} logits; around their mean, with {found.reference.difficulty.std():.2f}."""
@@ -171,22 +147,11 @@ column is too low at the end.
 
 def listed(table: pd.DataFrame, shown: int) -> str:
     """The first items of a table."""
-    rows = [
-        [
-            markdown.inline(row.item_id),
-            f"{row.predicted:.2f}",
-            f"{row.by_responses:.2f}",
-            markdown.inline(_short(row.text)),
-        ]
-        for row in table.head(shown).itertuples()
-    ]
-    return markdown.table(["item", "predicted", "by responses", "text"], rows)
+    columns = {"item": "{item_id!i}", "predicted": "{predicted:.2f}", "by responses": "{by_responses:.2f}"}
+    rows = table.head(shown)
+    return markdown.table_of(rows.assign(text=rows.text.map(_short)), {**columns, "text": "{text!i}"})
 
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _number(value: float, form: str) -> str:
-    return "" if np.isnan(value) else f"{value:{form}}"

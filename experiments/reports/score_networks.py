@@ -12,7 +12,7 @@ from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "networks.csv", "networks.png")
+FILES = (*document.FILES, "networks.csv", "networks.png")
 LISTED = 12  # networks of a crowd that are listed one by one
 QUANTILES = {"least": 0, "10%": 0.1, "median": 0.5, "90%": 0.9, "best": 1}
 
@@ -46,41 +46,35 @@ def together(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
 
 def abilities(table: pd.DataFrame) -> str:
     """One row per network and scale, or per quantile of test accuracy of a large crowd."""
-    rows = []
-    for (crowd, scale), group in table.groupby(["crowd", "scale"], sort=False):
-        for name, row in _shown(group):
-            extra = f"{100 * row.accuracy_extra:.1f}" if "accuracy_extra" in row else ""
-            people = "" if np.isnan(row.percentile_people) else f"{row.percentile_people:.1f}"
-            rows.append(
-                [
-                    markdown.inline(crowd),
-                    markdown.inline(name),
-                    markdown.inline(scale),
-                    f"{row.answered:,} of {row['items']:,}",
-                    f"{row.ability:.2f} ± {row.ability_se:.2f}",
-                    people,
-                    f"{row.percentile_normal:.1f}",
-                    f"{100 * row.accuracy_scale:.1f}",
-                    extra,
-                    f"{100 * row.accuracy_test:.1f}",
-                ]
-            )
-    header = ["crowd", "network", "scale", "items answered", "ability ± standard error", "percentile, people"]
-    header += ["percentile, normal", "right of these (%)", "of all extra items", "of the test split"]
+    rows = pd.concat([_shown(group) for _, group in table.groupby(["crowd", "scale"], sort=False)])
+    shares = [name for name in rows if name.startswith("accuracy_")]
+    columns = {
+        "crowd": "{crowd!i}",
+        "network": "{shown!i}",
+        "scale": "{scale!i}",
+        "items answered": "{answered:,} of {items:,}",
+        "ability ± standard error": "{ability:.2f} ± {ability_se:.2f}",
+        "percentile, people": "{percentile_people:.1f}",
+        "percentile, normal": "{percentile_normal:.1f}",
+        "right of these (%)": "{accuracy_scale:.1f}",
+        "of all extra items": "{accuracy_extra:.1f}" if "accuracy_extra" in shares else "",
+        "of the test split": "{accuracy_test:.1f}",
+    }
     return f"""## Abilities
 
 Abilities in logits, on the scale of its items. Percentiles are among the people of the scale, where their abilities are
 known, and in a standard normal population. Of a crowd of more than {LISTED} networks those at quantiles of the test
 accuracy are shown; `networks.csv` has all.
 
-{markdown.table(header, rows)}"""
+{markdown.table_of(rows.assign(**100 * rows[shares]), columns)}"""
 
 
-def _shown(group: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+def _shown(group: pd.DataFrame) -> pd.DataFrame:
     if len(group) <= LISTED:
-        return [(row.subject_id, row) for _, row in group.iterrows()]
+        return group.assign(shown=group.subject_id)
     ranked = group.sort_values("accuracy_test", kind="stable")
-    return [(name, ranked.iloc[round(share * (len(group) - 1))]) for name, share in QUANTILES.items()]
+    places = [round(share * (len(group) - 1)) for share in QUANTILES.values()]
+    return ranked.iloc[places].assign(shown=list(QUANTILES))
 
 
 def agreement(wide: pd.DataFrame) -> str:

@@ -1,6 +1,8 @@
 """Sections of reports on filtering and curricula, with their pictures, for the pipeline and the single binaries."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,20 +106,15 @@ def curriculum(settings: Settings, directory: Path) -> str:
     table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     save_figure(selection.curricula(table, table.strategy.unique()), directory / "curriculum.png")
-    rows = [
-        [
-            row.strategy,
-            markdown.with_interval(row.best_epoch, row.best_epoch_ci, ".1f"),
-            markdown.with_interval(row.examples_used, row.examples_used_ci, ",.0f"),
-            f"{row.items_asked:,.0f}",
-            markdown.percent(row.test_accuracy, row.test_accuracy_ci),
-            ""
-            if row.strategy == BASELINE
-            else markdown.with_interval(row.accuracy_change_points, row.accuracy_change_points_ci, "+.2f"),
-        ]
-        for row in summary.itertuples()
-    ]
-    header = ["strategy", "best epoch", "examples used", "answered", "test accuracy (%)", "change (percentage points)"]
+    columns = {
+        "strategy": "{strategy}",
+        "best epoch": _interval("best_epoch", ".1f"),
+        "examples used": _interval("examples_used", ",.0f"),
+        "answered": "{items_asked:,.0f}",
+        "test accuracy (%)": lambda row: markdown.percent(row["test_accuracy"], row["test_accuracy_ci"]),
+        "change (percentage points)": _interval("accuracy_change_points", "+.2f"),
+    }
+    of_others = summary.accuracy_change_points.where(summary.strategy != BASELINE)
     return f"""## Curriculum
 
 Examples are counted up to the best validation epoch, and accuracies are those at that epoch. Mean of
@@ -128,7 +125,12 @@ estimates of its ability. Before each epoch, DDaCLAE and its variants estimate t
 
 ![Accuracy and share of data against epoch](curriculum.png)
 
-{markdown.table(header, rows)}"""
+{markdown.table_of(summary.assign(accuracy_change_points=of_others), columns)}"""
+
+
+def _interval(field: str, form: str) -> Callable[[dict[str, Any]], str]:
+    """A cell with the mean in a field and its interval in the one beside it."""
+    return lambda row: markdown.with_interval(row[field], row[f"{field}_ci"], form)
 
 
 def monitor(directory: Path, number: int) -> str:
@@ -286,9 +288,6 @@ Spearman correlation of difficulty and number of words over the {len(table):,} t
 {ranks.difficulty.corr(ranks.words):+.3f}."""
     ]
     for title, rows in (("short and hard", order[::-1][:NUM_TEXTS]), ("long and easy", order[:NUM_TEXTS])):
-        cells = [
-            [markdown.inline(row.text), markdown.inline(row.label), f"{row.difficulty:.2f}", row.words]
-            for row in table.iloc[rows].itertuples()
-        ]
-        parts.append(markdown.table([title, "label", "difficulty", "words"], cells))
+        columns = {title: "{text!i}", "label": "{label!i}", "difficulty": "{difficulty:.2f}", "words": "{words}"}
+        parts.append(markdown.table_of(table.iloc[rows], columns))
     return "\n\n".join(parts)

@@ -3,32 +3,19 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
 from irtjax.evaluation.bank import Bank
 from irtjax.evaluation.forms import Form
+from irtjax.evaluation.study import PREFERRED, Method, of_all
 from irtjax.plots.evaluation import error_by_size
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
-FILES = ("report.md", "errors.csv", "errors.png")
+FILES = (*document.FILES, "errors.csv", "errors.png")
 FORMER = ("forms", "predictions.csv")  # not the same in every run
-
-
-class Method(NamedTuple):
-    """A way to choose items and a way to predict from them."""
-
-    form: str
-    predictor: str
-
-    def __str__(self) -> str:
-        return f"{self.form} {self.predictor}"
-
-
-PREFERRED = Method("variance", "calibrated")  # on ARC and GSM8K the best at every size
 
 
 class Study(NamedTuple):
@@ -45,28 +32,6 @@ class Study(NamedTuple):
     bank: Bank
     best: Method
     forms: dict[int, Form]
-
-
-def of_all(errors: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the most calibration subjects."""
-    return errors[errors.calibration == errors.calibration.max()]
-
-
-def best_method(errors: pd.DataFrame) -> Method:
-    """The method of the least mean absolute error, relative to the least at each size and split.
-
-    With few models or splits the least is partly luck. So `PREFERRED` is taken where it is there and no more than one
-    standard error of the difference, over the splits, behind; or where there is only one split.
-    """
-    rows = of_all(errors)
-    relative = rows.mae / rows.groupby(["num_items", "seed"]).mae.transform("min")
-    table = rows.assign(relative=relative).pivot_table(index="seed", columns="method", values="relative")
-    name = table.mean().idxmin()
-    if str(PREFERRED) in table:
-        behind = table[str(PREFERRED)] - table[name]
-        if len(behind) == 1 or behind.mean() <= behind.std(ddof=1) / np.sqrt(len(behind)):
-            return PREFERRED
-    return Method(*errors[errors.method == name].iloc[0][["form", "predictor"]])
 
 
 def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
@@ -122,16 +87,16 @@ def _shown(errors: pd.DataFrame, best: Method) -> list[str]:
 def _best_and_baselines(errors: pd.DataFrame, best: Method) -> str:
     """RMSE, MAE, coverage and width of the methods of the picture."""
     rows = of_all(errors)
-    means = rows.groupby(["method", "num_items"], sort=False)[["mae", "rmse", "coverage_90", "width_90"]].mean()
-    lines = [
-        [method, f"{number:,}"]
-        + [f"{means.loc[(method, number), column]:.2f}" for column in ("mae", "rmse")]
-        + [f"{means.loc[(method, number), 'coverage_90']:.1%}", f"{means.loc[(method, number), 'width_90']:.1f}"]
-        for method in _shown(errors, best)
-        for number in sorted(rows.num_items.unique())
-    ]
-    header = ["items, prediction", "number", "MAE", "RMSE", "coverage of 90% intervals", "their width"]
-    return markdown.table(header, lines)
+    means = rows.groupby(["method", "num_items"])[["mae", "rmse", "coverage_90", "width_90"]].mean()
+    columns = {
+        "items, prediction": "{method}",
+        "number": "{num_items:,}",
+        "MAE": "{mae:.2f}",
+        "RMSE": "{rmse:.2f}",
+        "coverage of 90% intervals": "{coverage_90:.1%}",
+        "their width": "{width_90:.1f}",
+    }
+    return markdown.table_of(means.loc[_shown(errors, best)].reset_index(), columns)
 
 
 def _by_size(errors: pd.DataFrame, number: int) -> str:
@@ -187,16 +152,13 @@ Mean absolute error in points, and in brackets the coverage of 90% intervals, by
 def _forms(study: Study) -> str:
     """Where the forms are, and the first items of the smallest."""
     smallest = min(study.forms)
-    form, items = study.forms[smallest], study.bank.fit.items()
-    lines = [
-        [
-            markdown.inline(items.item_id[at]),
-            f"{items.difficulty[at]:.2f}",
-            f"{items.discrimination[at]:.2f}" if "discrimination" in items else "1.00",
-            f"{items.percent_correct[at]:.0%}",
-        ]
-        for at in form.items
-    ]
+    items = study.bank.fit.items().iloc[study.forms[smallest].items]
+    columns = {
+        "item": "{item_id!i}",
+        "difficulty": "{difficulty:.2f}",
+        "discrimination": "{discrimination:.2f}" if "discrimination" in items else "1.00",
+        "right": "{percent_correct:.0%}",
+    }
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms
 
@@ -204,4 +166,4 @@ def _forms(study: Study) -> str:
 way is `variance` or `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
 items of the smallest:
 
-{markdown.table(["item", "difficulty", "discrimination", "right"], lines)}"""
+{markdown.table_of(items, columns)}"""

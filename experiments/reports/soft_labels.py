@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import entropy, spearmanr
+from scipy.stats import spearmanr
 
 from experiments.common.settings import Settings
 from experiments.common.soft_items import Found
@@ -12,7 +12,7 @@ from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
-from irtjax.soft_labels.labels import DIVERGENCES, divergence_by_number, gold_histogram, kl
+from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
@@ -24,34 +24,7 @@ PUBLISHED = {
     ("sst2", "nse"): {"B1": 88.9, "B2": 88.7, "B3": 87.7, "S-MSE": 87.5, "S-CCE": 88.6, "I-MSE": 88.4, "I-CCE": 89.1},
 }
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
-QUARTERS = 4  # of difficulties
 RUNS = 20  # of drawing people one after the other
-
-
-def people_and_networks(
-    ids: np.ndarray, difficulty: np.ndarray, people: np.ndarray, networks: np.ndarray
-) -> pd.DataFrame:
-    """How far soft labels of a crowd are from those of people.
-
-    Args:
-        ids: (I,) of the items.
-        difficulty: (I,) NaN where it is not known.
-        people: (I, C) shares of their answers.
-        networks: (I, C) numbers of networks that chose each class; half of one is added to each.
-
-    Returns:
-        One row per item: `item_id, difficulty, kl`, that of people ‖ networks in nats, and the entropies of both.
-    """
-    shares = (networks + 0.5) / (networks + 0.5).sum(1, keepdims=True)
-    entropies = {name: entropy(p, axis=1) for name, p in (("people", people), ("networks", shares))}
-    return pd.DataFrame(
-        {
-            "item_id": ids,
-            "difficulty": difficulty,
-            "kl": kl(people, shares),
-            **{f"entropy_{name}": values for name, values in entropies.items()},
-        }
-    )
 
 
 def write(
@@ -149,24 +122,20 @@ def _networks(table: pd.DataFrame, directory: Path) -> str:
     save_figure(divergence_by_difficulty(table), directory / "people_networks.png")
     known = table.dropna(subset="difficulty")
     found = spearmanr(known.difficulty, known.kl)
-    parts = pd.qcut(known.difficulty, min(QUARTERS, len(known)), duplicates="drop")
-    names = ["kl", "entropy_people", "entropy_networks"]
-    rows = [
-        [
-            f"{part.difficulty.min():.2f} to {part.difficulty.max():.2f}",
-            len(part),
-            *(f"{part[n].mean():.3f}" for n in names),
-        ]
-        for _, part in known.groupby(parts, observed=True)
-    ]
-    header = ["difficulty", "items", "KL (people ‖ networks)", "entropy of people", "entropy of networks"]
+    columns = {
+        "difficulty": "{easiest:.2f} to {hardest:.2f}",
+        "items": "{items}",
+        "KL (people ‖ networks)": "{kl:.3f}",
+        "entropy of people": "{entropy_people:.3f}",
+        "entropy of networks": "{entropy_networks:.3f}",
+    }
     return f"""## People and networks
 
 How far the soft labels of the networks are from those of people, in nats: the mean over {len(table):,} items is
 {table.kl.mean():.3f}. Half a network is added to each class. Its rank correlation with difficulty is
 {found.statistic:.2f} (p = {found.pvalue:.4f}, {len(known):,} items).
 
-{markdown.table(header, rows)}
+{markdown.table_of(by_quarter(known), columns)}
 
 ![Divergence of networks from people against difficulty](people_networks.png)"""
 

@@ -3,6 +3,7 @@
 Ranks, because the scales of two fits have origins and units of their own.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from irtjax.types import AnyArray, Float, Int
 
 LEAST_ITEMS = 4  # of which a rank correlation says anything
 RESAMPLES = 2000
+ALL = "all"  # the group of all items
 
 
 class RankAgreement(NamedTuple):
@@ -66,6 +68,38 @@ def rank_agreement(
         rank_difference=float(np.abs(rankdata(one) - rankdata(other)).mean()),
         random_rank_difference=(one.size**2 - 1) / (3 * one.size),
     )
+
+
+def agreement_table(
+    table: pd.DataFrame, labels: pd.Series | None, reliabilities: Mapping[str, float], seed: int = 0
+) -> pd.DataFrame:
+    """Each two sources compared, over all items and over those of each label.
+
+    Args:
+        table: of `join`: one row per item, one column per source.
+        labels: of the items, in the same order; None where none are known.
+        reliabilities: of the difficulties of each source; NaN where it is not known.
+        seed: of the bootstrap.
+
+    Returns:
+        One row per pair and group: `one, other, group` (`ALL`, then the labels that enough items have), `items`, the
+        fields of `RankAgreement`, and of all items the `disattenuated` correlation.
+    """
+    groups = {ALL: np.ones(len(table), bool)}
+    if labels is not None:
+        groups |= {str(label): (labels == label).to_numpy() for label in sorted(labels.dropna().unique())}
+    rows = []
+    for one, other in itertools.combinations(table, 2):
+        for name, members in groups.items():
+            if members.sum() < LEAST_ITEMS:
+                continue
+            left, right = (table[source].to_numpy()[members] for source in (one, other))
+            found = rank_agreement(left, right, seed=seed)
+            row = {"one": one, "other": other, "group": name, "items": found.num_items, **found._asdict()}
+            if name == ALL:  # the reliability of difficulties within a class is another
+                row["disattenuated"] = disattenuated(found.spearman, reliabilities[one], reliabilities[other])
+            rows.append(row)
+    return pd.DataFrame(rows).drop(columns="num_items")
 
 
 def spearman_brown(half: float) -> float:

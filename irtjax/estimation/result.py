@@ -306,7 +306,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def load_fit(directory: str | os.PathLike) -> Fit:
-    """The fit that `Fit.save` or the command `irtjax fit` wrote into a folder, equal to the last bit.
+    """The fit that `Fit.save` or the command `irtjax fit_irt` wrote into a folder, equal to the last bit.
 
     Raises:
         InputError: there is none, or it is damaged.

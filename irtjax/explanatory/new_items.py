@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 from scipy.stats import spearmanr
+from sklearn.decomposition import PCA
 
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
@@ -218,6 +219,37 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def surprises(predictions: Predictions, reference: Fit, joint: Fit) -> pd.DataFrame:
+    """One row per item: its difficulty by responses alone, with features, and predicted while it was held out.
+
+    Args:
+        predictions: of held-out items; the first predictor counts.
+        reference: `without_features` of all responses.
+        joint: `with_features` of all responses.
+
+    Returns:
+        Columns `difficulty` and `by_responses`, each with `_se`, `predicted` and `predicted_sd`; and `surprise`, how
+        much harder the item is than predicted, in standard deviations of prediction and reference together.
+    """
+    mean, sd = (table.iloc[:, 0].to_numpy() for table in (predictions.mean, predictions.sd))
+    return pd.DataFrame(
+        {
+            "difficulty": joint.difficulty,
+            "difficulty_se": joint.difficulty_se,
+            "by_responses": reference.difficulty,
+            "by_responses_se": reference.difficulty_se,
+            "predicted": mean,
+            "predicted_sd": sd,
+            "surprise": (reference.difficulty - mean) / np.hypot(sd, reference.difficulty_se),
+        }
+    )
+
+
+def plane(vectors: Float[np.ndarray, "I D"]) -> Float[np.ndarray, "I 2"]:
+    """The two directions in which vectors of items differ most (principal components)."""
+    return PCA(2, svd_solver="randomized", random_state=0).fit_transform(vectors)
 
 
 def by_number(

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix
@@ -31,6 +32,16 @@ def forms(values: Int[np.ndarray, "J I"]) -> list[Form]:
     """
     found = [Form(np.flatnonzero(seen), values[np.ix_(rows, seen)]) for rows, seen in patterns(values)]
     return [form for form in found if len(form.values) >= FEWEST or len(form.values) == len(values)]
+
+
+def form_table(responses: ResponseMatrix) -> pd.DataFrame:
+    """One row per form of a design: `form, num_subjects, num_items, first_item, last_item`."""
+    ids = responses.item_ids
+    rows = [
+        (number, len(form.values), form.items.size, ids[form.items[0]], ids[form.items[-1]])
+        for number, form in enumerate(forms(responses.values), 1)
+    ]
+    return pd.DataFrame(rows, columns=["form", "num_subjects", "num_items", "first_item", "last_item"])
 
 
 def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from scipy.stats import entropy
 
 from irtjax.errors import InputError
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 TOLERANCE = 1e-6  # of a sum of shares
 BINS = 10  # of the probability of the gold label
@@ -127,3 +128,49 @@ def divergence_by_number(
             unseen = float((possible & (counts[seen] == 0)).sum() / possible.sum())
             rows.append({"run": run, "people": int(number), **values, "unseen": unseen})
     return pd.DataFrame(rows)
+
+
+def people_and_networks(
+    ids: Shaped[AnyArray, " I"],
+    difficulty: Float[np.ndarray, " I"],
+    people: Float[np.ndarray, "I C"],
+    networks: Shaped[np.ndarray, "I C"],
+) -> pd.DataFrame:
+    """How far soft labels of a crowd are from those of people.
+
+    Args:
+        ids: (I,) of the items.
+        difficulty: (I,) NaN where it is not known.
+        people: (I, C) shares of their answers.
+        networks: (I, C) numbers of networks that chose each class; half of one is added to each.
+
+    Returns:
+        One row per item: `item_id, difficulty, kl`, that of people ‖ networks in nats, and the entropies of both.
+    """
+    shares = _shares(networks + 0.5)
+    entropies = {name: entropy(p, axis=1) for name, p in (("people", people), ("networks", shares))}
+    return pd.DataFrame(
+        {
+            "item_id": ids,
+            "difficulty": difficulty,
+            "kl": kl(people, shares),
+            **{f"entropy_{name}": values for name, values in entropies.items()},
+        }
+    )
+
+
+def by_quarter(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of `people_and_networks`, whose difficulties are known, in quarters by difficulty, the easiest first.
+
+    Returns:
+        One row per quarter: `easiest` and `hardest` difficulty, number of `items`, and the means of `kl,
+        entropy_people, entropy_networks`. Fewer rows where there are fewer difficulties.
+    """
+    quarters = pd.qcut(table.difficulty, min(4, len(table)), duplicates="drop")
+    means = {name: (name, "mean") for name in ("kl", "entropy_people", "entropy_networks")}
+    of_difficulty = {
+        "easiest": ("difficulty", "min"),
+        "hardest": ("difficulty", "max"),
+        "items": ("difficulty", "size"),
+    }
+    return table.groupby(quarters, observed=True).agg(**of_difficulty, **means)

@@ -69,7 +69,7 @@ def whole_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Pa
 
     Args:
         path: the folder of the results; made where it is missing.
-        former: files of an earlier result, relative to `path`, that are removed when the new ones appear.
+        former: files and folders of an earlier result, relative to `path`, that are removed when the new ones appear.
 
     Raises:
         InputError: the folder cannot be made or written to, or the disk is full.
@@ -92,7 +92,7 @@ def _filled(path: Path, made: list[Path], former: Collection[str], begun: Callab
             with _uninterrupted():
                 _require_places(partial, path)
                 for name in former:
-                    (path / name).unlink(missing_ok=True)
+                    _remove(path / name)
                 _move_files(partial, path)
     finally:
         _remove_empty(made)

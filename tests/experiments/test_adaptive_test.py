@@ -11,10 +11,10 @@ from binaries import assert_bad_flags, assert_one_line, run, start
 from simulation import by_difficulty, draw
 
 import irtjax
-from experiments.common.dialogue import answer_in, hold
 from experiments.reports.adaptive_test import FILES
 from irtjax import ResponseMatrix
 from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
+from irtjax.evaluation.dialogue import answer_in, hold
 from irtjax.evaluation.replay import replay
 from irtjax.item_models.tables import from_columns
 

@@ -42,6 +42,17 @@ def test_help_shows_the_docstring_and_the_flags(binary):
     assert max(map(len, result.stdout.splitlines())) <= 120
 
 
+def test_many_flags_are_grouped_by_purpose():
+    shown = run("--help", module="experiments.pipeline").stdout.split("needed:")[1]
+    groups = {part.split(":\n")[0].strip(): part for part in shown.split("\n\n")[1:]}
+    titles = ["flags", "data", "crowd", "training of networks", "difficulty", "filtering", "curricula"]
+    assert list(groups) == [*titles, "several processes"]
+    first = [line.split("=")[0].strip() for line in groups["flags"].splitlines() if line.startswith("  --")]
+    assert first == ["--task", "--data_dir", "--preset", "--seed", "--num_models", "--network", "--epochs"]
+    assert "--window=" in groups["curricula"]
+    assert max(part.count("\n  --") for part in groups.values()) < 20
+
+
 @pytest.mark.parametrize("binary", BINARIES)
 def test_a_flag_that_is_missing_is_named_with_its_purpose(binary):
     result = run(module=f"experiments.{binary}")
@@ -114,16 +125,38 @@ def test_a_full_disk_leaves_the_former_result(answers, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+CONSOLE = "from experiments.common.cli import main; main()"
+
+
 def test_ctrl_c_while_a_command_is_being_imported_is_one_line(answers, tmp_path):
-    process = start(
-        f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}", module="experiments.fit_irt",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", CONSOLE, "fit_irt", f"--responses={answers}", f"--output_dir={tmp_path / 'fit'}"]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(0.4)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.strip()) == (130, "", "interrupted")
     assert not list(tmp_path.iterdir())
+
+
+def test_who_imports_a_command_keeps_the_process(tmp_path):
+    """No signal handler, no other stream and no restart, though its own flags look like those of several processes."""
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "__init__.py").write_text(
+        "import os, signal, sys\n"
+        "def state(): return os.environ.get('PYTHONHASHSEED'), signal.getsignal(signal.SIGINT), "
+        "signal.getsignal(signal.SIGTERM), sys.stdout, sys.stderr, sys.excepthook\n"
+        "before = state()\n"
+        "import experiments.fit_irt\n"
+    )
+    (tmp_path / "user" / "__main__.py").write_text(
+        "import user\nprint(user.state() == user.before, *user.sys.argv[1:])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    result = subprocess.run(
+        [sys.executable, "-m", "user", "--coordinator=localhost:1"], cwd=tmp_path, capture_output=True, text=True,
+        env=environment | {"PYTHONPATH": str(REPOSITORY)}, check=False,
+    )  # fmt: skip
+    assert (result.stdout, result.stderr) == ("True --coordinator=localhost:1\n", "")
 
 
 @pytest.mark.slow
@@ -166,10 +199,9 @@ def test_flags_say_what_they_take(answers, tmp_path, flag, message):
 
 def test_output_may_go_anywhere():
     """A pipe that is closed, a full disk, an encoding without our signs."""
-    script = "from experiments.common.cli import main; main()"
 
     def shell(more, **environment):
-        command = [sys.executable, "-c", script, "--help"]
+        command = [sys.executable, "-c", CONSOLE, "--help"]
         quoted = " ".join(f"'{word}'" for word in command)
         options = {"capture_output": True, "cwd": REPOSITORY, "env": os.environ | environment, "text": True}
         return subprocess.run(["bash", "-c", f"{quoted} {more}"], **options)
@@ -217,7 +249,7 @@ def test_on_a_terminal_a_bar_fits(monkeypatch):
 
 
 def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, capsys):
-    assert {f"{module}.py" for module in cli.COMMANDS.values()} == {f"{binary}.py" for binary in BINARIES}
+    assert sorted(cli.COMMANDS) == BINARIES
     monkeypatch.setattr(sys, "argv", ["irtjax"])
     monkeypatch.setattr(cli, "end_on_ctrl_c", lambda: None)
     cli.main()
@@ -226,7 +258,7 @@ def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, cap
     monkeypatch.setattr(sys, "argv", ["irtjax", "fits"])
     with pytest.raises(SystemExit, match="2"):
         cli.main()
-    assert "no command 'fits', expected one of fit, score" in capsys.readouterr().err
+    assert "no command 'fits', expected one of fit_irt, score" in capsys.readouterr().err
     (tmp_path / "experiments").mkdir()  # of the user, and not ours
     (tmp_path / "experiments" / "__init__.py").write_text("raise SystemExit('the wrong one')")
     entry = Path(sys.executable).with_name("irtjax")
@@ -236,6 +268,15 @@ def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, cap
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "usage: irtjax score --items=PATH --responses=PATH --output_dir=PATH" in result.stdout
+
+
+def test_former_names_of_commands_still_run():
+    assert not set(cli.FORMER) & set(cli.COMMANDS)
+    assert set(cli.FORMER.values()) < set(cli.COMMANDS)
+    result = subprocess.run(
+        [sys.executable, "-c", CONSOLE, "fit", "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert "usage: irtjax fit_irt --responses=PATH --output_dir=PATH" in result.stdout
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Names from outside in reports: shown as they are, whatever they are made of."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments.reports import document, markdown
@@ -63,3 +64,21 @@ def test_numbers_with_intervals():
     assert markdown.with_interval(np.nan, np.nan, "+.1f") == ""
     assert markdown.times(0.5, 0.25, 1.0) == "0.50 (0.25 to 1.00)"
     assert markdown.times(0.5, np.nan, np.nan) == markdown.times(0.5, 0.5, 0.5) == "0.50"
+
+
+def test_a_table_has_cells_made_of_the_fields_of_its_rows():
+    rows = pd.DataFrame({"item_id": ["a|b", "`"], "b": [1.234, np.nan], "n": [1000, 2]})
+    columns = {
+        "item": "{item_id!i}",
+        "code": "{item_id!c}",
+        "b": "{b:.2f}",
+        "n": "{n:,}",
+        "f": lambda row: str(row["n"] + 1),
+    }
+    assert markdown.table_of(rows, columns).splitlines() == [
+        "| item | code | b | n | f |",
+        "| --- | --- | --- | --- | --- |",
+        "| a\\|b | `a\\|b` | 1.23 | 1,000 | 1001 |",
+        "| \\` | `` ` `` |  | 2 | 3 |",
+    ]
+    assert markdown.table_of(rows[:0], columns).count("\n") == 1

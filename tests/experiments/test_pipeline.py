@@ -283,5 +283,6 @@ def test_help_names_every_setting():
     result = run("--help")
     assert result.returncode == 0
     assert "From a task to a curriculum in one command" in result.stdout
-    assert "--num_models=NUMBER\n      networks in the artificial crowd (default 384; mnist: 256" in result.stdout
-    assert all(f"  --{name}=" in result.stdout or f"  --[no]{name}\n" in result.stdout for name in SETTINGS)
+    words = " ".join(result.stdout.split())
+    assert "--num_models=NUMBER networks in the artificial crowd (default 384; mnist: 256" in words
+    assert all(f" --{name}=" in words or f" --[no]{name} " in words for name in SETTINGS)

@@ -7,8 +7,9 @@ from binaries import assert_bad_flags, run
 from simulation import by_difficulty, draw
 
 import irtjax
-from experiments.reports.small_benchmark import FILES, best_method
+from experiments.reports.small_benchmark import FILES
 from irtjax import ResponseMatrix
+from irtjax.evaluation.study import best_method
 
 MODULE = "experiments.small_benchmark"
 MODELS, ITEMS = 60, 30

@@ -7,8 +7,8 @@ from binaries import assert_bad_flags, run
 from matplotlib.image import imread
 
 from experiments.common.soft_items import counts_of_networks, of_answers, of_predictions, of_shares
-from experiments.reports.soft_labels import people_and_networks
 from irtjax import InputError, tasks
+from irtjax.soft_labels.labels import people_and_networks
 from irtjax.tasks.task import select
 
 TASK = tasks.load("digits")

@@ -91,6 +91,9 @@ def test_results_appear_together_or_not_at_all(tmp_path):
     assert files() == ["a.csv", "group/b.csv", "of_the_user.txt"]
     write("c.csv", former=["a.csv", "group/b.csv"])
     assert files() == ["c.csv", "of_the_user.txt"]
+    write("group/d.csv", "group/e.csv")
+    write("group/e.csv", former=["group"])  # a folder that is not the same in every run
+    assert files() == ["c.csv", "group/e.csv", "of_the_user.txt"]
 
 
 def test_what_another_process_is_writing_is_no_leftover(tmp_path):

@@ -3,9 +3,11 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.reports.scale.findings import GroupFindings, Precision, values_of_subjects
+from experiments.reports.scale.findings import GroupFindings
 from irtjax.plots import scale as plots
 from irtjax.scale.curves import empirical_curves
+from irtjax.scale.groups import values_of_subjects
+from irtjax.scale.precision import Precision
 
 # of a group of items; without a scale only the first; with missing answers no scores
 FILES = ("scree.png", "curves.png", "scores.png", "wright.png", "precision.png", "levels.png")

@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from experiments.reports.scale.findings import GroupFindings, Precision, Wanted, values_of_subjects
-from experiments.reports.scale.tables import form_table
+from experiments.reports.scale.findings import GroupFindings, Wanted
 from irtjax.responses.matrix import MISSING, percent_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
-from irtjax.scale.forms import FEWEST
-from irtjax.scale.groups import level_means
+from irtjax.scale.forms import FEWEST, form_table
+from irtjax.scale.groups import level_means, values_of_subjects
 from irtjax.scale.information import GRID
 from irtjax.scale.overall_fit import OverallFit
+from irtjax.scale.precision import Precision
 from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
 
 SHOWN = 12  # items that a sentence names
@@ -40,6 +40,19 @@ def overview(groups: list[GroupFindings]) -> str:
     subjects = len({subject for group in groups for subject in group.result.responses.subject_ids.tolist()})
     header = ["items", "number", "answered right", "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
+
+
+def agreement(table: pd.DataFrame) -> str:
+    """The section of the report on a table of `irtjax.responses.agreement.agreement_table`."""
+    row = table.iloc[0]
+    labels = {name: name.removeprefix("kappa_") for name in table if name.startswith("kappa_")}
+    kappas = ", ".join(f"{markdown.inline(label)} {row[name]:.2f}" for name, label in labels.items())
+    return f"""## Do people agree?
+
+{int(row.answers):,} answers to {int(row["items"])} items. A majority agrees on {row.majority:.1%} of the items, two
+thirds on {row.supermajority:.1%}. The most frequent label is the gold label for {row.mode_is_gold:.1%} of the items;
+{row.answer_is_gold:.1%} of all answers are the gold label, {row.answer_is_mode:.1%} the most frequent label of their
+item. Fleiss' kappa is {row.kappa:.2f}; for single labels: {kappas}."""
 
 
 def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, folder: Path) -> str:
@@ -94,21 +107,18 @@ def _design(result: ScaleResult) -> str:
     together = (seen.T @ seen)[np.triu_indices(seen.shape[1], 1)]
     rest = result.responses.num_subjects - int(table["num_subjects"].sum())
     left = f" The {rest} subjects of smaller forms are left out of S-X² and M2." if rest else ""
-    rows = [
-        [
-            row.form,
-            row.num_subjects,
-            row.num_items,
-            markdown.code_cell(row.first_item),
-            markdown.code_cell(row.last_item),
-        ]
-        for row in table.head(SHOWN).itertuples()
-    ]
+    columns = {
+        "form": "{form}",
+        "subjects": "{num_subjects}",
+        "items": "{num_items}",
+        "first": "{first_item!c}",
+        "last": "{last_item!c}",
+    }
     return f"""**Design.** Answers are missing by design. Forms of {FEWEST} subjects or more: {len(table)}. At least
 {together.min():.0f} subjects answered both items of any pair. S-X² and M2 are summed over forms; everything else uses
 every answer.{left}
 
-{markdown.table(["form", "subjects", "items", "first", "last"], rows)}"""
+{markdown.table_of(table.head(SHOWN), columns)}"""
 
 
 def _dimensions(result: ScaleResult) -> str:
@@ -122,22 +132,18 @@ def _factors(result: ScaleResult) -> str:
     factors = result.factors
     if factors is None:
         return ""
-    rows = [
-        [
-            row.factors,
-            f"{row.log_likelihood:,.1f}",
-            row.num_parameters,
-            *(f"{v:,.0f}" for v in (row.aic, row.bic, row.sabic)),
-        ]
-        for row in factors.table.itertuples()
-    ]
     model = "3PL" if result.options.guessing is None else "2PL, guessing held"
     prior = ""
     if result.options.guessing is None:
         prior = "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes. "
-    header = [f"factors ({model})", "log-likelihood", "parameters", "AIC", "BIC", "SABIC"]
+    columns = {
+        f"factors ({model})": "{factors}",
+        "log-likelihood": "{log_likelihood:,.1f}",
+        "parameters": "{num_parameters}",
+        **{name.upper(): f"{{{name}:,.0f}}" for name in ("aic", "bic", "sabic")},
+    }
     preferred = "one factor" if factors.num_factors == 1 else "two factors"
-    return f"""{markdown.table(header, rows)}
+    return f"""{markdown.table_of(factors.table, columns)}
 
 The likelihood ratio is {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
 ({_p(factors.p_value)}); BIC prefers {preferred}. {prior}Rotated loadings are in
@@ -174,25 +180,22 @@ def _guessing(result: ScaleResult) -> str:
 
 
 def _removals(removals: pd.DataFrame) -> str:
-    rows = [
-        [
-            row.round,
-            markdown.code_cell(row.item_id),
-            row.reason,
-            _number(row.statistic),
-            _p(row.p_value),
-            markdown.code_cell(row.partner),
-        ]
-        for row in removals.itertuples()
-    ]
-    if not rows:
+    columns = {
+        "round": "{round}",
+        "item": "{item_id!c}",
+        "reason": "{reason}",
+        "statistic": "{statistic:.2f}",
+        "p": lambda row: _p(row["p_value"]),
+        "with": "{partner!c}",
+    }
+    if removals.empty:
         return "**Elimination.** No item was removed."
     return f"""**Elimination.** The statistic is the correlation for duplicates, the communality for items that do not
 discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, the residual for triplets,
 S-X² for misfits. P-values are adjusted by Holm's method, except for items that do not discriminate: there the p-value
 is the unadjusted one of a one-sided test of a slope above zero.
 
-{markdown.table(["round", "item", "reason", "statistic", "p", "with"], rows)}"""
+{markdown.table_of(removals, columns)}"""
 
 
 def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
@@ -258,43 +261,38 @@ def _levels(found: GroupFindings) -> str:
     fit = found.result.scale.fit
     table = level_means(values_of_subjects(fit.responses.read(), fit.ability), found.levels)
     score = next(name for name in table if name.startswith("mean_") and name != "mean_ability")
-    header = [
-        "covariate",
-        "level",
-        "subjects",
-        markdown.inline(score.replace("_", " ")),
-        "mean ability",
-        "sd of ability",
-    ]
-    rows = [
-        [
-            markdown.inline(row["covariate"]),
-            markdown.inline(row["level"]),
-            row["n"],
-            *(_number(row[name]) for name in (score, "mean_ability", "sd_ability")),
-        ]
-        for row in table.to_dict("records")
-    ]
-    return f"**Levels.** Means of the subjects at each level (`levels.csv`).\n\n{markdown.table(header, rows)}"
+    columns = {
+        "covariate": "{covariate!i}",
+        "level": "{level!i}",
+        "subjects": "{n}",
+        markdown.inline(score.replace("_", " ")): f"{{{score}:.2f}}",
+        "mean ability": "{mean_ability:.2f}",
+        "sd of ability": "{sd_ability:.2f}",
+    }
+    return f"**Levels.** Means of the subjects at each level (`levels.csv`).\n\n{markdown.table_of(table, columns)}"
 
 
 def _group_tests(what: str, table: pd.DataFrame) -> str:
-    header = [f"{markdown.inline(what)}: test", "groups", "difference", "statistic", "df", "p (of pairs by Holm)"]
-    adjusted = table["p_holm"].fillna(table["p_value"])
-    rows = [
-        [r.test, markdown.inline(r.groups), _number(r.difference), _number(r.statistic), r.degrees_of_freedom, _p(p)]
-        for r, p in zip(table.itertuples(), adjusted, strict=True)
-    ]
-    return markdown.table(header, rows)
+    columns = {
+        f"{markdown.inline(what)}: test": "{test}",
+        "groups": "{groups!i}",
+        "difference": "{difference:.2f}",
+        "statistic": "{statistic:.2f}",
+        "df": "{degrees_of_freedom}",
+        "p (of pairs by Holm)": lambda row: _p(row["adjusted"]),
+    }
+    return markdown.table_of(table.assign(adjusted=table["p_holm"].fillna(table["p_value"])), columns)
 
 
 def _regression(what: str, table: pd.DataFrame) -> str:
-    header = [f"{markdown.inline(what)}: term", "coefficient", "standard error", "t", "p"]
-    rows = [
-        [markdown.inline(r.term), f"{r.coefficient:.3f}", f"{r.standard_error:.3f}", f"{r.t:.2f}", _p(r.p_value)]
-        for r in table.itertuples()
-    ]
-    return markdown.table(header, rows)
+    columns = {
+        f"{markdown.inline(what)}: term": "{term!i}",
+        "coefficient": "{coefficient:.3f}",
+        "standard error": "{standard_error:.3f}",
+        "t": "{t:.2f}",
+        "p": lambda row: _p(row["p_value"]),
+    }
+    return markdown.table_of(table, columns)
 
 
 def _picture(name: str, path: Path) -> str:
@@ -305,7 +303,3 @@ def _p(value: float) -> str:
     if np.isnan(value):
         return ""
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
-
-
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.2f}"

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.reports.scale.findings import GroupFindings, Precision, values_of_subjects
-from irtjax.responses.matrix import ResponseMatrix, percent_correct
+from experiments.reports.scale.findings import GroupFindings
+from irtjax.responses.matrix import percent_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Scale
-from irtjax.scale.forms import forms
-from irtjax.scale.groups import level_means
+from irtjax.scale.forms import form_table
+from irtjax.scale.groups import level_means, values_of_subjects
+from irtjax.scale.precision import Precision
 from irtjax.scale.procedure import ScaleResult
 
 PARAMETERS = ["item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se"]
@@ -57,16 +58,6 @@ def tables(group: GroupFindings, precision: Precision | None) -> dict[str, pd.Da
     if group.confirmation is not None:
         found |= _confirmation(group.confirmation)
     return found | group.comparisons
-
-
-def form_table(responses: ResponseMatrix) -> pd.DataFrame:
-    """One row per form of a design: `form, num_subjects, num_items, first_item, last_item`."""
-    ids = responses.item_ids
-    rows = [
-        (number, len(form.values), form.items.size, ids[form.items[0]], ids[form.items[-1]])
-        for number, form in enumerate(forms(responses.values), 1)
-    ]
-    return pd.DataFrame(rows, columns=["form", "num_subjects", "num_items", "first_item", "last_item"])
 
 
 def _dimensions(result: ScaleResult) -> dict[str, pd.DataFrame]:

@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.reports import document
-from experiments.reports.scale import findings, prose
-from experiments.reports.scale.agreement import agreement_text
+from experiments.reports.scale import prose
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.pictures import FILES as PICTURES
 from experiments.reports.scale.pictures import pictures
@@ -16,9 +15,10 @@ from experiments.reports.scale.tables import FILES as TABLES
 from experiments.reports.scale.tables import decisions, summary, tables
 from irtjax import versions
 from irtjax.plots.style import save_figure
+from irtjax.scale.precision import precision as precision_of
 from irtjax.storage.files import writable_directory, write_csv
 
-RUN_FILES = ("report.md", "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
+RUN_FILES = (*document.FILES, "scale.csv", "agreement.csv", "build_scale.json")  # of the run directory
 GROUP_FILES = (*TABLES, *PICTURES)  # of the folder of a group of items
 
 
@@ -41,11 +41,11 @@ def write(
     parts = [prose.overview(groups)]
     if agreement is not None:
         write_csv(agreement, directory / "agreement.csv")
-        parts.append(agreement_text(agreement))
+        parts.append(prose.agreement(agreement))
     for group in groups:
         folder = directory if len(groups) == 1 else writable_directory(directory / folder_name(group.name))
         scale = group.result.scale
-        precision = None if scale is None else findings.precision(scale.fit, wanted)
+        precision = None if scale is None else precision_of(scale.fit, wanted.size, wanted.ability_range)
         for name, table in tables(group, precision).items():
             write_csv(table, folder / f"{name}.csv")
         for file, figure in pictures(group, precision).items():

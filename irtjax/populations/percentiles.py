@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from irtjax.types import Float
+
 SAME = 1e-4  # logits within which abilities are equal: files round, and the same answers must have the same ability
 
 
-def percentile_among(people: np.ndarray, ability: np.ndarray) -> np.ndarray:
+def percentile_among(people: Float[np.ndarray, " P"], ability: Float[np.ndarray, " J"]) -> Float[np.ndarray, " J"]:
     """The percentage of people with a lower ability, plus half of those with the same.
 
     Args:
