@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from experiments.common import response_files
 from experiments.common.run_directory import RECORD
-from irtjax import InputError, read_items, read_responses
+from irtjax import InputError, read_items
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import percent_correct
 from irtjax.storage.tables import read_table
@@ -59,7 +60,7 @@ def items_of(
         raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
     items = _in_order(table.set_index("item_id"), task, path, split)
     if responses is not None:
-        matrix = read_responses(responses)
+        matrix = response_files.read(responses)
         shares = pd.DataFrame({"percent_correct": percent_correct(matrix.values, axis=0)}, index=matrix.item_ids)
         items = items.assign(percent_correct=_in_order(shares, task, responses, split).percent_correct)
     for name in need:

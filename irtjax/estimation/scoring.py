@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def score(
     method: str = "eap",
     population: Any = None,
     *,
+    columns: Mapping[str, str] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
@@ -57,6 +59,7 @@ def score(
             that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
             several processes, all of these must call this function; each reads the responses of its own subjects.
 
@@ -77,9 +80,9 @@ def score(
     table = item_table(fit)
     matrix: Responses
     if processes.number() > 1:
-        matrix = as_responses_or_stored(responses, mesh)
+        matrix = as_responses_or_stored(responses, mesh, columns=columns)
     else:
-        matrix = as_responses(responses, item_ids=table.index.tolist())
+        matrix = as_responses(responses, item_ids=table.index.tolist(), columns=columns)
     unknown = [item for item in matrix.item_ids if item not in table.index]
     if unknown:
         raise InputError(

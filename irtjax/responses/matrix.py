@@ -132,6 +132,10 @@ class ResponseMatrix:
         """The responses of some of the subjects, by a mask (J,) or by positions."""
         return ResponseMatrix(self.values[chosen], self.subject_ids[chosen], self.item_ids)
 
+    def transposed(self) -> "ResponseMatrix":
+        """With subjects for items, and items for subjects."""
+        return ResponseMatrix(self.values.T, self.item_ids, self.subject_ids)
+
     def with_responses(self) -> "ResponseMatrix":
         """The subjects who have any."""
         there = (self.values != MISSING).any(1)
