@@ -53,10 +53,10 @@ def main() -> None:
     if not set(CENTRED) & set(strategies):
         app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
-    need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
+    need = ("difficulty", "proportion_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = items_of(_ITEMS.value, task, _RESPONSES.value, need)
-    if "percent_correct" not in items:
-        items = items.assign(percent_correct=float("nan"))
+    if "proportion_correct" not in items:
+        items = items.assign(proportion_correct=float("nan"))
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     used |= {"shares": ",".join(repr(share).removesuffix(".0") for share in shares)}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)

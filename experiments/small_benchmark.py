@@ -191,7 +191,7 @@ def form_table(bank: Bank, form: Form) -> pd.DataFrame:
     """One row per item of a form, in the order in which they were chosen."""
     items = bank.fit.items().iloc[form.items]
     columns = [
-        name for name in ("difficulty", "discrimination", "guessing", "upper", "percent_correct") if name in items
+        name for name in ("difficulty", "discrimination", "guessing", "upper", "proportion_correct") if name in items
     ]
     table = items[["item_id"]].assign(weight=form.weights)
     if bank.categories is not None:

@@ -193,7 +193,7 @@ def _forms(study: Study) -> str:
             markdown.inline(items.item_id[at]),
             f"{items.difficulty[at]:.2f}",
             f"{items.discrimination[at]:.2f}" if "discrimination" in items else "1.00",
-            f"{items.percent_correct[at]:.0%}",
+            f"{items.proportion_correct[at]:.0%}",
         ]
         for at in form.items
     ]

@@ -22,7 +22,7 @@ from irtjax.crowd.members import (
     sample_members,
 )
 from irtjax.errors import InputError
-from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
+from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, proportion_correct
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, default_mesh, to_device
@@ -85,7 +85,7 @@ def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], ou
     columns = members.columns
     del columns["number"]
     epochs = {"epochs": results["epochs"], "best_epoch": results["best_epochs"]}
-    accuracies = {f"accuracy_{name}": percent_correct(matrix.values, axis=1) for name, matrix in responses.items()}
+    accuracies = {f"accuracy_{name}": proportion_correct(matrix.values, axis=1) for name, matrix in responses.items()}
     return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses, predictions)
 
 

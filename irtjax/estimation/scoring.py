@@ -65,7 +65,7 @@ def score(
 
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
-        percent_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
+        proportion_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
 
     Raises:
         InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot
@@ -97,16 +97,16 @@ def score(
     several = scores.ability.ndim > 1
     pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
     mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in normal)
-    columns: dict[str, np.ndarray] = {}
+    found: dict[str, np.ndarray] = {}
     for k, (ability, error) in enumerate(pairs):
         ending = f"_{k + 1}" if several else ""
-        columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
-        columns[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
+        found |= {f"ability{ending}": ability, f"ability{ending}_se": error}
+        found[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
     totals = {
         "num_responses": matrix.counts(axis=1)[1],
-        "percent_correct": share_right(*matrix.counts(axis=1)),
+        "proportion_correct": share_right(*matrix.counts(axis=1)),
     }
-    return pd.DataFrame({"subject_id": matrix.subject_ids, **columns, **totals})
+    return pd.DataFrame({"subject_id": matrix.subject_ids, **found, **totals})
 
 
 def _normal(population: Any) -> Population:

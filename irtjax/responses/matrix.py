@@ -209,7 +209,7 @@ def _number(mask: Bool[np.ndarray, "J I"], axis: int) -> Int[np.ndarray, " N"]:
     return number
 
 
-def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
+def proportion_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
     """Share of observed answers that are right, 0 to 1, over `axis`; NaN where nothing was observed."""
     return share_right(*counts(values, axis))
 

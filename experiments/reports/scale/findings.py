@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.estimation.result import Fit
-from irtjax.responses.matrix import MISSING, ResponseMatrix, percent_correct
+from irtjax.responses.matrix import MISSING, ResponseMatrix, proportion_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.procedure import ScaleResult
@@ -73,7 +73,7 @@ class Precision(NamedTuple):
 def values_of_subjects(responses: ResponseMatrix, ability: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """What subjects are compared by: the number right, or the percentage of what was asked where not all was."""
     if (responses.values == MISSING).any():
-        values = {"percent_correct": 100 * percent_correct(responses.values, axis=1)}
+        values = {"percent_correct": 100 * proportion_correct(responses.values, axis=1)}
     else:
         values = {"raw_score": responses.values.sum(axis=1)}
     return values if ability is None else values | {"ability": ability}

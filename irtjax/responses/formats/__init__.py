@@ -1,7 +1,7 @@
 """Response files: CSV, JSON lines, Parquet, NPZ, folders of shards or of JSON lines, told by ending and content."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irtjax.errors import InputError
@@ -12,9 +12,13 @@ from irtjax.responses.stored import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 
-READERS = {".csv": csv_matrix.read, ".parquet": parquet.read, ".npz": npz.read}
+READERS: dict[str, Callable[..., ResponseMatrix]] = {
+    ".csv": csv_matrix.read,
+    ".parquet": parquet.read,
+    ".npz": npz.read,
+}
 TABLES = (".csv", ".parquet")
-OPENERS = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
+OPENERS: dict[str, Callable[..., Responses]] = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
 WRITERS = {".csv": csv_matrix.write, ".npz": npz.write}
 ENDINGS = (".csv", *json_lines.ENDINGS, ".parquet", ".npz")
 Paths = str | Path | Sequence[str | Path]

@@ -68,7 +68,8 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
         raise InputError("the header has no comma: separate the cells by commas")
     if "" in item_ids:
         raise InputError(f"column {item_ids.index('') + 2} of the header has no item id")
-    subject_ids, coded = [], []
+    subject_ids: list[str] = []
+    coded: list[np.ndarray] = []
     for line, (subject, *cells) in rows:
         if len(cells) != len(item_ids):
             raise InputError(
