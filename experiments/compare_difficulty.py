@@ -85,7 +85,7 @@ def fit(responses: ResponseMatrix, path: str, name: str) -> Rasch:
     parts = iter((name, f"{name}, one half", f"{name}, other half"))
 
     def rasch(some: ResponseMatrix) -> irtjax.Fit:
-        with fit_bar(next(parts), MAX_ITERATIONS) as on_iteration:
+        with fit_bar(next(parts)) as on_iteration:
             return irtjax.fit(some, model="rasch", on_iteration=on_iteration, max_iterations=MAX_ITERATIONS)
 
     with app.naming(path):

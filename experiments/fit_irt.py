@@ -143,7 +143,7 @@ def main() -> None:
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
-        with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(name):
+        with fit_bar(_MODEL.value) as on_step, app.naming(name):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:

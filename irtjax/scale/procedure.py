@@ -110,8 +110,8 @@ def build_scale(
     eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
     factors = loadings = None
     if options.factors:
-        on_step("one and two factors")
-        factors = dimensionality.compare_factors(usable, "3pl" if known is None else "2pl", known)
+        on_step("one factor")
+        factors = dimensionality.compare_factors(usable, "3pl" if known is None else "2pl", known, on_step)
         loadings = loadings_table(factors, usable.item_ids)
     guessed, has_guessing = None, frozenset[str]()
     if options.test_guessing and known is None and responses.num_subjects >= LEAST_SUBJECTS:
