@@ -34,7 +34,7 @@ ERRORS = (0.3, 0.2, 0.1)
 SIZES = (10, 20, 50, 100, 200)
 WAYS = ("random", "fixed", "information", "variance", "score")
 
-_RESPONSES = flags.DEFINE_string("responses", None, "file of graded responses", required=True)
+_RESPONSES = flags.DEFINE_string("responses", None, "file of scored responses", required=True)
 _CATEGORIES = flags.DEFINE_string("categories", None, "CSV of item_id and category")
 _FOLDS = flags.DEFINE_integer("folds", 0, "parts of the models; 0 for one at a time", lower_bound=0)
 _SEED = flags.DEFINE_integer("seed", 0, "of the parts and of random tests", lower_bound=0, upper_bound=2**31 - 1)

@@ -48,7 +48,7 @@ MAX_ITEMS = 50  # unless another number is asked for
 ONE_SUBJECT = "interactive"  # id of who answers in a dialogue
 
 _ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
-_RESPONSES = define_path("responses", "file or folder of graded responses, whose answers are asked for one by one")
+_RESPONSES = define_path("responses", "file or folder of scored responses, whose answers are asked for one by one")
 _INTERACTIVE = flags.DEFINE_boolean("interactive", False, "ask on standard output, read answers from standard input")
 _TEXTS = define_path("texts", "CSV of item_id and text, for --interactive: questions come with it")
 _OUTPUT_DIR = define_path("output_dir", "folder for the results; made where missing. May be left out in a dialogue")

@@ -1,4 +1,4 @@
-r"""Builds a test scale from graded responses: which items measure one ability well, and how precisely?
+r"""Builds a test scale from scored responses: which items measure one ability well, and how precisely?
 
 Tests dimensionality and guessing, removes items that do not discriminate, depend on one another or do not fit, then
 reports overall fit, information and a short form. Each decision is written down.
@@ -38,7 +38,7 @@ from irtjax.storage.tables import read_table
 ALL, BY_DESIGN = "all", "by_design"
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
-_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
@@ -48,7 +48,7 @@ _MISSING = flags.DEFINE_enum(
     "missing",
     "refuse",
     ["refuse", "wrong", "drop", BY_DESIGN],
-    "what missing answers are: refused, graded as wrong, dropped with their subjects, or not asked for, by a design in "
+    "what missing answers are: refused, scored as wrong, dropped with their subjects, or not asked for, by a design in "
     "which each subject was given some blocks of items",
 )
 _ITEMS = define_path("items", "CSV of items, with their ids in the first column")

@@ -38,7 +38,7 @@ MAX_ITERATIONS = 4000
 
 _ITEMS = flags.DEFINE_list("items", [], "items.csv files with a column difficulty, or folders of saved fits")
 _RESPONSES = flags.DEFINE_list(
-    "responses", [], "files or folders of graded responses; they come after --items in all tables"
+    "responses", [], "files or folders of scored responses; they come after --items in all tables"
 )
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()

@@ -27,7 +27,7 @@ from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.matrix import require_estimable
 from irtjax.storage.files import whole_results
 
-_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()

@@ -1,4 +1,4 @@
-r"""Fits an item response model to a file of graded responses.
+r"""Fits an item response model to a file of scored responses.
 
 Reads responses and writes items.csv, subjects.csv and fit.json. The format of the file is recognised by its ending or
 its content: CSV matrix (a header of item ids, the subject id first in each row, cells 0, 1 or empty), long CSV
@@ -41,7 +41,7 @@ from irtjax.scale.misfit import write_misfit
 
 _RESPONSES = define_paths(
     "responses",
-    "file or folder of graded responses; several, with commas, are those of other subjects to these items",
+    "file or folder of scored responses; several, with commas, are those of other subjects to these items",
     required=True,
 )
 _METRIC = response_files.define_metric()

@@ -36,7 +36,7 @@ from irtjax.tasks.item_texts import ItemTexts, read_item_texts
 LEAST_ITEMS = 20
 NUMBERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # responses per new item
 
-_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()

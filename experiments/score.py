@@ -31,7 +31,7 @@ from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 
 _ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
-_RESPONSES = define_path("responses", "file or folder of graded responses", required=True)
+_RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()

@@ -33,7 +33,7 @@ from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
 
 _RESPONSES = define_paths(
-    "responses", "graded responses of models: files or folders, joined by model and item", required=True
+    "responses", "scored responses of models: files or folders, joined by model and item", required=True
 )
 _SCORES = define_path(
     "scores", "CSV of subject_id and score on the whole benchmark, in points (default: the items are the whole)"

@@ -1,4 +1,4 @@
-"""The crowd stage: train an artificial crowd and save its graded answers."""
+"""The crowd stage: train an artificial crowd and save its scored answers."""
 
 import dataclasses
 import json

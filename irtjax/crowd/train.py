@@ -1,4 +1,4 @@
-"""A whole crowd in one call: networks of widely spread ability, and their graded answers to every example of a task."""
+"""A whole crowd in one call: networks of widely spread ability, and their scored answers to every example of a task."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class Crowd(NamedTuple):
     Attributes:
         members: one row per member: `subject_id`, the columns of `Members`, the epochs that it was trained for, the
             best of them, and the share of the examples of each split that it answers correctly.
-        responses: their graded answers to the items of each split: train, validation and test, and extra if the task
+        responses: their scored answers to the items of each split: train, validation and test, and extra if the task
             has it.
         predictions: (J, N) the classes that they predict for them.
     """

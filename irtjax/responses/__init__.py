@@ -1,1 +1,1 @@
-"""Graded responses: the matrix, the files it is read from, and the agreement of people on labels."""
+"""Scored responses: the matrix, the files it is read from, and the agreement of people on labels."""

@@ -23,7 +23,7 @@ SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 def as_responses(
     data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
 ) -> ResponseMatrix:
-    """The response matrix of whatever holds graded responses.
+    """The response matrix of whatever holds scored responses.
 
     * A `ResponseMatrix`, which is returned as it is; `StoredResponses`, all of which are read.
     * A path: a file or a folder in any format of `read_responses`.

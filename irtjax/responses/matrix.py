@@ -1,4 +1,4 @@
-"""Response matrices: graded answers of subjects (people or networks) to items (examples of a data set)."""
+"""Response matrices: scored answers of subjects (people or networks) to items (examples of a data set)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class ResponseMatrix:
-    """Graded responses of J subjects to I items; built from arrays or lists of numbers and of ids.
+    """Scored responses of J subjects to I items; built from arrays or lists of numbers and of ids.
 
     It owns its arrays, which cannot be written to: what becomes of those that it was built from does not matter. Two
     are equal if they hold the same responses under the same ids in the same order.
@@ -240,7 +240,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
 
     Args:
         responses: complete or not.
-        missing: what becomes of missing answers: "refuse", grade them as "wrong", or "drop" the subjects that have any.
+        missing: what becomes of missing answers: "refuse", score them as "wrong", or "drop" the subjects that have any.
 
     Raises:
         InputError: an answer is missing and that is refused, or every subject has one.
@@ -259,7 +259,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
         return responses.choose_subjects(whole)
     raise InputError(
         f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
-        "grade missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
+        "score missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
     )
 
 

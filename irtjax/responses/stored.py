@@ -220,7 +220,7 @@ def _within(held: range, asked: range) -> slice:
 
 
 class StoredResponses:
-    """Graded responses of J subjects to I items in files, see `irtjax.open_responses`.
+    """Scored responses of J subjects to I items in files, see `irtjax.open_responses`.
 
     A fit reads them as it goes, so that they may be larger than the memory. Where several processes work together, each
     reads a part, and only that. Two are equal if they have the same ids and the same totals.

@@ -93,7 +93,7 @@ def train_curriculum(
     An epoch is one pass over the selected examples: as many whole minibatches as they fill, drawn without replacement.
     It has at least one minibatch, filled by reading the examples again where they are fewer. A fixed schedule selects
     the easiest examples, `selection[t]` of the data at epoch t, rounded up. A rule (`up_to_ability`, `beyond_ability`,
-    `Window`) selects by the network's ability θ, which its graded answers to the training examples give.
+    `Window`) selects by the network's ability θ, which its scored answers to the training examples give.
 
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
     Where a rule selects fewer examples than one minibatch, `batch_size` examples about the middle of those are trained

@@ -119,7 +119,7 @@ def score(
     start: Float[jax.Array, ""] | float,
     population: Population | None,
 ) -> Ability:
-    """The ability of one network from its graded answers to its sample, and the error of sampling.
+    """The ability of one network from its scored answers to its sample, and the error of sampling.
 
     Args:
         sample: M items.

@@ -1,4 +1,4 @@
-"""Crowds: graded answers, members retrained, training interrupted, and answers that are left out."""
+"""Crowds: scored answers, members retrained, training interrupted, and answers that are left out."""
 
 import dataclasses
 

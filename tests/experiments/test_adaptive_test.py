@@ -193,7 +193,7 @@ def test_bad_input_ends_in_one_line(folder, tmp_path):
     assert_bad_flags(
         MODULE,
         [
-            ([items], "--responses is missing: file or folder of graded responses"),
+            ([items], "--responses is missing: file or folder of scored responses"),
             ([*own, "--interactive"], "--responses has no effect with --interactive: leave it out"),
             ([*own, f"--texts={path}/texts.csv"], "--texts has no effect with no --interactive"),
             ([*own, "--max_items=50"], "--max_items 50, but the bank has 40 items: ask for fewer"),

@@ -212,7 +212,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
     small = pd.read_csv(files / "items.csv").assign(group=["a"] * 21 + ["b"] * 3)
     small.to_csv(tmp_path / "small.csv", index=False)
     cases = [
-        ([], "--responses is missing: file or folder of graded responses"),
+        ([], "--responses is missing: file or folder of scored responses"),
         ([f"--responses={tmp_path}/missing.csv"], "subject 's3' did not answer item 'i04'"),
         (
             [f"--responses={tmp_path}/missing.csv", "--missing=no"],
