@@ -117,7 +117,7 @@ def compare_factors(
             tolerance=TOLERANCE,
             standard_errors=False,
             guessing=guessing,
-            on_iteration=lambda step, _, what=what: on_step(f"{what}, step {step}"),
+            on_iteration=_saying(what, on_step),
         )
         for dims, number, what in ((1, None, "one factor"), (2, nodes, "two factors"))
     )
@@ -135,3 +135,8 @@ def compare_factors(
     return Factors(
         one, two, table, test.statistic, test.degrees_of_freedom, test.p_value, 1 + int(np.argmin(table["bic"]))
     )
+
+
+def _saying(what: str, on_step: Callable[[str], None]) -> Callable[[int, float], None]:
+    """What a fit is to call at each step, so that these words and the number of the step are passed on."""
+    return lambda step, _: on_step(f"{what}, step {step}")
