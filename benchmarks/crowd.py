@@ -5,10 +5,10 @@ r"""A crowd in a pool against the same networks trained one after the other: exa
 
 Prints, for crowds of 1 to 256 members, the size of the pool that `irtjax.training.pool_size` chooses, and how many
 training examples all members together see in a second. Beside them stand the ratio to the sequential loop (the same
-jitted program with one network at a time, free to use all cores; both are timed in turns), and the useful operations of
-matrix products as a share of the machine's own rate.
+jitted program with one network at a time, free to use all cores; both are timed alternately), and the useful operations
+of matrix products as a share of the machine's own rate.
 With --versus=torch, another column beside it: the ratio to PyTorch, a process on each core with one thread, which
-trains the same network on batches of the same kind; again in turns.
+trains the same network on batches of the same kind; again alternately.
 Expected duration on 2 CPU cores: two to five minutes per network.
 """
 

@@ -81,7 +81,7 @@ def host_loop(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, 
     """
     labels, num_examples = task.train.labels, difficulty.size
     learners = jax.vmap(functools.partial(start, trainer), (0, None))(
-        plan_of(task, np.arange(num_examples), 1, chosen), data.given
+        plan_of(task, np.arange(num_examples), 1, chosen), data.initial
     )
     fallback = trainer.batch_size
     for _ in range(trainer.max_epochs):
@@ -155,7 +155,7 @@ def follow(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, cho
     rows: list[tuple[float, np.ndarray, int, float]] = []
     for _ in range(2):  # the first compiles
         plans = plan_of(task, items.order, 1, chosen)
-        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.given)
+        learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.initial)
         seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
             full = timed("all items", _from_all, trainer, learners.parameters, data, items.difficulty)

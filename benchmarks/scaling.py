@@ -5,7 +5,7 @@ r"""How much faster do several devices, or several processes, do the same work, 
 Strong scaling: the same work on 1, 2, 4, … devices; weak scaling: work in proportion. Programs: the 2PL likelihood
 kernel with gradients, an iteration of marginal maximum likelihood (2PL, long tests), a step of variational inference
 (1PL), a gradient step of a crowd of LeNets on digits; and a copy of the response matrix, for what the memory allows.
-Then the same with one process per device, on the loopback. One and several are timed in turns.
+Then the same with one process per device, on the loopback. One and several are timed alternately.
 
 Writes scaling.json, scaling.csv and scaling.png. On a CPU a device is a core, and programs on n devices may use n
 cores; there must be as many as devices. On GPUs a process of several has one of them. On a TPU give --processes=1.

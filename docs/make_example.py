@@ -17,7 +17,7 @@ GUIDE = Path(__file__).parent / "guide"
 
 
 def simulate(seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Item ids, and graded answers (people, items) of 0 and 1, the new people last."""
+    """Item ids, and scored answers (people, items) of 0 and 1, the new people last."""
     rng = np.random.default_rng(seed)
     ability = np.concatenate([rng.normal(size=PEOPLE), np.linspace(-2, 2, NEW)])
     difficulty = np.linspace(-2, 2, GOOD)

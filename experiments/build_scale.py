@@ -31,7 +31,7 @@ from irtjax.responses.matrix import MISSING, completed
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare_groups, levels
-from irtjax.scale.procedure import Options, ScaleResult, build_scale, usable_items
+from irtjax.scale.procedure import ScaleOptions, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
@@ -135,7 +135,7 @@ def main() -> None:
     wanted = {}
     for name, part in parts.items():
         drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
-        wanted[name] = Options(
+        wanted[name] = ScaleOptions(
             rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _TEST_GUESSING.value, held, by_design
         )
         with _naming(name):

@@ -3,7 +3,7 @@ r"""When should a network train on which examples? Curricula by item difficulty,
 Strategies:
 
   baseline              all data in every epoch
-  no-effect             the same with other seeds: what no effect looks like
+  no-effect             the same with other seeds: the null control
   CB-linear, CB-root    a growing share of the data, the easiest first
   CB-…-length           the same with the shortest texts first
   DDaCLAE               items no harder than the network's ability, which is estimated before each epoch

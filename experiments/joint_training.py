@@ -6,8 +6,8 @@ crowd say of the training items (--items). Networks of one seed begin with the s
   python -m experiments.joint_training --task=digits --items=runs/digits/fit/items.csv \
     --test_items=runs/digits/test/items.csv --output_dir=runs/joint
 
-Writes report.md, networks.csv (one row per network), outside.csv (how well examples of no class are told apart),
-said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
+Writes report.md, networks.csv (one row per network), outside.csv (how well out-of-distribution examples are
+told apart), said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
 """
 
 import dataclasses
@@ -28,11 +28,12 @@ from experiments.reports import document, joint_training
 from irtjax import InputError
 from irtjax.estimation.result import Z_95
 from irtjax.joint.outside import auc, outside_images, outside_texts
-from irtjax.joint.train import Difficulties, Said, Trained, train_jointly
+from irtjax.joint.train import Difficulties, Predictions, train_jointly
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.item_texts import read_item_texts
 from irtjax.tasks.task import Split, TextFormat, join
+from irtjax.training.mixture import TrainedSeeds
 
 METHODS = {"alone": 0.0, "joint": 1.0}  # by what --difficulty_weight is multiplied
 TEST = "test"  # the name of the test split among the sets that are asked
@@ -80,7 +81,7 @@ def main() -> None:
 
 
 def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:
-    """Examples of no class, by name."""
+    """Out-of-distribution examples, by name."""
     if chosen.frozen:  # vectors of texts
         app.without_effect(["outside"], "--frozen")
         return {}
@@ -107,7 +108,7 @@ def _train(
     known = Difficulties(items.difficulty.to_numpy(), items.difficulty_se.to_numpy())
     asked = {TEST: task.test, **outside}
     networks, found = [], []
-    trained: Trained | None = None
+    trained: TrainedSeeds | None = None
     for method, factor in METHODS.items():
         with progress.strategy(method):
             trained = train_jointly(
@@ -123,22 +124,22 @@ def _train(
         seeds = chosen.seed + np.arange(_SEEDS.value)
         columns = {"method": method, "seed": seeds, "best_epoch": trained.best_epoch}
         columns |= {"dev_accuracy": trained.validation_accuracy}
-        columns |= {"test_accuracy": (trained.said[TEST].classes == task.test.labels).mean(1)}
+        columns |= {"test_accuracy": (trained.answers[TEST].classes == task.test.labels).mean(1)}
         if test is not None:
-            columns |= _against(trained.said[TEST], test, factor > 0)
+            columns |= _against(trained.answers[TEST], test, factor > 0)
         networks.append(pd.DataFrame(columns))
         found += [
             {"method": method, "seed": seed, "outside": name, "score": score, "auc": auc(inside[at], values[at])}
             for name in outside
             for (score, inside), values in zip(
-                _scores(trained.said[TEST], factor > 0).items(),
-                _scores(trained.said[name], factor > 0).values(),
+                _scores(trained.answers[TEST], factor > 0).items(),
+                _scores(trained.answers[name], factor > 0).values(),
                 strict=True,
             )
             for at, seed in enumerate(seeds)
         ]
     assert trained is not None
-    said = pd.concat([_mean(name, split, trained.said[name]) for name, split in asked.items()], ignore_index=True)
+    said = pd.concat([_mean(name, split, trained.answers[name]) for name, split in asked.items()], ignore_index=True)
     return {
         "networks": pd.concat(networks, ignore_index=True),
         "outside": pd.DataFrame(found, columns=["method", "seed", "outside", "score", "auc"]),
@@ -146,7 +147,7 @@ def _train(
     }
 
 
-def _against(said: Said, test: pd.DataFrame, predicts: bool) -> dict[str, np.ndarray]:
+def _against(said: Predictions, test: pd.DataFrame, predicts: bool) -> dict[str, np.ndarray]:
     """How close each network's predictions are to the difficulties of the test items, and its doubts."""
     b, error = test.difficulty.to_numpy(), test.difficulty_se.to_numpy()
     columns = {"spearman_doubt": np.array([spearmanr(-row, b).statistic for row in said.confidence])}
@@ -159,13 +160,13 @@ def _against(said: Said, test: pd.DataFrame, predicts: bool) -> dict[str, np.nda
     return columns
 
 
-def _scores(said: Said, predicts: bool) -> dict[str, np.ndarray]:
-    """What may be larger for examples of no class, (S, N) each."""
+def _scores(said: Predictions, predicts: bool) -> dict[str, np.ndarray]:
+    """What may be larger for out-of-distribution examples, (S, N) each."""
     scores = {"doubt": 1 - said.confidence}
     return scores | ({"difficulty": said.difficulty, "difficulty_sd": said.difficulty_sd} if predicts else {})
 
 
-def _mean(name: str, split: Split, said: Said) -> pd.DataFrame:
+def _mean(name: str, split: Split, said: Predictions) -> pd.DataFrame:
     """What the networks say together of each example."""
     within, between = (said.difficulty_sd**2).mean(0), said.difficulty.var(0)
     return pd.DataFrame(

@@ -19,6 +19,7 @@ Writes report.md, methods.csv, confusion.csv and pictures. Method and sources: d
 import dataclasses
 from pathlib import Path
 
+import jax
 import numpy as np
 import pandas as pd
 from absl import flags
@@ -32,10 +33,11 @@ from experiments.reports import document, soft_labels
 from irtjax import InputError, read_items
 from irtjax.soft_labels.items import unseen
 from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
-from irtjax.soft_labels.train import SoftItems, Trained, train_method
+from irtjax.soft_labels.train import SoftItems, train_method
 from irtjax.storage.files import write_csv
 from irtjax.tasks.extra_items import read_split
 from irtjax.tasks.task import Split, join
+from irtjax.training.mixture import TrainedSeeds
 
 _OUTPUT_DIR = define_output_dir("run directory")
 _ANSWERS = define_path("answers", "CSV of answers of people: subject id first in each row, one column per item")
@@ -167,7 +169,7 @@ def _train(
     rows, confusion = [], []
     test, classes = found.task.test, found.task.classes
 
-    def train(items: SoftItems, method: str, name: str, seed: int, number: int) -> Trained:
+    def train(items: SoftItems, method: str, name: str, seed: int, number: int) -> TrainedSeeds:
         with progress.strategy(name):
             return train_method(
                 found.task,
@@ -181,24 +183,25 @@ def _train(
                 on_epoch=progress.on_epoch,
             )
 
-    def draws() -> Trained:
+    def draws() -> TrainedSeeds:
         """Every network has soft labels of other people."""
         each = [
             train(found.of_people(_RESPONDENTS.value, seed), "I-CCE", f"{few} {at + 1}", seed, 1)
             for at, seed in enumerate(range(chosen.seed, chosen.seed + _SEEDS.value))
         ]
-        return Trained(*map(np.concatenate, zip(*each, strict=True)))
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *each)
 
     few = f"I-CCE of {_RESPONDENTS.value}"
     for method in [*methods, few] if _RESPONDENTS.value else methods:
         trained = draws() if method == few else train(found.items, method, method, chosen.seed, _SEEDS.value)
-        accuracy = (trained.classes == test.labels).mean(1)
+        predicted = trained.answers["test"]
+        accuracy = (predicted == test.labels).mean(1)
         columns = {"seed": chosen.seed + np.arange(len(accuracy)), "best_epoch": trained.best_epoch}
         columns |= {"dev_accuracy": trained.validation_accuracy, "test_accuracy": accuracy}
         rows.append(pd.DataFrame({"method": method, **columns}))
-        pairs = np.bincount(
-            (test.labels * len(classes) + trained.classes).ravel(), minlength=len(classes) ** 2
-        ).reshape(len(classes), -1)
+        pairs = np.bincount((test.labels * len(classes) + predicted).ravel(), minlength=len(classes) ** 2).reshape(
+            len(classes), -1
+        )
         for gold, counts in zip(classes, pairs / len(accuracy), strict=True):
             confusion.append({"method": method, "gold": gold, **dict(zip(classes, counts, strict=True))})
     return {"methods": pd.concat(rows, ignore_index=True), "confusion": pd.DataFrame(confusion)}

@@ -22,8 +22,9 @@ from experiments.common.sources import difficulties_of, names_of
 from experiments.reports import document, training_size
 from experiments.stages import crowd as crowd_stage
 from irtjax import InputError, ResponseMatrix, read_responses
+from irtjax.comparison.training_size import regress
 from irtjax.crowd import Crowd, train_crowd
-from irtjax.crowd.training_size import regress, sized_members
+from irtjax.crowd.training_size import sized_members
 from irtjax.responses.joining import concatenate_items
 from irtjax.tasks import Task
 

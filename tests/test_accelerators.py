@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from irtjax.crowd.members import Row, gold_of, plan_member
+from irtjax.crowd.members import MemberRow, gold_of, plan_member
 from irtjax.estimation import scoring
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum
@@ -59,7 +59,7 @@ from irtjax.selection import ddaclae
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, rank_items
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
 from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat
-from irtjax.training import loop, passes, slots
+from irtjax.training import loop, mixture, slots
 from irtjax.training.data import evaluation_split, to_device
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.training.step import Place
@@ -411,12 +411,12 @@ def test_an_epoch_of_a_crowd(network, one_device):
     recipe = Recipe(network, width=2, batch_size=2, train_embeddings=kind == "sentences")
     trainer, data, gold = make_trainer(recipe, task), to_device(task), gold_of(task)
     types = {"seed": jnp.uint32, "subset_size": jnp.int32, "width": jnp.int32}
-    rows = Row(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in Row._fields})
-    one = slots.shapes(trainer, plan_member, rows, gold, data.given)
+    rows = MemberRow(**{name: np.ones(SLOTS, types.get(name, jnp.float32)) for name in MemberRow._fields})
+    one = slots.shapes(trainer, plan_member, rows, gold, data.initial)
     plans, learners = begun = jax.tree.map(lambda leaf: array(SLOTS, *leaf.shape, dtype=leaf.dtype), one)
     live, counts, parameters = array(SLOTS, dtype=bool), array(SLOTS, dtype=jnp.int32), learners.best_parameters
     train = slots.train, trainer, one_device, learners, plans, live, Place(counts, counts)
-    fill = trainer, plan_member, one_device, begun, live, rows, gold, data.given
+    fill = trainer, plan_member, one_device, begun, live, rows, gold, data.initial
     classify = trainer.network, one_device, parameters, data.embeddings, data.test
     none_of(
         faults(f"{network} begins", slots.fill, *fill),
@@ -480,11 +480,11 @@ def test_training_by_passes(one_device):
     trainer = dataclasses.replace(
         make_trainer(Recipe("mlp", width=2, batch_size=2, max_epochs=3), task), network=network, loss=joint_loss(2)
     )
-    program = passes.InPasses((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
+    program = mixture.Mixture((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
     number = len(task.train.labels)
-    over = passes.Passes(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
+    over = mixture.Stream(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SLOTS))
-    problem = passes._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
+    problem = mixture._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
     none_of(faults("passes", loop._train, program, one_device, keys, problem, products="bfloat16"))
 
 

@@ -16,8 +16,8 @@ from irtjax.training.recipe import OPTIMIZERS, SGD_RATE
 
 ABILITIES = ("ml", "map")
 _USUAL = library_settings("digits")
-_TEXT = tasks.Options()
-_STRATEGIES = strategies.Options()
+_TEXT = tasks.TaskOptions()
+_STRATEGIES = strategies.CurriculumOptions()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
 FILES = ("glove", "pretrained", "test_labels", "item_ids", "extra_items", "members")  # settings that name files

@@ -40,7 +40,7 @@ def _accuracy(networks: pd.DataFrame) -> str:
     ]
     change = wide["joint"] - wide["alone"]
     seen = detectable(change)
-    power = "" if np.isnan(seen) else f" A change of {seen:.2f} would have been seen with a probability of 80%."
+    power = "" if np.isnan(seen) else f" The smallest change detectable with 80% power is {seen:.2f}."
     return f"""## The task
 
 Test accuracy at the best validation epoch: mean of {markdown.seeds(len(wide))}. Networks of one seed begin with the
@@ -59,8 +59,8 @@ def _difficulty(task: Task, networks: pd.DataFrame, said: pd.DataFrame, test: pd
     )
     rows = [
         ["difficulty", _mean(joint.spearman, ".3f"), _mean(joint.rmse, ".3f")],
-        ["doubt of the same networks", _mean(joint.spearman_doubt, ".3f"), ""],
-        ["doubt of networks that learn the task alone", _mean(alone.spearman_doubt, ".3f"), ""],
+        ["softmax uncertainty of the same networks", _mean(joint.spearman_doubt, ".3f"), ""],
+        ["softmax uncertainty of networks that learn the task alone", _mean(alone.spearman_doubt, ".3f"), ""],
         ["mean difficulty of the test items", "", f"{b.std():.3f}"],
     ]
     texts = task.test.texts
@@ -78,8 +78,9 @@ def _difficulty(task: Task, networks: pd.DataFrame, said: pd.DataFrame, test: pd
     header = ["item", "label", "predicted", "by the crowd", *([] if texts is None else ["text"])]
     return f"""## Difficulties of test items
 
-Nobody told the networks anything of these. *Doubt* is 1 minus the probability of the most probable class, which any
-network has. {joint.coverage.mean():.1%} of the difficulties lie in their 95% intervals, single networks on average.
+The networks saw no difficulty of these. Softmax uncertainty is 1 minus the probability of the most probable class,
+which any network has. {joint.coverage.mean():.1%} of the difficulties lie in their 95% intervals, on average over
+single networks.
 
 {markdown.table(["predicted by", "Spearman", "error (logits)"], rows)}
 
@@ -97,9 +98,9 @@ def _outside(outside: pd.DataFrame, said: pd.DataFrame, directory: Path) -> str:
         of_sets = group.groupby("outside", sort=False).auc
         values = [_mean(one, ".3f") for _, one in of_sets]
         rows.append([method, SCORES[str(score)], *values])
-    return f"""## Examples of no class
+    return f"""## Out-of-distribution inputs
 
-The area under the ROC curve (AUC) of a score as a test for examples that are of none of the classes, beside the test
+The area under the ROC curve (AUC) of a score as a detector of inputs that are of none of the classes, beside the test
 split: 0.5 is chance.
 
 {markdown.table(["learns", "score", *outside.outside.unique()], rows)}

@@ -207,18 +207,18 @@ def against_published(settings: Settings, directory: Path) -> str:
                 *within,
             ]
         )
-    header = ["strategy", "training size (times)", "saving that would be seen", "test accuracy (change in %)"]
+    header = ["strategy", "training size (times)", "smallest detectable saving", "test accuracy (change in %)"]
     if published:
         header = [*header[:2], "published", *header[2:], "published"]
-    measures = ["strategy", "examples until 99% (times)", "reached", "saving that would be seen", "mean on the way"]
+    measures = ["strategy", "examples until 99% (times)", "reached", "smallest detectable saving", "mean on the way"]
     return f"""## Relative to the baseline
 
 Training size is the number of examples used up to the best validation epoch, as a multiple of the baseline's: 0.5 is
 half as many, 1 as many. It is the geometric mean over seeds, with its 95% interval in brackets. The change of the test
 accuracy is in percent of the baseline's accuracy, not in percentage points. Both compare networks that began with the
-same weights, but for those of the strategy no-effect, which is the baseline with other seeds: it shows what no effect
-looks like. The saving that would be seen is one that a t test would find with a probability of 80%, by the spread of
-these seeds.{" Published: Lalor and Yu 2020." if published else ""}
+same weights, but for those of the strategy no-effect, the null control: the baseline with other seeds. The smallest
+detectable saving is the one that a t test detects with 80% power, given the spread of these
+seeds.{" Published: Lalor and Yu 2020." if published else ""}
 
 {markdown.table(header, best)}
 

@@ -88,13 +88,13 @@ def _methods(table: pd.DataFrame, published: dict[str, float]) -> str:
                 *([f"{published[name]:.1f}" if name in published else ""] if published else []),
             ]
         )
-    header = ["method", "best epoch", "test accuracy (%)", f"against {reference} (points)", "would be seen (points)"]
+    header = ["method", "best epoch", "test accuracy (%)", f"against {reference} (points)", "detectable (points)"]
     single = " Published figures are of single\nruns." if published else ""
     return f"""## Methods
 
 Test accuracy at the best validation epoch: mean of {markdown.seeds(len(wide))}. Networks of one seed begin with the
-same weights under each method, so that the change against {reference} is paired. A change that would be seen is one
-that a t test finds with a probability of 80%, by the spread of these seeds.{single}
+same weights under each method, so that the change against {reference} is paired. The detectable change is the smallest
+that a t test detects with 80% power, given the spread of these seeds.{single}
 
 {markdown.table([*header, *(["published"] if published else [])], rows)}"""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from irtjax.crowd.training_size import TERMS, Contrast, LogOdds
+from irtjax.comparison.training_size import TERMS, Contrast, LogOdds
 from irtjax.plots.style import save_figure
 from irtjax.plots.training_size import contours
 from irtjax.storage.files import write_csv

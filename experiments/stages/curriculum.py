@@ -14,7 +14,7 @@ from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
 from irtjax.item_models.tables import from_columns
 from irtjax.populations.normal import Population
 from irtjax.selection.compare import compare_curricula
-from irtjax.selection.strategies import BASELINE, Options
+from irtjax.selection.strategies import BASELINE, CurriculumOptions
 from irtjax.selection.summary import summarise
 from irtjax.selection.tracking import Tracked
 from irtjax.storage.files import write_csv
@@ -50,7 +50,7 @@ def run(
         items.difficulty.to_numpy(),
         strategies,
         recipe=recipe,
-        options=Options(settings.curriculum_length, settings.initial_share, settings.window),
+        options=CurriculumOptions(settings.curriculum_length, settings.initial_share, settings.window),
         num_seeds=settings.curriculum_seeds,
         first_seed=settings.seed,
         population=population if settings.ability == "map" else None,

@@ -12,7 +12,8 @@ from experiments.common import peers
 from experiments.common.factory import recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
-from irtjax.selection.filtering import STRATEGIES, ranking, threshold, train_on_subsets
+from irtjax.selection.filtering import STRATEGIES, ranking, threshold
+from irtjax.selection.subsets import train_on_subsets
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 

@@ -15,7 +15,7 @@ from irtjax.tasks import Task, flip_labels
 def run(settings: Settings, task: Task, checkpoints: Path | None = None) -> pd.DataFrame:
     """One row per training item, hardest first.
 
-    Everything after the flip takes the wrong labels for gold: members train on them, and their answers are graded
+    Everything after the flip takes the wrong labels for gold: members train on them, and their answers are scored
     against them. Checkpoints are those of `crowd.train`.
     """
     wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)

@@ -208,7 +208,7 @@ def _plain(value: object) -> str:
     return text if text.isprintable() and len(text) <= LONGEST else shown(text)
 
 
-class Row(NamedTuple):
+class MemberRow(NamedTuple):
     """What one member's plan is made of: its row of `Members` without names."""
 
     seed: AnyArray
@@ -225,10 +225,10 @@ class Gold(NamedTuple):
     num_classes: AnyArray
 
 
-def rows_of(members: Members) -> Row:
+def rows_of(members: Members) -> MemberRow:
     """The columns that plans are made of."""
-    columns = {name: getattr(members, name) for name in Row._fields}
-    return Row(**columns | {"seed": members.seed.astype(np.uint32)})
+    columns = {name: getattr(members, name) for name in MemberRow._fields}
+    return MemberRow(**columns | {"seed": members.seed.astype(np.uint32)})
 
 
 def gold_of(task: Task) -> Gold:
@@ -237,7 +237,7 @@ def gold_of(task: Task) -> Gold:
     return Gold(task.train.labels.astype(small), np.asarray(task.num_classes, np.int32))
 
 
-def plan_member(row: Row, gold: Gold) -> Plan:
+def plan_member(row: MemberRow, gold: Gold) -> Plan:
     """What one member is trained on: a random subset of the N training examples, some of its labels corrupted.
 
     A corrupted label is uniform over the C - 1 wrong ones.
@@ -253,7 +253,7 @@ def plan_member(row: Row, gold: Gold) -> Plan:
     return Plan(key, order, row.subset_size, labels, row.learning_rate, row.width)
 
 
-def _order(row: Row, num_examples: int) -> tuple[jax.Array, jax.Array]:
+def _order(row: MemberRow, num_examples: int) -> tuple[jax.Array, jax.Array]:
     """The member's order of all training examples, whose first `subset_size` are its own, and a key for the rest."""
     order_key, key = jax.random.split(jax.random.key(row.seed))
     return key, jax.random.permutation(order_key, num_examples)
@@ -262,11 +262,11 @@ def _order(row: Row, num_examples: int) -> tuple[jax.Array, jax.Array]:
 def in_subset(members: Members, num_examples: int) -> Bool[np.ndarray, "J N"]:
     """Which of the training examples each member is trained on."""
     rows = rows_of(members)
-    return np.stack([np.asarray(_in_subset(row, num_examples)) for row in map(Row, *rows)])
+    return np.stack([np.asarray(_in_subset(row, num_examples)) for row in map(MemberRow, *rows)])
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _in_subset(row: Row, num_examples: int) -> jax.Array:
+def _in_subset(row: MemberRow, num_examples: int) -> jax.Array:
     _, order = _order(row, num_examples)
     return jnp.zeros(num_examples, bool).at[order].set(jnp.arange(num_examples) < row.subset_size)
 

@@ -143,8 +143,9 @@ def train_crowd(
             logger `irtjax` says once that there is one.
         on_progress: called as networks end epochs, with the progress of the crowd; of several processes, with that of
             the members of this one.
-        mesh: devices to train on; None for all of this process. If they are of several processes, members are dealt to
-            them; all call this function, with a folder that all share or with none, and return the same crowd.
+        mesh: devices to train on; None for all of this process. If they are of several processes, members are
+            assigned to them round-robin; all call this function, with a folder that all share or with none, and return
+            the same crowd.
 
     Raises:
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or

@@ -25,7 +25,7 @@ ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)
 BEYOND = 0.1  # logits of an intercept, from the most extreme one of the others with this slope
 POSTERIOR = gauss_hermite(15)
 NODES, NODE_WEIGHTS = POSTERIOR.nodes[:, 0], np.exp(POSTERIOR.log_weights)
-PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are dealt
+PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are assigned
 MOST_STEPS, LONGEST_STEP, SETTLED = 100, 3.0, 1e-10  # of Newton's method
 RESPONSES = 2**22  # held at a time
 
@@ -145,7 +145,7 @@ def marginal(
 
 
 class _Abilities(NamedTuple):
-    """Posteriors of abilities, dealt to places on the scale.
+    """Posteriors of abilities, assigned to places on the scale.
 
     Attributes:
         places: (G,) evenly spaced.

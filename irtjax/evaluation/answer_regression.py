@@ -7,7 +7,7 @@ count, the model as ν subjects:
     C = (n C_data + ν C_model) / (n + ν),  c = (n c_data + ν c_model) / (n + ν)
 
 C the covariances of answers, c those of answers with the score. This is ridge regression whose prior is the item
-response model: with few subjects the model decides, with many the data do, and find what the model has not (a second
+response model: with few subjects the IRT prior decides, with many the data correct it (a second
 dimension, guessing). The best linear prediction from answers to S is E[t] + c_S' C_SS⁻¹ (y_S - E[y_S]).
 
 With W the (2n, I) rows of scaled deviations, C = W'W + diag(noise): a form is chosen without ever making the (I, I)

@@ -31,7 +31,7 @@ MOST_NODES = 1000  # per dimension
 FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
 WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
-MOST_OF_EACH = 12_000  # of all nodes, that one subject is looked for at
+MOST_OF_EACH = 12_000  # of all nodes, at which one subject's posterior has weight
 MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB
 OWN_STEEPEST = 10.0  # the slope at which an item tells own nodes no more than a step
 MOST_CURVES = 2**25  # of own nodes of all subjects: 0.25 GB for each of several arrays
@@ -68,7 +68,7 @@ class Refinement(NamedTuple):
 class SharedNodes:
     """A grid in [-6, 6] standard deviations of the population, `number` of nodes in each of `dims` dimensions.
 
-    Where there are many, each subject is looked for at a few of them only (`sparse_grid`).
+    Where there are many, each subject is integrated only where its posterior has weight (`sparse_grid`).
     """
 
     number: int

@@ -12,7 +12,7 @@ from irtjax.errors import InputError
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
-from irtjax.training.passes import InPasses, Passes, train_seeds
+from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
 
@@ -28,8 +28,8 @@ class Difficulties(NamedTuple):
     sd: Float[AnyArray, " N"]
 
 
-class Said(NamedTuple):
-    """What S networks say of N examples.
+class Predictions(NamedTuple):
+    """What S networks predict of N examples.
 
     Attributes:
         classes: (S, N) most probable ones.
@@ -43,20 +43,6 @@ class Said(NamedTuple):
     difficulty_sd: Float[np.ndarray, "S N"]
 
 
-class Trained(NamedTuple):
-    """S networks.
-
-    Attributes:
-        best_epoch: (S,) from 1, by validation accuracy.
-        validation_accuracy: (S,) of that epoch.
-        said: of each split asked for.
-    """
-
-    best_epoch: Int[np.ndarray, " S"]
-    validation_accuracy: Float[np.ndarray, " S"]
-    said: dict[str, Said]
-
-
 def train_jointly(
     task: Task,
     difficulties: Difficulties,
@@ -68,7 +54,7 @@ def train_jointly(
     first_seed: int = 0,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
-) -> Trained:
+) -> TrainedSeeds:
     """Trains networks with a head for classes and one for difficulty, by `model.joint_loss`.
 
     Networks of one seed begin with the same weights and read the same minibatches, whatever the weight.
@@ -84,6 +70,9 @@ def train_jointly(
         on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
 
+    Returns:
+        What became of them; `answers` are the `Predictions` for each of the examples asked about.
+
     Raises:
         InputError: not one finite difficulty per training item, no spread among them, a standard deviation or a weight
             that is negative, or a recipe that the task does not allow.
@@ -94,21 +83,21 @@ def train_jointly(
         make_trainer(recipe, task), network=two_heads(recipe.network, task, recipe.width), loss=joint_loss(number)
     )
     steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
-    passes = Passes(np.arange(len(targets), dtype=np.int32), targets, steps)
+    stream = Stream(np.arange(len(targets), dtype=np.int32), targets, steps)
     trained = train_seeds(
-        InPasses((trainer,), class_head(trainer.network, number), _say(number), on_epoch),
-        (passes,),
+        Mixture((trainer,), class_head(trainer.network, number), _predicted(number), on_epoch),
+        (stream,),
         task,
         asked,
         np.arange(first_seed, first_seed + num_seeds),
         recipe.learning_rate,
         mesh,
     )
-    said = {
-        name: Said(classes, confidence, mean + sd * f, sd * tau)
+    answers = {
+        name: Predictions(classes, confidence, mean + sd * f, sd * tau)
         for name, (classes, confidence, f, tau) in trained.answers.items()
     }
-    return Trained(trained.best_epoch, trained.validation_accuracy, said)
+    return trained._replace(answers=answers)
 
 
 def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.ndarray, float, float]:
@@ -128,11 +117,11 @@ def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.
 
 
 @functools.cache
-def _say(num_classes: int) -> Callable[[jax.Array], tuple[jax.Array, ...]]:
-    """Outputs (B, C + 2) -> the fields of `Said`, difficulties in standard deviations."""
+def _predicted(num_classes: int) -> Callable[[jax.Array], tuple[jax.Array, ...]]:
+    """Outputs (B, C + 2) -> the fields of `Predictions`, difficulties in standard deviations."""
 
-    def say(outputs: jax.Array) -> tuple[jax.Array, ...]:
+    def predicted(outputs: jax.Array) -> tuple[jax.Array, ...]:
         logits = outputs[:, :num_classes]
         return logits.argmax(-1), jax.nn.softmax(logits).max(-1), *predicted_difficulty(outputs, num_classes)
 
-    return say
+    return predicted

@@ -8,7 +8,7 @@ from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from scipy.special import logit as logit_of
 
-from irtjax.crowd.training_size import LogOdds
+from irtjax.comparison.training_size import LogOdds
 from irtjax.plots.style import literal, plain
 
 LARGEST = 5.0  # log-odds at either end of the colours: 0.7% and 99.3%

@@ -101,7 +101,7 @@ def compare_factors(
 
     Args:
         responses: to at least three items.
-        guessing: see `irtjax.scale.procedure.Options`.
+        guessing: see `irtjax.scale.procedure.ScaleOptions`.
         model: "2pl" or "3pl". The 3PL has the usual prior on guessing with one factor and with two; its log-likelihoods
             are those at the posterior modes and may be below those of the 2PL.
         on_step: called with a few words on what is being done.

@@ -19,7 +19,7 @@ LEAST_SUBJECTS = 300  # with fewer, the test of guessing finds guessing where th
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class ScaleOptions:
     """What a user may decide.
 
     Attributes:
@@ -64,7 +64,7 @@ class ScaleResult:
     """
 
     responses: ResponseMatrix
-    options: Options
+    options: ScaleOptions
     eigenvalues: ParallelAnalysis
     factors: Factors | None
     loadings: pd.DataFrame | None
@@ -90,7 +90,9 @@ class ScaleResult:
 
 
 def build_scale(
-    responses: ResponseMatrix, options: Options = Options(), on_step: Callable[[str], None] = lambda step: None
+    responses: ResponseMatrix,
+    options: ScaleOptions = ScaleOptions(),
+    on_step: Callable[[str], None] = lambda step: None,
 ) -> ScaleResult:
     """Builds a scale.
 
@@ -152,7 +154,7 @@ def _why_not_one_dimension(eigenvalues: ParallelAnalysis, least_ratio: float) ->
     return ""
 
 
-def usable_items(responses: ResponseMatrix, options: Options) -> tuple[ResponseMatrix, pd.DataFrame]:
+def usable_items(responses: ResponseMatrix, options: ScaleOptions) -> tuple[ResponseMatrix, pd.DataFrame]:
     """The responses to the items that a correlation can be computed for, and the removals of the others.
 
     Raises:

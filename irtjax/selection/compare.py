@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
 from irtjax.selection.ddaclae import History, train_curriculum
-from irtjax.selection.strategies import BASELINE, Options, Strategy, find
+from irtjax.selection.strategies import BASELINE, CurriculumOptions, Strategy, find
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
@@ -36,7 +36,7 @@ def compare_curricula(
     strategies: Sequence[str] = (BASELINE, "DDaCLAE"),
     *,
     recipe: Recipe | None = None,
-    options: Options = Options(),  # noqa: B008 (frozen)
+    options: CurriculumOptions = CurriculumOptions(),  # noqa: B008 (frozen)
     num_seeds: int = 5,
     first_seed: int = 0,
     population: Population | None = None,
@@ -50,7 +50,7 @@ def compare_curricula(
 ) -> pd.DataFrame:
     """Trains networks under each strategy, from the same initial weights for the same seed.
 
-    The strategy `no-effect` is the baseline with other seeds: it shows what no effect looks like.
+    The strategy `no-effect` is the baseline with other seeds: the null control.
 
     `irtjax.selection.summarise` compares the results:
 
@@ -78,8 +78,8 @@ def compare_curricula(
         on_strategy: name -> a context in which a strategy is trained, such as that of a progress bar; where there are
             several groups, the name has their numbers: `DDaCLAE 2/5`.
         on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
-        mesh: devices to train on; None for all of this process. If they are of several processes, seeds are dealt to
-            them; all call this function, and return the same table.
+        mesh: devices to train on; None for all of this process. If they are of several processes, seeds are assigned
+            to them round-robin; all call this function, and return the same table.
 
     Returns:
         One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those

@@ -194,7 +194,7 @@ class _Curriculum:
             min_examples=jnp.full(num_seeds, min(self.trainer.batch_size, num_examples)),
             history=History(*[jnp.full((num_seeds, self.trainer.max_epochs), jnp.nan)] * len(History._fields)),
         )
-        return jax.vmap(start, (0, None))(_plans(problem, keys), problem.data.given), memory
+        return jax.vmap(start, (0, None))(_plans(problem, keys), problem.data.initial), memory
 
     def epoch(
         self, problem: _Problem, learners: Learner, memory: _Memory, active: jax.Array

@@ -13,11 +13,11 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
 
 BASELINE = "baseline"  # what the others are compared with
-NO_EFFECT = "no-effect"  # the same with other seeds: what no effect looks like
+NO_EFFECT = "no-effect"  # the same with other seeds: the null control
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class CurriculumOptions:
     """What strategies leave open.
 
     Attributes:
@@ -41,16 +41,16 @@ class Strategy(NamedTuple):
         other_seeds: whether networks begin with other weights than those of the baseline.
     """
 
-    selection: Callable[[int, Options], np.ndarray | Rule]
+    selection: Callable[[int, CurriculumOptions], np.ndarray | Rule]
     by_length: bool = False
     other_seeds: bool = False
 
 
-def _linear(num_epochs: int, options: Options) -> np.ndarray:
+def _linear(num_epochs: int, options: CurriculumOptions) -> np.ndarray:
     return linear_share(num_epochs, options.length, options.initial_share)
 
 
-def _root(num_epochs: int, options: Options) -> np.ndarray:
+def _root(num_epochs: int, options: CurriculumOptions) -> np.ndarray:
     return root_share(num_epochs, options.length, options.initial_share)
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -12,7 +11,7 @@ from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, join
-from irtjax.training.passes import InPasses, Passes, train_seeds
+from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
 
@@ -36,20 +35,6 @@ class SoftItems:
         check_soft_labels(self.shares, self.split.ids)
 
 
-class Trained(NamedTuple):
-    """S networks that were trained by one method.
-
-    Attributes:
-        best_epoch: (S,) from 1.
-        validation_accuracy: (S,) of that epoch, and all that follows.
-        classes: (S, N) that they predict for the examples of the test split.
-    """
-
-    best_epoch: Int[np.ndarray, " S"]
-    validation_accuracy: Float[np.ndarray, " S"]
-    classes: Int[np.ndarray, "S N"]
-
-
 def train_method(
     task: Task,
     items: SoftItems,
@@ -62,7 +47,7 @@ def train_method(
     further: Split | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
-) -> Trained:
+) -> TrainedSeeds:
     """Trains networks by one method; those of one seed begin with the same weights under every method.
 
     An epoch is what `irtjax.soft_labels.methods.schedule` says; after each the validation split is answered, and the
@@ -80,6 +65,9 @@ def train_method(
         on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
 
+    Returns:
+        What became of them; `answers["test"]` are the classes (S, N) that they predict for the test split.
+
     Raises:
         InputError: an unknown method, B2 without further data, B3 where single answers are not known, a method that
             needs examples beside the items where there are none, or a recipe that the task does not allow.
@@ -87,13 +75,13 @@ def train_method(
     if not len(task.train.labels) and method not in WITHOUT_HARD_DATA:
         raise InputError(f"{method} needs training examples beside the items with soft labels, and there are none")
     when = schedule(method, recipe.max_epochs, meta_epochs)
-    joined, hard, soft = _passes(task, items, method, recipe.batch_size, further)
+    joined, hard, soft = _streams(task, items, method, recipe.batch_size, further)
     hard = hard._replace(steps=np.where(when.hard, hard.steps, 0))
     soft = soft._replace(steps=np.where(when.soft, soft.steps, 0))
     trainer = make_trainer(recipe, task)
     trainers = trainer, dataclasses.replace(trainer, loss=LOSSES[loss_of(method)])
-    trained = train_seeds(
-        InPasses(trainers, trainer.network, _most_probable, on_epoch),
+    return train_seeds(
+        Mixture(trainers, trainer.network, _most_probable, on_epoch),
         (hard, soft),
         joined,
         {"test": task.test},
@@ -101,12 +89,11 @@ def train_method(
         recipe.learning_rate,
         mesh,
     )
-    return Trained(trained.best_epoch, trained.validation_accuracy, trained.answers["test"])
 
 
-def _passes(
+def _streams(
     task: Task, items: SoftItems, method: str, batch_size: int, further: Split | None = None
-) -> tuple[Task, Passes, Passes]:
+) -> tuple[Task, Stream, Stream]:
     """The task with the items and further data among its training examples, and what is passed over.
 
     For B3, items are there once per class: an example has one hard label, and an item is shown with several.
@@ -131,10 +118,10 @@ def _passes(
     shares = np.zeros((labels.size, num_classes), np.float32)
     shares[copies[0]] = items.shares
     train = join(task.train, *[items.split] * len(copies), *more)
-    hard = Passes(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
+    hard = Stream(order.astype(np.int32), labels, np.maximum(order.size // batch_size, 1))
     if not order.size:  # all examples have soft labels: no pass reads the one that stands here
-        hard = Passes(soft_order[:1], labels, np.zeros((), int))
-    soft = Passes(soft_order, shares, np.maximum(num_items // batch_size, 1))
+        hard = Stream(soft_order[:1], labels, np.zeros((), int))
+    soft = Stream(soft_order, shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from irtjax.errors import InputError
 from irtjax.tasks import cifar10, digits, mnist, snli, sst2
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import Split, Task, flip_labels
 from irtjax.tasks.text import bucket_of, describe
 
-__all__ = ["TASKS", "Loader", "Options", "Split", "Task", "bucket_of", "describe", "flip_labels", "load"]
+__all__ = ["TASKS", "Loader", "Split", "Task", "TaskOptions", "bucket_of", "describe", "flip_labels", "load"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Loader:
     Attributes:
         load: makes the task.
         dataset: name of its data in TensorFlow Datasets; None where a package embeds them.
-        unused: fields of `Options` that the task ignores, `data_dir` aside, which may always be given.
+        unused: fields of `TaskOptions` that the task ignores, `data_dir` aside, which may always be given.
     """
 
-    load: Callable[[Options], Task]
+    load: Callable[[TaskOptions], Task]
     dataset: str | None = None
     unused: tuple[str, ...] = ()
 
@@ -55,13 +55,13 @@ def load(name: str, data_dir: str | None = None, **options: Any) -> Task:
         name: a key of `TASKS`.
         data_dir: folder of prepared TensorFlow Datasets; None for that package's own default. The embedded task
             `digits` ignores it.
-        options: the other fields of `Options`.
+        options: the other fields of `TaskOptions`.
 
     Raises:
         InputError: an unknown task, an option that the task has no use for, or data that are not there.
     """
     if name not in TASKS:
         raise InputError(f"unknown task {name!r}, expected one of {', '.join(TASKS)}")
-    chosen = Options(data_dir=data_dir, **options)
+    chosen = TaskOptions(data_dir=data_dir, **options)
     chosen.check(name, TASKS[name].unused)
     return TASKS[name].load(chosen)

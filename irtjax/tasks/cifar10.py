@@ -6,7 +6,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import ImageFormat, Split, Task, select
 
 DATASET = "cifar10"  # in TensorFlow Datasets
@@ -16,7 +16,7 @@ _SCALE = 255
 _BLOCK = 256  # images
 
 
-def load(options: Options) -> Task:
+def load(options: TaskOptions) -> Task:
     """The test split, the last fifth of the training images to validate on, and the others to train on.
 
     Images are in order of the records' `id`, which is that of the original batches. `cifar10_train_00017` is the image
@@ -62,7 +62,7 @@ def channel_statistics(images: np.ndarray, scale: float) -> tuple[tuple[float, .
     return tuple(means), tuple(deviations)
 
 
-def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Split:
     wanted = {"image": True, "label": True, "id": False}
     place = f"{source.folder}: {split}"
     columns = records.order_by(records.read("cifar10", source, split, wanted, options.on_progress), "id", place)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import ImageFormat, Split, Task
 
 NUM_VALIDATION = NUM_TEST = 300
 
 
-def load(options: Options) -> Task:
+def load(options: TaskOptions) -> Task:
     """1,197 training, 300 validation and 300 test images, shuffled once with a fixed seed.
 
     The file is in order of writers, so a split by position would test on unseen writers. `digits_0017` is the

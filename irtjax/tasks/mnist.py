@@ -4,7 +4,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import ImageFormat, Split, Task, select
 
 DATASET = "mnist"  # in TensorFlow Datasets
@@ -12,7 +12,7 @@ CLASSES = tuple("0123456789")
 VALIDATION_SHARE = 6  # one in six training records: 10,000 of 60,000
 
 
-def load(options: Options) -> Task:
+def load(options: TaskOptions) -> Task:
     """The test split, the last sixth of the training records to validate on, and the others to train on.
 
     Records keep the order of the TFDS files, which were shuffled when they were written. `mnist_train_00017` is record
@@ -34,7 +34,7 @@ def load(options: Options) -> Task:
     )
 
 
-def _read(source: prepared.Prepared, split: str, options: Options) -> Split:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Split:
     columns = records.read("mnist", source, split, {"image": True, "label": True}, options.on_progress)
     ids = np.array([f"mnist_{split}_{position:05d}" for position in range(len(columns["label"]))])
     images = records.images_of(columns, (28, 28, 1), f"{source.folder}: {split}")

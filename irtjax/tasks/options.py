@@ -8,7 +8,7 @@ from irtjax.tasks.vectors import KINDS
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class TaskOptions:
     """Choices of `irtjax.tasks.load`.
 
     Attributes:

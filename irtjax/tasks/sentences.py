@@ -7,11 +7,11 @@ from irtjax.pretrained.pieces import Pieces
 from irtjax.tasks import glove, text, vectors
 from irtjax.tasks.extra_items import joined, read_examples
 from irtjax.tasks.item_ids import rename
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import Split, Task, TextFormat
 
 
-def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, ...], options: Options) -> Task:
+def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, ...], options: TaskOptions) -> Task:
     """Numbers the words and finds their vectors.
 
     The vocabulary is that of the training split. A GloVe file adds words that are rare or absent there, if it has
@@ -44,7 +44,7 @@ def make_task(name: str, splits: dict[str, text.Examples], classes: tuple[str, .
 Inputs = dict[str, tuple[np.ndarray, ...]]  # by split, one array per sentence of an example
 
 
-def _by_words(examples: dict[str, text.Examples], options: Options) -> tuple[Inputs, TextFormat]:
+def _by_words(examples: dict[str, text.Examples], options: TaskOptions) -> tuple[Inputs, TextFormat]:
     lexicon: dict[str, int] = {}
     words = {
         split: tuple(text.number_words(sentences, lexicon) for sentences in own.sentences)
@@ -64,7 +64,7 @@ def _by_words(examples: dict[str, text.Examples], options: Options) -> tuple[Inp
     return inputs, TextFormat(tuple(vocabulary), embeddings, buckets)
 
 
-def _by_pieces(examples: dict[str, text.Examples], options: Options) -> tuple[Inputs, TextFormat]:
+def _by_pieces(examples: dict[str, text.Examples], options: TaskOptions) -> tuple[Inputs, TextFormat]:
     assert options.pretrained is not None
     encoder = read_pretrained(options.pretrained)
     words = {split: text.number_pieces(own.sentences, encoder) for split, own in examples.items()}

@@ -4,7 +4,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.sentences import make_task
 from irtjax.tasks.task import SPLITS, Task
 from irtjax.tasks.text import Examples
@@ -13,7 +13,7 @@ DATASET = "snli"  # in TensorFlow Datasets
 CLASSES = ("entailment", "neutral", "contradiction")
 
 
-def load(options: Options) -> Task:
+def load(options: TaskOptions) -> Task:
     """The published splits, without the pairs whose annotators found no majority (label -1).
 
     `snli_train_000017` is record 17 of the training split in TFDS, where dropped pairs count.
@@ -25,7 +25,7 @@ def load(options: Options) -> Task:
     return make_task("snli", {split: _read(source, split, options) for split in SPLITS}, CLASSES, options)
 
 
-def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Examples:
     wanted = {"premise": True, "hypothesis": True, "label": True}
     columns = records.read("snli", source, split, wanted, options.on_progress)
     labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")

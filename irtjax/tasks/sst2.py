@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import reading, shown
 from irtjax.storage.tables import read_rows
 from irtjax.tasks import prepared, records
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.sentences import make_task
 from irtjax.tasks.task import Task
 from irtjax.tasks.text import Examples
@@ -21,7 +21,7 @@ TEST_LABELS = "sst2_test_labels.csv"
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def load(options: Options) -> Task:
+def load(options: TaskOptions) -> Task:
     """The splits of GLUE in order of `idx`; `sst2_train_00017` is the training phrase of idx 17.
 
     GLUE withholds the labels of the test split. They come from `options.test_labels` or, without it, from the file
@@ -82,14 +82,14 @@ def read_test_labels(path: str | Path, positions: list[int]) -> np.ndarray:
     return np.array([labels[idx] for idx in positions], np.int32)
 
 
-def _test_labels(source: prepared.Prepared, options: Options) -> Path | None:
+def _test_labels(source: prepared.Prepared, options: TaskOptions) -> Path | None:
     if options.test_labels is not None:
         return Path(options.test_labels)
     beside = source.folder.parents[1] / TEST_LABELS
     return beside if beside.is_file() else None
 
 
-def _read(source: prepared.Prepared, split: str, options: Options) -> Examples:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Examples:
     wanted = {"sentence": True, "label": True, "idx": False}
     place = f"{source.folder}: {split}"
     columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx", place)

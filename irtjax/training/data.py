@@ -60,7 +60,7 @@ class Data(NamedTuple):
     weights: Any = None
 
     @property
-    def given(self) -> tuple[AnyArray | None, Any]:
+    def initial(self) -> tuple[AnyArray | None, Any]:
         """Word vectors and weights, what networks begin from: an argument of `irtjax.training.loop.start`."""
         return self.embeddings, self.weights
 

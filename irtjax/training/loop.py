@@ -86,10 +86,10 @@ class Learner(NamedTuple):
     best_accuracy: jax.Array
 
 
-def start(trainer: Trainer, plan: Plan, given: tuple[AnyArray | None, Any]) -> Learner:
-    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.given` is."""
+def start(trainer: Trainer, plan: Plan, initial: tuple[AnyArray | None, Any]) -> Learner:
+    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.initial` is."""
     init_key, key = jax.random.split(plan.key)
-    embeddings, weights = given
+    embeddings, weights = initial
     parameters = trainer.network.init(init_key, jnp.asarray(plan.width), weights)
     optimizer_state = trainer.optimizer.init(parameters)
     if embeddings is not None and trainer.own_embeddings:
@@ -128,7 +128,7 @@ def train_epoch(
     seen. Where it ends before the steps do, reading starts again from its beginning.
 
     Minibatches of text consist of examples of similar length. `WINDOW` of them are drawn at once, their examples are
-    sorted by length, and dealt out again in an order of lengths that is random but the same for all networks, windows
+    sorted by length, and dealt out again in one shared random order of length groups for all networks, windows
     and epochs. So padding costs little, even though all networks must pad to the longest. Within a window, the rule
     above does not hold: a training set smaller than a window has each example in it several times.
 

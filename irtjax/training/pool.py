@@ -155,7 +155,7 @@ def begin(
 
 def shapes(job: Job) -> tuple[Plan, Learner]:
     """The plan and the learner of one network, as shapes and types."""
-    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.given)
+    return programs.shapes(job.trainer, job.plan, job.rows, job.shared, job.data.initial)
 
 
 def fill(job: Job, pool: Pool) -> Pool:
@@ -168,7 +168,7 @@ def fill(job: Job, pool: Pool) -> Pool:
     marks = np.isin(np.arange(numbers.size), fresh)
     old = pool.plans, pool.learners
     rows = _rows(job, numbers)
-    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.given)
+    plans, learners = programs.fill(job.trainer, job.plan, job.mesh, old, marks, rows, job.shared, job.data.initial)
     going_on = {slot: pool.begun[number] for slot in fresh.tolist() if (number := int(numbers[slot])) in pool.begun}
     if going_on:
         positions[list(going_on)] = [network.position for network in going_on.values()]

@@ -67,7 +67,7 @@ def _plan(seed: jax.Array, shared: tuple[jax.Array, jax.Array, jax.Array]) -> Pl
 def _key(job: Job, task: Task, recipe: Recipe) -> tuple[object, ...]:
     """All that the fastest number depends on."""
     trainer, device = job.trainer, job.mesh.devices.flat[0]
-    vectors = jax.tree.map(np.shape, job.data.given)
+    vectors = jax.tree.map(np.shape, job.data.initial)
     shapes = [array.shape for array in jax.tree.leaves(task.train.inputs)]
     network = (recipe.network, recipe.width, shapes, task.num_classes, vectors)
     training = (trainer.batch_size, trainer.buckets, trainer.own_embeddings, trainer.augment is not None)

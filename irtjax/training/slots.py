@@ -17,18 +17,18 @@ from irtjax.training.loop import WINDOW, Learner, Plan, is_training, start, trai
 from irtjax.training.step import Place, Trainer, tree_where
 from irtjax.types import AnyArray
 
-Given = tuple[AnyArray | None, Any]  # `Data.given`
+Initial = tuple[AnyArray | None, Any]  # `Data.initial`
 MakePlan = Callable[[Any, Any], Plan]  # (row, shared) -> plan of one network
 
 
-def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
+def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, initial: Initial) -> tuple[Plan, Learner]:
     """The plan and the learner of one network of some rows, as shapes and types."""
     row = jax.tree.map(lambda column: column[0], rows)
-    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, given)
+    return jax.eval_shape(functools.partial(_begin_one, trainer, make_plan), row, shared, initial)
 
 
 def empty(mesh: jax.sharding.Mesh, size: int, plan: Plan, learner: Learner) -> tuple[Plan, Learner]:
-    """Empty slots, `size` on all devices together, for networks of the given shapes."""
+    """Empty slots, `size` on all devices together, for networks of the initial shapes."""
     plans, learners = jax.tree.map(functools.partial(_zeros, mesh, size), (plan, learner))
     # no network is trained on nothing, not even one that does not matter
     return plans._replace(size=plans.size + 1), learners
@@ -55,23 +55,23 @@ def fill(
     fresh: jax.Array,
     rows: Any,
     shared: Any,
-    given: Given,
+    initial: Initial,
 ) -> tuple[Plan, Learner]:
     """Puts new networks into the slots marked `fresh`, one after the other: making a plan sorts all examples."""
 
-    def fill_all(slots, fresh, rows, shared, given):
+    def fill_all(slots, fresh, rows, shared, initial):
         def fill_one(slot):
             old, fresh, row = slot
-            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, given), lambda: old)
+            return jax.lax.cond(fresh, lambda: _begin_one(trainer, make_plan, row, shared, initial), lambda: old)
 
         return jax.lax.map(fill_one, (slots, fresh, rows))
 
-    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, given)
+    return on_devices(fill_all, mesh, (True, True, True, False, False))(slots, fresh, rows, shared, initial)
 
 
-def _begin_one(trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, given: Given) -> tuple[Plan, Learner]:
+def _begin_one(trainer: Trainer, make_plan: MakePlan, row: Any, shared: Any, initial: Initial) -> tuple[Plan, Learner]:
     plan = make_plan(row, shared)
-    return plan, start(trainer, plan, given)
+    return plan, start(trainer, plan, initial)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -173,7 +173,7 @@ def choose_slots(leaf: jax.Array, at: np.ndarray) -> jax.Array:
 
 
 def put(learners: Learner, networks: Mapping[int, list[np.ndarray]]) -> Learner:
-    """The learners with others in some slots, given as leaves of `storable`; by way of the host as well."""
+    """The learners with others in some slots, initial as leaves of `storable`; by way of the host as well."""
     slots, leaves = list(networks), zip(*networks.values(), strict=True)
 
     def replace(leaf: jax.Array, new: tuple[np.ndarray, ...]) -> jax.Array:

@@ -5,7 +5,8 @@ import pytest
 import statsmodels.api as sm
 
 from irtjax import InputError
-from irtjax.crowd.training_size import TERMS, regress, sized_members
+from irtjax.comparison.training_size import TERMS, regress
+from irtjax.crowd.training_size import sized_members
 from irtjax.training.recipe import Recipe
 
 BETA = np.array([-2.0, -0.3, 0.4, -0.1])

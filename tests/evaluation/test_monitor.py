@@ -109,7 +109,7 @@ def learning():
     keys = jax.vmap(jax.random.key)(jnp.arange(num_networks, dtype=jnp.uint32))
     order = np.arange(size, dtype=np.int32)
     plans = same_plan(keys, order, jnp.int32(size), data.train.labels, jnp.float32(5e-3))
-    learners = jax.vmap(lambda plan: start(trainer, plan, data.given))(plans)
+    learners = jax.vmap(lambda plan: start(trainer, plan, data.initial))(plans)
 
     @jax.jit
     def epoch(learners):

@@ -15,7 +15,8 @@ from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
 from irtjax import tasks
 from irtjax.comparison.reliability import alternate_subjects
-from irtjax.selection.filtering import SubsetRow, plan_subset, ranking
+from irtjax.selection.filtering import ranking
+from irtjax.selection.subsets import SubsetRow, plan_subset
 from irtjax.selection.summary import summarise
 from irtjax.training import loop as training
 from irtjax.training.data import accuracy, to_device

@@ -7,7 +7,7 @@ from binaries import assert_bad_flags, assert_one_line, run
 from matplotlib.image import imread
 
 from irtjax import tasks
-from irtjax.crowd.training_size import TERMS
+from irtjax.comparison.training_size import TERMS
 
 TASK = tasks.load("digits")
 SMALL = ["--task=digits", "--width=8", "--epochs=3", "--steps_per_epoch=10", "--slots=4", "--seeds=2"]

@@ -1,4 +1,4 @@
-"""Networks with a head for difficulty: the loss by its definition, what is learned, and examples of no class."""
+"""Networks with a head for difficulty: the loss by its definition, what is learned, and inputs out of distribution."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from scipy.stats import norm, spearmanr
 from irtjax import InputError, tasks
 from irtjax.joint.model import joint_loss, predicted_difficulty
 from irtjax.joint.outside import auc, outside_images, outside_texts
-from irtjax.joint.train import Difficulties, _say, train_jointly
+from irtjax.joint.train import Difficulties, _predicted, train_jointly
 from irtjax.tasks.item_texts import ItemTexts
 from irtjax.training.recipe import Recipe
 
@@ -69,8 +69,8 @@ def test_difficulties_are_learned_and_the_task_too(digits, trained):
     task, ink = digits
     joint = trained[1]
     for found in trained:
-        assert ((found.said["test"].classes == task.test.labels).mean(1) > 0.8).all()
-    said = joint.said["test"]
+        assert ((found.answers["test"].classes == task.test.labels).mean(1) > 0.8).all()
+    said = joint.answers["test"]
     for row in said.difficulty:
         assert spearmanr(row, ink["test"]).statistic > 0.9
     off = np.abs(said.difficulty - ink["test"])
@@ -82,18 +82,18 @@ def test_without_weight_difficulties_have_no_part_in_training(digits, trained):
     task, ink = digits
     other = Difficulties(RNG.normal(size=ink["train"].size), np.ones(ink["train"].size))
     again = train_jointly(task, other, 0.0, recipe=RECIPE, asked={"test": task.test}, num_seeds=2)
-    np.testing.assert_array_equal(again.said["test"].classes, trained[0].said["test"].classes)
+    np.testing.assert_array_equal(again.answers["test"].classes, trained[0].answers["test"].classes)
     np.testing.assert_array_equal(again.validation_accuracy, trained[0].validation_accuracy)
 
 
 def test_confidence_is_the_largest_probability(trained):
     outputs = RNG.normal(size=(6, 5)).astype(np.float32)
-    classes, confidence, f, tau = _say(3)(jnp.asarray(outputs))
+    classes, confidence, f, tau = _predicted(3)(jnp.asarray(outputs))
     np.testing.assert_array_equal(classes, outputs[:, :3].argmax(1))
     np.testing.assert_allclose(confidence, softmax(outputs[:, :3], axis=1).max(1), rtol=1e-5)
     np.testing.assert_array_equal(f, outputs[:, 3])
     np.testing.assert_allclose(tau, np.exp(3 * np.tanh(outputs[:, 4] / 3)), rtol=1e-5)
-    assert trained[0].said.keys() == {"test", "rotated", "noise"}
+    assert trained[0].answers.keys() == {"test", "rotated", "noise"}
 
 
 def test_examples_of_no_class(digits):

@@ -12,7 +12,7 @@ from irtjax import InputError, networks
 from irtjax.crowd.train import train_crowd
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.tasks.extra_items import read_split
-from irtjax.tasks.options import Options
+from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.pairs import pack, packed
 from irtjax.tasks.sentences import make_task
 from irtjax.tasks.text import Examples, describe, lengths, lengths_of_first
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 def make(folder, sentences=1, **options):
     splits = {name: examples(count, sentences) for name, count in (("train", 96), ("validation", 32), ("test", 32))}
-    return make_task("toy", splits, CLASSES, Options(pretrained=str(folder), **options))
+    return make_task("toy", splits, CLASSES, TaskOptions(pretrained=str(folder), **options))
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,10 @@ def test_packed_pairs_are_read_as_pairs(folder, tmp_path):
 
 def test_other_words_are_refused(folder):
     with pytest.raises(InputError, match="`glove`=vectors: `pretrained` has words of its own"):
-        Options(pretrained=str(folder), glove="vectors").check("sst2", ())
-    text = make_task("toy", dict.fromkeys(("train", "validation", "test"), examples(20)), CLASSES, Options(min_count=1))
+        TaskOptions(pretrained=str(folder), glove="vectors").check("sst2", ())
+    text = make_task(
+        "toy", dict.fromkeys(("train", "validation", "test"), examples(20)), CLASSES, TaskOptions(min_count=1)
+    )
     with pytest.raises(InputError, match="network 'bert' begins from weights that others have trained"):
         networks.build("bert", text, 8)
 

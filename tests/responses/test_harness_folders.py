@@ -164,9 +164,9 @@ BAD = {
     "no time": (without_time, "samples_arc_2025-01-21T03-44-18.458309.jsonl: one of 2 files of task 'arc' in this"),
     "other metrics": (
         of_two_metrics,
-        f"OUT/b/samples_arc_{TIME}.jsonl: task 'arc' would be graded by metric 'acc_",
+        f"OUT/b/samples_arc_{TIME}.jsonl: task 'arc' would be scored by metric 'acc_",
     ),
-    "other filters": (of_two_filters, "would be graded by filter 'strict-match' here, and by 'none' in OUT/a/samples"),
+    "other filters": (of_two_filters, "would be scored by filter 'strict-match' here, and by 'none' in OUT/a/samples"),
     "a cut file": (cut, f"OUT/a/samples_arc_{TIME}.jsonl: line 3: expected"),
     "twice": (of_both_harnesses, "OUT/z.jsonl: line 1: subject 'm' answers item 'arc/0' a second time, the first of 2"),
     "an empty log": (lambda folder: log(folder / "a", "arc", []), "line 1: expected"),

@@ -3,9 +3,9 @@
 import numpy as np
 from references import matrix, simulated
 
-from irtjax.scale.procedure import Options, build_scale
+from irtjax.scale.procedure import ScaleOptions, build_scale
 
-OPTIONS = Options(factors=False)
+OPTIONS = ScaleOptions(factors=False)
 
 
 def test_a_short_test_of_few_subjects_has_a_scale_and_no_test_of_guessing():
@@ -22,7 +22,7 @@ def test_two_abilities_or_none_make_no_scale():
     theta = np.random.default_rng(0).normal(size=(800, 2))
     halves = [simulated(k, np.full(6, 1.8), np.linspace(-1, 1, 6), theta=theta[:, k]) for k in range(2)]
     two = build_scale(
-        matrix(np.concatenate(halves, axis=1)), Options(factors=False, test_guessing=False, expert=("i003",))
+        matrix(np.concatenate(halves, axis=1)), ScaleOptions(factors=False, test_guessing=False, expert=("i003",))
     )
     assert two.no_scale.startswith("several dimensions: 2 eigenvalues are above those of independent items")
     assert two.scale is None
@@ -30,11 +30,13 @@ def test_two_abilities_or_none_make_no_scale():
     assert decisions["i003"] == "by reading"
     assert (decisions.drop("i003") == "no scale").all()
     noise = np.random.default_rng(1).integers(0, 2, (400, 8)).astype(np.int8)
-    assert build_scale(matrix(noise), Options(factors=False, test_guessing=False)).no_scale.startswith("no dimension")
+    assert build_scale(matrix(noise), ScaleOptions(factors=False, test_guessing=False)).no_scale.startswith(
+        "no dimension"
+    )
 
 
 def test_all_items_bad_but_a_few():
     slope = np.array([2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1])
-    result = build_scale(matrix(simulated(2, slope, np.zeros(8))), Options(factors=False, test_guessing=False))
+    result = build_scale(matrix(simulated(2, slope, np.zeros(8))), ScaleOptions(factors=False, test_guessing=False))
     assert result.no_scale == "3 items are left after round 1, a scale needs 4"
     assert set(result.removals["reason"]) == {"flat"}

@@ -10,7 +10,7 @@ from irtjax import InputError, tasks
 from irtjax.selection import compare_curricula, summarise
 from irtjax.selection.compare import _in_order
 from irtjax.selection.ddaclae import History
-from irtjax.selection.strategies import Options
+from irtjax.selection.strategies import CurriculumOptions
 from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")
@@ -33,7 +33,7 @@ def trained():
         pd.Series(DIFFICULTY),
         ("baseline", "CB-linear"),
         recipe=RECIPE,
-        options=Options(length=2, initial_share=0.2),
+        options=CurriculumOptions(length=2, initial_share=0.2),
         num_seeds=2,
         first_seed=5,
         on_strategy=on_strategy,
@@ -96,7 +96,7 @@ def test_groups_that_have_finished_are_kept(trained, one_device, tmp_path):
             DIFFICULTY,
             ("baseline", "CB-linear"),
             recipe=RECIPE,
-            options=Options(length=2, initial_share=0.2),
+            options=CurriculumOptions(length=2, initial_share=0.2),
             num_seeds=2,
             first_seed=5,
             slots=1,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.selection.filtering import CENTRES, STRATEGIES, SubsetRow, centre_of, plan_subset, ranking, threshold
+from irtjax.selection.filtering import CENTRES, STRATEGIES, centre_of, ranking, threshold
+from irtjax.selection.subsets import SubsetRow, plan_subset
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(size=50)

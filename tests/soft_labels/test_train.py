@@ -13,7 +13,7 @@ from irtjax import InputError, tasks
 from irtjax.soft_labels.items import take_out, without
 from irtjax.soft_labels.labels import soft_labels
 from irtjax.soft_labels.methods import METHODS, loss_of, schedule, soft_cross_entropy, squared_error
-from irtjax.soft_labels.train import SoftItems, _passes, train_method
+from irtjax.soft_labels.train import SoftItems, _streams, train_method
 from irtjax.tasks.task import select
 from irtjax.training.recipe import Recipe
 from irtjax.training.step import cross_entropy
@@ -65,7 +65,7 @@ def test_what_is_passed_over(digits):
     count, num_items = len(task.train.labels), len(items.split.labels)
     for method in METHODS:
         further = select(task.test, np.arange(7))
-        joined, hard, soft = _passes(task, items, method, 32, further)
+        joined, hard, soft = _streams(task, items, method, 32, further)
         shown = joined.train.ids[hard.order], hard.labels[hard.order]
         extra = {"B1": num_items, "B2": num_items + 7, "B3": items.counts.sum()}.get(method, 0)
         assert hard.order.size == count + extra
@@ -98,15 +98,15 @@ def test_methods_train_and_differ(digits):
         return train_method(task, items, method, recipe=RECIPE, num_seeds=2, **options)
 
     b0, interleaved = train("B0"), train("I-CCE")
-    assert b0.classes.shape == (2, len(task.test.labels))
+    assert b0.answers["test"].shape == (2, len(task.test.labels))
     assert ((b0.best_epoch >= 1) & (b0.best_epoch <= 3)).all()
     for trained in (b0, interleaved):
-        assert ((trained.classes == task.test.labels).mean(1) > 0.6).all()
-    assert (b0.classes != interleaved.classes).any()
+        assert ((trained.answers["test"] == task.test.labels).mean(1) > 0.6).all()
+    assert (b0.answers["test"] != interleaved.answers["test"]).any()
     never = train("S-CCE", meta_epochs=3)
-    np.testing.assert_array_equal(never.classes, b0.classes)
+    np.testing.assert_array_equal(never.answers["test"], b0.answers["test"])
     alone = train_method(task, items, "B0", recipe=RECIPE, num_seeds=1, first_seed=1, mesh=one_device())
-    np.testing.assert_array_equal(alone.classes[0], b0.classes[1])
+    np.testing.assert_array_equal(alone.answers["test"][0], b0.answers["test"][1])
 
 
 def one_device():
@@ -124,7 +124,7 @@ def test_soft_passes_teach_soft_labels(digits):
     eights = {}
     for method in ("B0", "I-CCE"):
         trained = train_method(few, some, method, recipe=recipe, num_seeds=2)
-        eights[method] = (trained.classes[:, task.test.labels == 3] == 8).mean()
+        eights[method] = (trained.answers["test"][:, task.test.labels == 3] == 8).mean()
     assert eights["I-CCE"] > eights["B0"] + 0.15
 
 
@@ -153,14 +153,14 @@ def test_all_examples_may_have_soft_labels(digits):
     task, items = digits
     whole, split = take_out(task, np.arange(len(task.train.labels)))
     assert whole.train.labels.size == 0
-    _, hard, soft = _passes(whole, items, "I-CCE", 32)
+    _, hard, soft = _streams(whole, items, "I-CCE", 32)
     assert hard.steps == 0
     assert soft.steps == 2
     with pytest.raises(InputError, match="S-CCE needs training examples beside the items with soft labels"):
         train_method(whole, items, "S-CCE", recipe=RECIPE)
     everything = SoftItems(split, np.eye(10)[split.labels])
     trained = train_method(whole, everything, "I-CCE", recipe=RECIPE, num_seeds=2)
-    assert ((trained.classes == task.test.labels).mean(1) > 0.6).all()
+    assert ((trained.answers["test"] == task.test.labels).mean(1) > 0.6).all()
 
 
 def test_bad_items(digits):

@@ -292,7 +292,7 @@ def test_only_the_words_of_the_minibatches_are_trained():
         jax.random.key(1), jnp.arange(4), jnp.int32(4), jnp.zeros(4, jnp.int32), jnp.float32(0.1), jnp.int32(1)
     )
     plans = jax.tree.map(lambda leaf: leaf[None], plans)
-    learners = started(trainer, plans, data.given)
+    learners = started(trainer, plans, data.initial)
     after = train_epoch(trainer, learners, plans, data, 2).parameters.embeddings[0]
     changed = (np.asarray(after) != np.eye(9)).any(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed[1:]) + 1, [2, 3, 4, 5])

@@ -33,8 +33,8 @@ def graded(path: Path, wanted: Wanted) -> list[Graded]:
     """The answers in a file, by benchmark.
 
     Where `evaluation.is_correct` is true or false, it counts, else `evaluation.score`, which must be 0 or 1. One answer
-    may be there several times: graded by several metrics (`evaluation_result_id`), or after several filters
-    (`metadata.filter`, where the lm-evaluation-harness graded it). One of these is chosen for each benchmark.
+    may be there several times: scored by several metrics (`evaluation_result_id`), or after several filters
+    (`metadata.filter`, where the lm-evaluation-harness scored it). One of these is chosen for each benchmark.
 
     Raises:
         InputError: names the line and the key that is missing, or whose value is neither 0 nor 1.

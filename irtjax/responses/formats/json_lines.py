@@ -121,7 +121,7 @@ def _format(path: Path) -> Format:
 
 
 def _answers(files: dict[Path, Format], wanted: Wanted) -> Iterator[Answer]:
-    """The answers in all files, once it is known that each task is graded in the same way in all of them."""
+    """The answers in all files, once it is known that each task is scored in the same way in all of them."""
     first: dict[str, tuple[Path, Graded]] = {}
     metrics: set[str] = set()
     filters: set[str] = set()
@@ -146,7 +146,7 @@ def _require_agreement(task: Graded, path: Path, first: Graded) -> None:
     for what, one, other in (("metric", task.metric, first.metric), ("filter", task.filter, first.filter)):
         if one and other and one != other:
             raise InputError(
-                f"task {shown(task.task)} would be graded by {what} {shown(one)} here, and by {shown(other)} in "
+                f"task {shown(task.task)} would be scored by {what} {shown(one)} here, and by {shown(other)} in "
                 f"{path}: choose one by `{what}`, or leave one of the files out"
             )
 

@@ -1,4 +1,4 @@
-"""Epochs that are passes over data: one kind of labels after the other, by networks of several seeds."""
+"""Epochs of a mixture of data: a pass over one kind of labels after the other, by networks of several seeds."""
 
 import dataclasses
 import functools
@@ -27,8 +27,8 @@ from irtjax.training.step import Place, Trainer
 from irtjax.types import AnyArray, Float, Int
 
 
-class Passes(NamedTuple):
-    """What passes over one kind of data consist of, the same for every seed.
+class Stream(NamedTuple):
+    """One kind of data, of which each epoch has a pass; the same for every seed.
 
     Attributes:
         order: (M,) int32 examples, one of them several times where it has several labels.
@@ -46,12 +46,12 @@ class _Problem(NamedTuple):
 
     data: Data
     asked: dict[str, EvaluationSplit]
-    passes: tuple[Passes, ...]
+    streams: tuple[Stream, ...]
     learning_rate: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
-class InPasses:
+class Mixture:
     """An epoch is a pass over each kind of data in turn; in the end, some examples are answered.
 
     Attributes:
@@ -73,18 +73,18 @@ class InPasses:
 
     def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, None]:
         """Networks of some keys; epochs leave nothing else to each other."""
-        plans = _plan(problem, problem.passes[0], keys)
-        return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.given), None
+        plans = _plan(problem, problem.streams[0], keys)
+        return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.initial), None
 
     def epoch(
         self, problem: _Problem, learners: Learner, memory: None, active: jax.Array
     ) -> tuple[Learner, jax.Array, None]:
         """A pass over each kind of data in turn."""
         trained = learners
-        steps = [jnp.where(active, jnp.asarray(passes.steps)[learners.epoch], 0) for passes in problem.passes]
-        for kind, (trainer, passes) in enumerate(zip(self.trainers, problem.passes, strict=True)):
+        steps = [jnp.where(active, jnp.asarray(stream.steps)[learners.epoch], 0) for stream in problem.streams]
+        for kind, (trainer, stream) in enumerate(zip(self.trainers, problem.streams, strict=True)):
             keyed = trained._replace(key=jax.vmap(jax.random.fold_in, (0, None))(learners.key, kind))
-            plans, live = _plan(problem, passes, learners.key), active & (steps[kind] > 0)
+            plans, live = _plan(problem, stream, learners.key), active & (steps[kind] > 0)
             where = Place(sum(steps[:kind]), sum(steps))
             trained = train_epoch(trainer, keyed, plans, problem.data, steps[kind], live, place=where)
         answer = jax.vmap(functools.partial(accuracy, self.network), (0, None, None))
@@ -100,13 +100,13 @@ class InPasses:
         return learners.best_epoch, learners.best_accuracy, answers
 
 
-class Trained(NamedTuple):
+class TrainedSeeds(NamedTuple):
     """S networks.
 
     Attributes:
         best_epoch: (S,) from 1.
         validation_accuracy: (S,) of that epoch, and all that follows.
-        answers: by the name of a split, what `InPasses.of` keeps, (S, N, ...) each.
+        answers: by the name of a split, what `Mixture.of` keeps, (S, N, ...) each.
     """
 
     best_epoch: Int[np.ndarray, " S"]
@@ -115,21 +115,21 @@ class Trained(NamedTuple):
 
 
 def train_seeds(
-    program: InPasses,
-    passes: tuple[Passes, ...],
+    program: Mixture,
+    streams: tuple[Stream, ...],
     task: Task,
     asked: Mapping[str, Split],
     seeds: Int[AnyArray, " S"],
     learning_rate: float,
     mesh: jax.sharding.Mesh | None = None,
-) -> Trained:
-    """Trains one network for each seed; those of one seed begin with the same weights, whatever the passes.
+) -> TrainedSeeds:
+    """Trains one network for each seed; those of one seed begin with the same weights, whatever the streams.
 
     After each epoch the validation split is answered, and the parameters of the best epoch count.
 
     Args:
         program: how.
-        passes: one for each trainer.
+        streams: one for each trainer.
         task: with the training examples and the validation split.
         asked: examples that are answered in the end, by any name.
         seeds: (S,) of initial weights and minibatches.
@@ -140,12 +140,12 @@ def train_seeds(
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     text = task.format if isinstance(task.format, TextFormat) else None
     splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
-    problem = _Problem(to_device(task, own_mesh), splits, passes, jnp.float32(learning_rate))
+    problem = _Problem(to_device(task, own_mesh), splits, streams, jnp.float32(learning_rate))
     trained = train(program, keys, problem, own_mesh)
     jax.effects_barrier()  # reports of the last epochs
-    return Trained(*jax.tree.map(np.asarray, trained))
+    return TrainedSeeds(*jax.tree.map(np.asarray, trained))
 
 
-def _plan(problem: _Problem, passes: Passes, keys: jax.Array) -> Plan:
-    size = jnp.int32(passes.order.shape[0])
-    return same_plan(keys, passes.order, size, passes.labels, problem.learning_rate)
+def _plan(problem: _Problem, stream: Stream, keys: jax.Array) -> Plan:
+    size = jnp.int32(stream.order.shape[0])
+    return same_plan(keys, stream.order, size, stream.labels, problem.learning_rate)
