@@ -60,6 +60,7 @@ def test_the_package_is_found_from_every_folder(parent, where):
     assert origins == [str(clone / file) for file in expected]
 
 
+EXAMPLE = REPOSITORY / "docs" / "guide" / "responses.csv"
 USE = """
 import sys, irtjax
 assert "site-packages" in irtjax.__file__, irtjax.__file__
@@ -88,7 +89,7 @@ def test_a_wheel_brings_all_that_it_needs(tmp_path):
     for command, expected in (
         ([own / "python", "-c", USE], "60 6"),
         ([own / "irtjax", "--help"], "usage: irtjax COMMAND [flags]"),
-        ([own / "irtjax", "fit", "--help"], "--responses=PATH"),
+        ([own / "irtjax", "fit", f"--responses={EXAMPLE}", "--model=rasch", "--output_dir=fit"], "Done: fit/items.csv"),
     ):
         done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
