@@ -8,7 +8,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 ACCELERATOR ?= cuda
 RESULTS := benchmarks/results
 
-.PHONY: demo test test-slow test-oldest test-newest gpu docs clean
+.PHONY: demo test test-slow test-oldest test-newest gpu docs dist clean
 
 demo: .venv/installed
 	$(BIN)/python -m experiments.pipeline --task=digits --output_dir=runs/demo
@@ -19,8 +19,8 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(PYTEST) -m 'not slow'
 
-# minutes of simulation, processes that are started and killed, the notebooks
-test-slow: .venv/installed-test .venv/installed-docs
+# minutes of simulation, processes that are started and killed, the notebooks, the wheel in an environment of its own
+test-slow: .venv/installed-test .venv/installed-docs .venv/installed-dist
 	$(PYTEST) -m slow
 
 # the lowest versions that pyproject.toml allows; they have wheels for Python 3.11
@@ -53,6 +53,11 @@ gpu: .venv/installed-test $(if $(ACCELERATOR),.venv/installed-$(ACCELERATOR))
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+# a wheel and a source distribution, in dist/
+dist: .venv/installed-dist
+	rm -rf dist
+	$(BIN)/python -m build
+
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("irtjax needs Python 3.11 or newer, " + sys.executable + " is older: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
@@ -64,4 +69,4 @@ docs: .venv/installed-docs
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest runs site
+	rm -rf .venv .venv-oldest .venv-newest build dist runs site

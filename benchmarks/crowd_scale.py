@@ -12,6 +12,7 @@ minutes for MML at either size, ten for SVI.
 import resource
 import sys
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,12 +60,14 @@ def main(_: list[str]) -> None:
     before = peak_bytes()
     responses, theta, a, b = simulate()
     size = responses.values.nbytes
-    options = {"extremes": "keep"} if _ESTIMATOR.value == "mml" else {}
+    options: dict[str, Any] = {"extremes": "keep"} if _ESTIMATOR.value == "mml" else {}
     times, peaks = [], []
     fit: irtjax.Fit | None = None
     for number in range(_FITS.value):
         with tqdm(desc=f"fit {number + 1}", disable=not sys.stderr.isatty()) as bar:
-            report = {"on_iteration" if _ESTIMATOR.value == "mml" else "on_chunk": lambda *_: bar.update()}
+            report: dict[str, Any] = {
+                "on_iteration" if _ESTIMATOR.value == "mml" else "on_chunk": lambda *_: bar.update()
+            }
             began = time.perf_counter()
             fit = None  # the memory of one fit is measured, not that of two
             fit = irtjax.fit(responses, _MODEL.value, _ESTIMATOR.value, **options, **report)

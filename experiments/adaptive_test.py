@@ -23,7 +23,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, harness
+from experiments.common import app, response_files
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -74,15 +74,17 @@ _START_HIGH = flags.DEFINE_float("start_high", None, "largest difficulty of the 
 _SEED = flags.DEFINE_integer("seed", 0, "of random items", lower_bound=0, upper_bound=2**31 - 1)
 _MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population; that of the fit, if --items is its folder")
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 
 CONDITIONS = ("standard_error", "score_error", "change")
 IDLE = {
     "--rule=random": ["randomesque", "progressive"],
     "--progressive": ["randomesque"],
     "no --categories": ["quotas"],
-    "--interactive": ["responses", "at_a_time", *harness.NAMES],
+    "--interactive": ["responses", "at_a_time", *response_files.NAMES],
     "no --interactive": ["texts"],
 }
 INPUTS = ("items", "responses", "categories", "quotas", "texts")
@@ -124,7 +126,7 @@ def require_sound_flags() -> None:
         for flag, what in ((_RESPONSES, "responses"), (_OUTPUT_DIR, "output_dir")):
             if flag.value is None:
                 raise InputError(f"--{what} is missing: {flags.FLAGS[what].help}; or give --interactive")
-        harness.require_effect([_RESPONSES.value])
+        response_files.require_effect([_RESPONSES.value])
         return
     if _RULE.value != "random" and exposure() is None and band is None:
         app.without_effect(["seed"], "--interactive and nothing random")
@@ -208,7 +210,7 @@ def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
     Raises:
         InputError: there are none.
     """
-    responses, table = harness.read(_RESPONSES.value), item_table(source)
+    responses, table = response_files.read(_RESPONSES.value), item_table(source)
     chosen = np.isin(responses.item_ids.astype(str), table.index)
     if not chosen.any():
         raise InputError(
@@ -263,7 +265,7 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
     given: dict[str, Any] = {name: flags.FLAGS[name].value for name in flags_of_run()}
     with whole_results(_OUTPUT_DIR.value) as directory:
         write_csv(answers_table(tests, responses.subject_ids, responses.item_ids), directory / "answers.csv")
-        verdict = report.write(found, given | {"max_items": max_items} | harness.given(), directory)
+        verdict = report.write(found, given | {"max_items": max_items} | response_files.given(), directory)
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, subjects.csv, answers.csv and exposure.csv")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, formulas, guessing, harness, help
+from experiments.common import app, formulas, guessing, help, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.findings import GroupFindings, Wanted
@@ -45,8 +45,10 @@ IDLE = {
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
 _MISSING = flags.DEFINE_enum(
     "missing",
@@ -109,8 +111,8 @@ def main() -> None:
         _OUTPUT_DIR.value,
         [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
     )
-    harness.require_effect([_RESPONSES.value])
-    responses = harness.read(_RESPONSES.value)
+    response_files.require_effect([_RESPONSES.value])
+    responses = response_files.read(_RESPONSES.value)
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
         raise InputError(
@@ -210,7 +212,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
 
 def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
     """The responses of --fresh to the items that --responses has too."""
-    fresh = harness.read(_FRESH.value)
+    fresh = response_files.read(_FRESH.value)
     both = np.isin(fresh.item_ids, responses.item_ids)
     if not both.any():
         raise InputError(f"{_FRESH.value}: has no item of {_RESPONSES.value}: compare the ids")

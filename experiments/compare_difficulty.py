@@ -21,7 +21,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, harness
+from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from experiments.common.sources import difficulties_of, names_of
@@ -40,8 +40,10 @@ _ITEMS = flags.DEFINE_list("items", [], "items.csv files with a column difficult
 _RESPONSES = flags.DEFINE_list(
     "responses", [], "files or folders of scored responses; they come after --items in all tables"
 )
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _NAMES = flags.DEFINE_list("names", [], "what to call the sources, in their order (default: their paths)")
 _RELIABILITIES = flags.DEFINE_list(
     "reliabilities",
@@ -70,7 +72,7 @@ def responses_of(path: str) -> ResponseMatrix:
     Raises:
         InputError: they cannot be read, or are too few.
     """
-    responses = harness.read(path)
+    responses = response_files.read(path)
     with app.naming(path):
         require_estimable(responses)
         if responses.num_subjects < 4:
@@ -83,7 +85,7 @@ def fit(responses: ResponseMatrix, path: str, name: str) -> Rasch:
     parts = iter((name, f"{name}, one half", f"{name}, other half"))
 
     def rasch(some: ResponseMatrix) -> irtjax.Fit:
-        with fit_bar(next(parts), MAX_ITERATIONS) as on_iteration:
+        with fit_bar(next(parts)) as on_iteration:
             return irtjax.fit(some, model="rasch", on_iteration=on_iteration, max_iterations=MAX_ITERATIONS)
 
     with app.naming(path):
@@ -140,7 +142,7 @@ def main() -> None:
     names = names_of(paths, _NAMES.value)
     reliabilities = reliabilities_of(_RELIABILITIES.value, len(_ITEMS.value))
     app.keep_inputs(["items", "responses", "texts"], _OUTPUT_DIR.value, report.FILES)
-    harness.require_effect(_RESPONSES.value)
+    response_files.require_effect(_RESPONSES.value)
     difficulty = dict(zip(names, map(difficulties_of, _ITEMS.value), strict=False))
     responses = dict(zip(names[len(difficulty) :], map(responses_of, _RESPONSES.value), strict=True))
     # all that can be wrong is found before the first fit
@@ -152,7 +154,7 @@ def main() -> None:
     for (name, matrix), path in zip(responses.items(), _RESPONSES.value, strict=True):
         difficulty[name], known[name], abilities[name] = fit(matrix, path, name)
     given: dict[str, Any] = app.lists(("items", "responses", "names", "reliabilities"))
-    given |= harness.given()
+    given |= response_files.given()
     given |= {"texts": _TEXTS.value, "shown": _SHOWN.value, "seed": _SEED.value}
     with whole_results(_OUTPUT_DIR.value) as directory:
         sizes = {name: index.size for name, index in ids.items()}

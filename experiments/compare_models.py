@@ -16,7 +16,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, harness
+from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
@@ -28,8 +28,10 @@ from irtjax.responses.matrix import require_estimable
 from irtjax.storage.files import whole_results
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
 _MODELS = flags.DEFINE_list("models", ["1pl", "2pl", "3pl", "4pl"], f"some of {', '.join(MODELS)}")
 _DIMS = flags.DEFINE_list("dims", ["1"], "numbers of dimensions of ability (mml)")
@@ -61,14 +63,14 @@ def main() -> None:
     by = app.choose("by", _BY.value, tuple(WAYS))
     number = len(candidates(*chosen.values()))
     app.keep_inputs(["responses"], _OUTPUT_DIR.value, models.FILES)
-    harness.require_effect([_RESPONSES.value])
-    responses = harness.read(_RESPONSES.value)
+    response_files.require_effect([_RESPONSES.value])
+    responses = response_files.read(_RESPONSES.value)
     with app.naming(_RESPONSES.value):
         require_estimable(responses)
         require_folds(responses, _FOLDS.value)
     given = {"responses": _RESPONSES.value, **{name: ",".join(map(str, words)) for name, words in chosen.items()}}
     given |= {"by": ",".join(by), "folds": _FOLDS.value, "seed": _SEED.value}
-    given |= harness.given()
+    given |= response_files.given()
     with whole_results(_OUTPUT_DIR.value) as directory:
         with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
             comparison = irtjax.compare(

@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags
+from experiments.common import app, factory, peers, response_files, settings, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import items_of
@@ -31,6 +31,8 @@ _ITEMS = define_path("items", "items.csv with the difficulty of every training e
 _RESPONSES = define_path(
     "responses", "answers of the crowd, for the percent correct of PCUB and PCLB; default: that of --items"
 )
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")
 _SEEDS = flags.DEFINE_integer(
@@ -47,14 +49,14 @@ def main() -> None:
     shares = _shares()
     strategies = app.choose("strategies", _STRATEGIES.value, STRATEGIES)
     if not BY_PERCENT & set(strategies):
-        app.without_effect(["responses"], "strategies other than PCUB and PCLB")
+        app.without_effect(["responses", "columns", "transpose"], "strategies other than PCUB and PCLB")
     if not set(CENTRED) & set(strategies):
         app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
-    need = ("difficulty", "percent_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
+    need = ("difficulty", "proportion_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
     items = items_of(_ITEMS.value, task, _RESPONSES.value, need)
-    if "percent_correct" not in items:
-        items = items.assign(percent_correct=float("nan"))
+    if "proportion_correct" not in items:
+        items = items.assign(proportion_correct=float("nan"))
     used = settings.values(chosen, USED) | {"seeds": _SEEDS.value, "strategies": ",".join(strategies)}
     used |= {"shares": ",".join(repr(share).removesuffix(".0") for share in shares)}
     directory = open_run(_OUTPUT_DIR.value, used, task, items)

@@ -21,7 +21,7 @@ import jax
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, guessing, harness, peers
+from experiments.common import app, formulas, guessing, peers, response_files
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
@@ -44,8 +44,10 @@ _RESPONSES = define_paths(
     "file or folder of scored responses; several, with commas, are those of other subjects to these items",
     required=True,
 )
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
 _MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
@@ -128,17 +130,20 @@ def main() -> None:
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
-    harness.require_effect(_RESPONSES.value)
+    response_files.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
     name = ",".join(_RESPONSES.value)
     responses = _read(_RESPONSES.value, mesh)
+    if peers.is_first():
+        size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
+        print(f"{size} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
     with app.naming(name), processes.together(mesh):
         require_estimable(responses)
     held = guessing.held(responses.item_ids)
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
-        with fit_bar(_MODEL.value, _MAX_ITERATIONS.value) as on_step, app.naming(name):
+        with fit_bar(_MODEL.value) as on_step, app.naming(name):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:
@@ -150,23 +155,20 @@ def main() -> None:
             formulas.guard(directory)
     for note in fit.notes():
         print(f"note: {printable(note)}")
-    print(
-        f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json "
-        f"({responses.num_subjects:,} subjects, {responses.num_items:,} items)"
-    )
+    print(f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json")
 
 
 def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
     """The responses of one file, which may stay there; those of several files as one matrix."""
     if len(paths) == 1:
-        return harness.open_or_read(paths[0], mesh)
+        return response_files.open_or_read(paths[0], mesh)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
     names = dict(zip(paths, names_of(paths, []), strict=True))
     of_models = [path for path in paths if names_models(path)]
-    parts = {names[path]: irtjax.read_responses(path) for path in paths if path not in of_models}
+    parts = {names[path]: response_files.read(path) for path in paths if path not in of_models}
     if of_models:  # a model is one subject, however many files it is in
-        parts[names[of_models[0]]] = irtjax.read_responses(of_models, **harness.choice(of_models[0]))
+        parts[names[of_models[0]]] = response_files.read(of_models)
     return concatenate_subjects(parts)
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, harness
+from experiments.common import app, response_files
 from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
@@ -37,13 +37,17 @@ LEAST_ITEMS = 20
 NUMBERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # responses per new item
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _TEXTS = define_path("texts", "CSV of ids and texts; items that it does not have are left out", required=True)
 _TEXT_COLUMNS = flags.DEFINE_list(
     "text_columns", [], "columns of text, one or two (default: text, or premise and hypothesis)"
 )
-_COLUMNS = flags.DEFINE_list("columns", [], "further columns to predict from; numbers, or words as categories")
+_COVARIATES = flags.DEFINE_list(
+    "covariates", [], "further columns of --texts to predict from; numbers, or words as categories"
+)
 _PRETRAINED = define_path("pretrained", "folder of a BERT-type encoder, whose vectors of the texts are features")
 _GLOVE = define_path("glove", "file of word vectors, whose mean over a text is one of the baselines")
 _NEW_ITEMS = define_path("new_items", "CSV like --texts, of items without responses, whose difficulties are predicted")
@@ -58,21 +62,21 @@ _OUTPUT_DIR = define_output_dir()
 def main() -> None:
     """Reads, computes features, holds out, fits and writes the report."""
     app.keep_inputs(["responses", "texts", "glove", "new_items"], _OUTPUT_DIR.value, (*report.FILES, *report.FORMER))
-    texts = read_item_texts(_TEXTS.value, _TEXT_COLUMNS.value, _COLUMNS.value)
-    harness.require_effect([_RESPONSES.value])
-    responses, items = joined(harness.read(_RESPONSES.value), texts)
+    texts = read_item_texts(_TEXTS.value, _TEXT_COLUMNS.value, _COVARIATES.value)
+    response_files.require_effect([_RESPONSES.value])
+    responses, items = joined(response_files.read(_RESPONSES.value), texts)
     fresh = None
     if _NEW_ITEMS.value is not None:
-        fresh = read_item_texts(_NEW_ITEMS.value, _TEXT_COLUMNS.value, _COLUMNS.value)
+        fresh = read_item_texts(_NEW_ITEMS.value, _TEXT_COLUMNS.value, _COVARIATES.value)
     encoder = None if _PRETRAINED.value is None else read_pretrained(_PRETRAINED.value)
     features = features_of(items, encoder, items.table, "items")
     of_new = None if fresh is None else features_of(fresh, encoder, items.table, "new items")
     with app.naming(_RESPONSES.value):
         found = study(responses, items, features, predictors(items, features))
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
-    given |= app.lists(("text_columns", "columns"))
+    given |= app.lists(("text_columns", "covariates"))
     given |= {name: flags.FLAGS[name].value for name in ("folds", "shown", "seed")}
-    given |= harness.given()
+    given |= response_files.given()
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         verdict = report.write(found, given, directory)
         found.joint.save(directory / "fit")

@@ -20,7 +20,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, harness, peers
+from experiments.common import app, formulas, peers, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
 from irtjax.estimation.fit_files import holds_fit
@@ -32,8 +32,10 @@ from irtjax.storage.tables import read_table
 
 _ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = define_output_dir("folder for subjects.csv")
 _MEAN = flags.DEFINE_float(
@@ -55,12 +57,12 @@ def main() -> None:
     """Reads, scores, writes."""
     app.finite(["population_mean", "population_sd"])
     app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
-    harness.require_effect([_RESPONSES.value])
+    response_files.require_effect([_RESPONSES.value])
     if _PEOPLE.value is not None and _METHOD.value == "ml":
         app.without_effect(["population_mean", "population_sd"], "--method=ml and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     mesh = peers.mesh()
-    responses = harness.open_or_read(_RESPONSES.value, mesh)
+    responses = response_files.open_or_read(_RESPONSES.value, mesh)
     if holds_fit(_OUTPUT_DIR.value):
         raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
     items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)

@@ -142,7 +142,7 @@ def table_of(
             "ability_se": scores.ability_se,
             "percentile_people": among,
             "percentile_normal": scores.percentile,
-            "accuracy_scale": scores.percent_correct,
+            "accuracy_scale": scores.proportion_correct,
             **{name: column.to_numpy() for name, column in columns.items()},
         }
     )

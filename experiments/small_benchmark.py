@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, harness
+from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
@@ -39,8 +39,10 @@ _RESPONSES = define_paths(
 _SCORES = define_path(
     "scores", "CSV of subject_id and score on the whole benchmark, in points (default: the items are the whole)"
 )
-_METRIC = harness.define_metric()
-_FILTER = harness.define_filter()
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_TRANSPOSE = response_files.define_transpose()
 _NUM_ITEMS = flags.DEFINE_list(
     "num_items", [], f"sizes of forms (default: those of {', '.join(map(str, SIZES))} that are less than all items)"
 )
@@ -63,8 +65,8 @@ def main() -> None:
     forms = app.choose("forms", _FORMS.value, list(WAYS))
     predictors = app.choose("predictors", _PREDICTORS.value, list(PREDICTORS))
     calibration = numbers("calibration", _CALIBRATION.value, "all")
-    harness.require_effect([*_RESPONSES.value, *([_NEW_RESPONSES.value] if _NEW_RESPONSES.value else [])])
-    responses = join({path: harness.read(path) for path in _RESPONSES.value})
+    response_files.require_effect([*_RESPONSES.value, *([_NEW_RESPONSES.value] if _NEW_RESPONSES.value else [])])
+    responses = join({path: response_files.read(path) for path in _RESPONSES.value})
     usual = [str(size) for size in SIZES if size < responses.num_items] or [str(-(-responses.num_items // 2))]
     sizes = numbers("num_items", _NUM_ITEMS.value if flags.FLAGS["num_items"].present else usual)
     source = ",".join(_RESPONSES.value)
@@ -74,7 +76,7 @@ def main() -> None:
             raise InputError(f"`num_items`={max(sizes)}: there are {responses.num_items:,} items")
     scores = None if _SCORES.value is None else scores_of(_SCORES.value, responses)
     categories = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", responses.item_ids)
-    fresh = None if _NEW_RESPONSES.value is None else known_items(harness.read(_NEW_RESPONSES.value), responses)
+    fresh = None if _NEW_RESPONSES.value is None else known_items(response_files.read(_NEW_RESPONSES.value), responses)
     with app.naming(source), counting_bar("forms", 1) as on_progress:
         errors = hold_out(
             responses,
@@ -100,7 +102,7 @@ def main() -> None:
     given: dict[str, Any] = {"responses": source}
     given |= {name: flags.FLAGS[name].value for name in ("scores", "categories", "new_responses", "model", "held_out")}
     given |= app.lists(("calibration", "forms", "predictors"))
-    given |= {"num_items": ",".join(map(str, sizes)), **harness.given()}
+    given |= {"num_items": ",".join(map(str, sizes)), **response_files.given()}
     given["seeds"] = _SEEDS.value
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         (directory / "forms").mkdir()
@@ -173,7 +175,7 @@ def form_table(bank: Bank, form: Form) -> pd.DataFrame:
     """One row per item of a form, in the order in which they were chosen."""
     items = bank.fit.items().iloc[form.items]
     columns = [
-        name for name in ("difficulty", "discrimination", "guessing", "upper", "percent_correct") if name in items
+        name for name in ("difficulty", "discrimination", "guessing", "upper", "proportion_correct") if name in items
     ]
     table = items[["item_id"]].assign(weight=form.weights)
     if bank.categories is not None:

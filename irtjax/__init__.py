@@ -18,7 +18,9 @@ from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.responses.stored import StoredResponses
 from irtjax.versions import versions
 
-_ROOMS = ("crowd", "evaluation", "networks", "plots", "scale", "selection", "tasks", "training")
+_ROOMS = (
+    "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "training",
+)  # fmt: skip
 __all__ = [
     "Comparison",
     "Fit",
@@ -48,3 +50,8 @@ def __getattr__(name: str) -> ModuleType:
     if name in _ROOMS:
         return importlib.import_module(f"irtjax.{name}")
     raise AttributeError(f"module 'irtjax' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is, the rooms that have not been imported among it."""
+    return sorted({*globals(), *_ROOMS})

@@ -1,7 +1,7 @@
 """One entry to all estimators."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from irtjax import processes
@@ -19,7 +19,14 @@ ESTIMATORS = ("mml", "svi")
 
 
 @processes.collective
-def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mml", **options: Any) -> Fit:
+def fit(
+    responses: Any,
+    model: str | Sequence[str] = "2pl",
+    estimator: str = "mml",
+    *,
+    columns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Fit:
     """Fits an item response model to a response matrix.
 
     Args:
@@ -29,6 +36,7 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
+        columns: of a long table with other names, `{"subject": "model", "item": "question", "response": "correct"}`.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
@@ -48,7 +56,7 @@ def fit(responses: Any, model: str | Sequence[str] = "2pl", estimator: str = "mm
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     if not isinstance(model, str | Sequence):
         raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}, or a sequence of them")
-    responses = as_responses_or_stored(responses, options.get("mesh"))
+    responses = as_responses_or_stored(responses, options.get("mesh"), columns=columns)
     if options.get("anchors") is not None:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     if estimator == "svi":

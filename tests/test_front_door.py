@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,29 @@ RESPONSES, _, _ = simulate(300, 12, missing=0.1)
 TABLE = pd.DataFrame(
     np.where(RESPONSES.values < 0, np.nan, RESPONSES.values), RESPONSES.subject_ids, RESPONSES.item_ids
 )
+
+
+IMPORT_NOTHING = """
+import sys, irtjax
+assert {"joint", "soft_labels", "plots", "fit", "__version__"} <= set(dir(irtjax))
+heavy = {"flax", "matplotlib", "numpyro", "sklearn", "tensorflow_datasets", "irtjax.training"}
+print(*heavy & sys.modules.keys())
+"""
+
+
+def test_every_room_is_an_attribute():
+    """Of those that speak to callers; the others are found by the names that they lend to the top."""
+    for room in ("crowd", "evaluation", "joint", "networks", "plots", "scale", "soft_labels", "tasks", "training"):
+        assert getattr(irtjax, room).__name__ == f"irtjax.{room}"
+        assert room in dir(irtjax)
+    assert set(irtjax.__all__) <= set(dir(irtjax))
+    with pytest.raises(AttributeError, match="module 'irtjax' has no attribute 'room'"):
+        _ = irtjax.room
+
+
+def test_importing_the_package_imports_little_else():
+    done = subprocess.run([sys.executable, "-c", IMPORT_NOTHING], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 @pytest.fixture(scope="module")

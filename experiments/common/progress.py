@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,26 +14,62 @@ from tqdm import tqdm
 from experiments.common import peers
 from irtjax.errors import InputError, printable
 from irtjax.training.groups import Progress
+from irtjax.training.progress import seconds_left
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
-_WITHOUT_BAR = _FORMAT.replace(" {bar}", "")
+_BEST_GUESS = _FORMAT.replace("{remaining}", "{left}")
+_AT_MOST = _FORMAT.replace("<{remaining}", ", at most {remaining} more")  # what may stop early
+_WITHOUT_END = "  {desc:<12} {n_fmt} {unit} [{elapsed}]{postfix}"
 _STEPS = "  {desc:<12} [{elapsed}]{postfix}"
 WIDEST = 110  # columns
 SECONDS_PER_LINE = 30
+SECONDS_PER_BEAT = 1.0
 
 
-def progress_bar(bar_format: str = _FORMAT, **options: Any) -> tqdm:
+def progress_bar(bar_format: str = _FORMAT, **options: Any) -> "_Bar":
     """A bar on standard error that fits the terminal; lines where it is none, such as a file or a pipe."""
     options["disable"] = not peers.is_first()
     if sys.stderr.isatty():
-        return tqdm(bar_format=bar_format, ncols=min(WIDEST, shutil.get_terminal_size().columns - 1), **options)
-    return _Lines(bar_format=_WITHOUT_BAR if bar_format == _FORMAT else bar_format, ncols=WIDEST, **options)
+        return _Bar(bar_format=bar_format, ncols=min(WIDEST, shutil.get_terminal_size().columns - 1), **options)
+    return _Lines(bar_format=bar_format.replace(" {bar}", ""), ncols=WIDEST, **options)
 
 
-class _Lines(tqdm):
-    """Prints a line at most every `SECONDS_PER_LINE` seconds, and one at the end; a bar would overwrite its own."""
+class _Bar(tqdm):
+    """A bar whose clock goes on while what it tells of takes minutes without a word.
+
+    Attributes:
+        seconds_left: elapsed seconds -> those that are left, if known; where the bar's own count is not what time goes
+            with. Shown as `{left}`.
+    """
 
     disable: bool
+
+    def __init__(self, **options: Any) -> None:
+        self.seconds_left: Callable[[float], float | None] = lambda elapsed: None
+        self._ended = threading.Event()
+        super().__init__(**options)
+        if not self.disable:
+            threading.Thread(target=self._beat, daemon=True).start()
+
+    @property
+    def format_dict(self) -> Any:
+        """What the format of the bar may name."""
+        found = super().format_dict
+        left = self.seconds_left(found["elapsed"])
+        return found | {"left": "?" if left is None else self.format_interval(left)}
+
+    def close(self) -> None:
+        """Stops the clock."""
+        self._ended.set()
+        super().close()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(SECONDS_PER_BEAT):
+            self.refresh()
+
+
+class _Lines(_Bar):
+    """Prints a line at most every `SECONDS_PER_LINE` seconds, and one at the end; a bar would overwrite its own."""
 
     def __init__(self, **options: Any) -> None:
         self._last = time.monotonic()  # nothing to tell yet
@@ -49,6 +86,7 @@ class _Lines(tqdm):
 
     def close(self) -> None:
         """Prints the last line."""
+        self._ended.set()
         if not self.disable and self.leave:
             self._print()
         self.disable = True
@@ -59,8 +97,8 @@ class _Lines(tqdm):
 
 
 @contextlib.contextmanager
-def _bar(description: str, total: int, unit: str) -> Iterator[tqdm]:
-    with progress_bar(total=total, desc=description, unit=unit, mininterval=0.2) as bar:
+def _bar(description: str, total: int | None, unit: str, bar_format: str = _FORMAT) -> Iterator[_Bar]:
+    with progress_bar(bar_format, total=total, desc=description, unit=unit, mininterval=0.2) as bar:
         try:
             yield bar
         except InputError:
@@ -77,7 +115,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
 
     Yields a function of the progress of a pool or a crowd.
     """
-    with _bar(description, num_networks, "networks") as bar:
+    with _bar(description, num_networks, "networks", _BEST_GUESS) as bar:
         bar.set_postfix_str("compiling")
         first = True
 
@@ -86,6 +124,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
             if first:
                 bar.initial = state.finished  # an interrupted run trained these; they took no time now
                 first = False
+            bar.seconds_left = lambda elapsed: seconds_left(elapsed, state, bar.initial)
             bar.n, bar.total = state.finished, state.finished + state.training + state.waiting
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
@@ -118,12 +157,12 @@ class CurriculumProgress:
 
     def __init__(self, max_epochs: int) -> None:
         self._max_epochs = max_epochs
-        self._bar: tqdm | None = None
+        self._bar: _Bar | None = None
 
     @contextlib.contextmanager
     def strategy(self, name: str) -> Iterator[None]:
         """The bar of one strategy."""
-        with _bar(name, self._max_epochs, "epochs") as self._bar:
+        with _bar(name, self._max_epochs, "epochs", _AT_MOST) as self._bar:
             yield
 
     def on_epoch(self, epochs: np.ndarray, accuracies: np.ndarray) -> None:
@@ -135,9 +174,9 @@ class CurriculumProgress:
 
 
 @contextlib.contextmanager
-def fit_bar(description: str, max_steps: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar over the steps of an estimator, with its objective (on long tests by mml, the largest change)."""
-    with _bar(description, max_steps, "steps") as bar:
+def fit_bar(description: str) -> Iterator[Callable[[int, float], None]]:
+    """Steps of an estimator, any of them the last, with its objective (on long tests by mml, the largest change)."""
+    with _bar(description, None, "steps", _WITHOUT_END) as bar:
 
         def on_step(steps: int, objective: float) -> None:
             bar.n = steps

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from experiments.common import response_files
 from experiments.common.run_directory import RECORD
-from irtjax import InputError, read_items, read_responses
+from irtjax import InputError, read_items
 from irtjax.populations.normal import Population
-from irtjax.responses.matrix import percent_correct
+from irtjax.responses.matrix import proportion_correct
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 
@@ -45,7 +46,7 @@ def items_of(
         path: file of items.
         task: whose examples they are.
         responses: file of responses, whose percent correct replaces that of the items.
-        need: the columns needed, of `difficulty`, `difficulty_se` and `percent_correct`.
+        need: the columns needed, of `difficulty`, `difficulty_se` and `proportion_correct`.
         split: its name.
 
     Returns:
@@ -59,17 +60,17 @@ def items_of(
         raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
     items = _in_order(table.set_index("item_id"), task, path, split)
     if responses is not None:
-        matrix = read_responses(responses)
-        shares = pd.DataFrame({"percent_correct": percent_correct(matrix.values, axis=0)}, index=matrix.item_ids)
-        items = items.assign(percent_correct=_in_order(shares, task, responses, split).percent_correct)
+        matrix = response_files.read(responses)
+        shares = pd.DataFrame({"proportion_correct": proportion_correct(matrix.values, axis=0)}, index=matrix.item_ids)
+        items = items.assign(proportion_correct=_in_order(shares, task, responses, split).proportion_correct)
     for name in need:
         if name not in items:
-            remedy = ", which PCUB and PCLB need: give --responses" if name == "percent_correct" else ""
+            remedy = ", which PCUB and PCLB need: give --responses" if name == "proportion_correct" else ""
             raise InputError(f"{path}: no column {name}{remedy}")
         values, where = pd.to_numeric(items[name], errors="coerce"), path
         what = "no number for"
         bad = items.index[~np.isfinite(values)]
-        if name == "percent_correct":
+        if name == "proportion_correct":
             where = responses or path
             if not len(bad):
                 bad, what = items.index[(values < 0) | (values > 1)], "expected a share from 0 to 1 as"

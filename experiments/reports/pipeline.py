@@ -108,7 +108,7 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> str:
         for split in map(task.split, SPLITS)
     )
     items = load_items(directory / "difficulty", settings.priors, table.item_id.to_numpy())
-    table = table.assign(difficulty=items.difficulty.to_numpy(), right=items.percent_correct.to_numpy())
+    table = table.assign(difficulty=items.difficulty.to_numpy(), right=items.proportion_correct.to_numpy())
     table = table.sort_values("difficulty", kind="stable")
     parts = []
     for title, rows in (("easiest", table.head(NUM_TEXTS)), ("hardest", table.tail(NUM_TEXTS)[::-1])):

@@ -157,7 +157,7 @@ def _forms(study: Study) -> str:
         "item": "{item_id!i}",
         "difficulty": "{difficulty:.2f}",
         "discrimination": "{discrimination:.2f}" if "discrimination" in items else "1.00",
-        "right": "{percent_correct:.0%}",
+        "right": "{proportion_correct:.0%}",
     }
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms

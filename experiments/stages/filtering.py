@@ -40,14 +40,14 @@ def run(
     Args:
         settings: of the run.
         task: networks train on its training split.
-        items: difficulty and percent_correct of the training items, in their order.
+        items: difficulty and proportion_correct of the training items, in their order.
         checkpoints: folder for the state of training.
         strategies: of `STRATEGIES`.
         shares: of the training data, 0 to 1.
     """
     num_examples = len(task.train.labels)
     seeds = range(settings.seed, settings.seed + settings.filtering_seeds)
-    scales = items.difficulty.to_numpy(), items.percent_correct.to_numpy()
+    scales = items.difficulty.to_numpy(), items.proportion_correct.to_numpy()
     orders = {
         (strategy, seed): ranking(strategy, *scales, seed, settings.centre)
         for strategy, seed in product(strategies, seeds)

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +91,7 @@ def compare(
     by: str | Sequence[str] = ("cells",),
     folds: int = 5,
     seed: int = 0,
+    columns: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Comparison:
     """Compares models by cross-validation: how well does each predict answers that its fit has not seen?
@@ -120,6 +121,7 @@ def compare(
         by: what is held out.
         folds: number of parts.
         seed: of the random parts, and of svi.
+        columns: of a long table with other names, as of `irtjax.fit`.
         on_progress: called with the number of fits done, of all fits, and what is fitted next.
 
     Returns:
@@ -128,7 +130,7 @@ def compare(
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
-    responses = as_responses(responses)
+    responses = as_responses(responses, columns=columns)
     require_estimable(responses)
     by = names("by", by)
     chosen = candidates(models, dims, estimators)

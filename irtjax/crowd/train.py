@@ -22,13 +22,14 @@ from irtjax.crowd.members import (
     sample_members,
 )
 from irtjax.errors import InputError
-from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, percent_correct
+from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, proportion_correct
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
 from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots
+from irtjax.training.progress import reporter
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import Int
 
@@ -85,7 +86,7 @@ def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], ou
     columns = members.columns
     del columns["number"]
     epochs = {"epochs": results["epochs"], "best_epoch": results["best_epochs"]}
-    accuracies = {f"accuracy_{name}": percent_correct(matrix.values, axis=1) for name, matrix in responses.items()}
+    accuracies = {f"accuracy_{name}": proportion_correct(matrix.values, axis=1) for name, matrix in responses.items()}
     return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses, predictions)
 
 
@@ -107,6 +108,7 @@ def train_crowd(
     slots: int | None = None,
     checkpoints: str | Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    progress: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Crowd:
@@ -137,6 +139,8 @@ def train_crowd(
             the same bits as if it had never been interrupted; on another number of processes or devices, with the same
             to rounding. None keeps everything in memory.
         checkpoint_seconds: least time from one checkpoint to the next.
+        progress: whether to show a bar of the networks that have finished. Without it, and without `on_progress`, the
+            logger `irtjax` says once that there is one.
         on_progress: called as networks end epochs, with the progress of the crowd; of several processes, with that of
             the members of this one.
         mesh: devices to train on; None for all of this process. If they are of several processes, members are
@@ -188,7 +192,7 @@ def train_crowd(
         folder=None if checkpoints is None else Path(checkpoints),
         seconds=checkpoint_seconds,
         options=repr((fingerprint(recipe, task), out_of_bag, stop_on, (seed, MONITOR) if stop_on == "train" else None)),
-        on_progress=on_progress,
+        on_progress=reporter(progress, on_progress),
     )
     return assemble(task, members, results, out_of_bag)
 

@@ -25,6 +25,7 @@ from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
 FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
+PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
 PACKED = 2**24  # responses at a time
 ENTRIES = (
@@ -104,10 +105,13 @@ def _archive(path: str | os.PathLike) -> Path:
 def read_items(path: str | Path) -> pd.DataFrame:
     """Reads an `items.csv`, one row per item; `irtjax.item_models.tables.from_columns` makes parameters of it.
 
+    A column `percent_correct`, as `proportion_correct` was called until 2026-11-26, gets the present name.
+
     Raises:
         InputError: it cannot be read, has no item ids, or one of them twice.
     """
-    return read_table(path, "item_id")
+    table = read_table(path, "item_id")
+    return table if PROPORTION in table else table.rename(columns={FORMER_PROPORTION: PROPORTION})
 
 
 def _finite(value: Any) -> Any:

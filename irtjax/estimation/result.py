@@ -316,4 +316,4 @@ def load_fit(directory: str | os.PathLike) -> Fit:
 
 def _totals(responses: Responses, axis: int) -> dict[str, np.ndarray]:
     right, observed = responses.counts(axis)
-    return {"num_responses": observed, "percent_correct": share_right(right, observed)}
+    return {"num_responses": observed, "proportion_correct": share_right(right, observed)}

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def score(
     method: str = "eap",
     population: Any = None,
     *,
+    columns: Mapping[str, str] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered.
@@ -57,12 +59,13 @@ def score(
             that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
             several processes, all of these must call this function; each reads the responses of its own subjects.
 
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
-        percent_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
+        proportion_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
 
     Raises:
         InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot
@@ -77,9 +80,9 @@ def score(
     table = item_table(fit)
     matrix: Responses
     if processes.number() > 1:
-        matrix = as_responses_or_stored(responses, mesh)
+        matrix = as_responses_or_stored(responses, mesh, columns=columns)
     else:
-        matrix = as_responses(responses, item_ids=table.index.tolist())
+        matrix = as_responses(responses, item_ids=table.index.tolist(), columns=columns)
     unknown = [item for item in matrix.item_ids if item not in table.index]
     if unknown:
         raise InputError(
@@ -94,16 +97,16 @@ def score(
     several = scores.ability.ndim > 1
     pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
     mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in normal)
-    columns: dict[str, np.ndarray] = {}
+    found: dict[str, np.ndarray] = {}
     for k, (ability, error) in enumerate(pairs):
         ending = f"_{k + 1}" if several else ""
-        columns |= {f"ability{ending}": ability, f"ability{ending}_se": error}
-        columns[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
+        found |= {f"ability{ending}": ability, f"ability{ending}_se": error}
+        found[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
     totals = {
         "num_responses": matrix.counts(axis=1)[1],
-        "percent_correct": share_right(*matrix.counts(axis=1)),
+        "proportion_correct": share_right(*matrix.counts(axis=1)),
     }
-    return pd.DataFrame({"subject_id": matrix.subject_ids, **columns, **totals})
+    return pd.DataFrame({"subject_id": matrix.subject_ids, **found, **totals})
 
 
 def _normal(population: Any) -> Population:

@@ -1,7 +1,7 @@
 """Response matrices from what users have in memory: tables, arrays, lists."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,8 +11,8 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.responses.formats import open_responses, read_responses
-from irtjax.responses.formats.answers import LONG_COLUMNS
-from irtjax.responses.formats.data_frames import of_long_table, of_table
+from irtjax.responses.formats.data_frames import names_in, of_long_table, of_table
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, how_to_name
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.stored import Responses, StoredResponses
@@ -20,15 +20,17 @@ from irtjax.responses.stored import Responses, StoredResponses
 SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 
 
-def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMatrix:
+def as_responses(
+    data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
+) -> ResponseMatrix:
     """The response matrix of whatever holds scored responses.
 
     * A `ResponseMatrix`, which is returned as it is; `StoredResponses`, all of which are read.
     * A path: a file or a folder in any format of `read_responses`.
     * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
-      `subject_id`, `item_id` and `response`; or wide, with one column per item. Subjects of a wide table are named by
-      its column `subject_id`, else by its index, else (where the index only counts) by a first column of text. With a
-      column or an index called `item_id`, its rows are the items.
+      `subject_id`, `item_id` and `response`, or others as of `read_responses`; or wide, with one column per item.
+      Subjects of a wide table are named by its column `subject_id`, else by its index, else (where the index only
+      counts) by a first column of text. With a column or an index called `item_id`, its rows are the items.
     * A two-dimensional array or a list of rows, subjects × items. Its subjects are called subject_1, subject_2, …, its
       items item_1, item_2, ….
 
@@ -37,6 +39,7 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     Args:
         data: as above.
         item_ids: of the columns of an array or a list.
+        columns: of a long table or the path of one, as of `read_responses`.
 
     Raises:
         InputError: `data` is nothing of that kind, or a cell, named by row and column, is no response.
@@ -44,11 +47,13 @@ def as_responses(data: Any, item_ids: Sequence[str] | None = None) -> ResponseMa
     if isinstance(data, ResponseMatrix | StoredResponses):
         return data.read()
     if isinstance(data, str | os.PathLike):
-        return read_responses(os.path.expanduser(data))
+        return read_responses(os.path.expanduser(data), columns=columns)
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
     if isinstance(data, pd.DataFrame):
-        return _of_frame(data)
+        return _of_frame(data, columns)
+    if columns:
+        raise InputError(f"responses of type {type(data).__name__} have no columns with names: leave out `columns`")
     return _of_array(data, item_ids)
 
 
@@ -61,7 +66,7 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
     Args:
         data: as of `as_responses`.
         mesh: of the devices that are to work.
-        **choice: of a path, the `metric` and the `filter` of `read_responses`.
+        **choice: the `columns` of a long table; of a path, also the `metric` and the `filter` of `read_responses`.
     """
     if isinstance(data, StoredResponses):
         return data
@@ -69,12 +74,13 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
         path = os.path.expanduser(data)
         read = open_responses if holds_shards(path) or processes.spans(mesh) else read_responses
         return read(path, **choice)
-    return as_responses(data)
+    return as_responses(data, columns=choice.get("columns"))
 
 
-def _of_frame(table: pd.DataFrame) -> ResponseMatrix:
-    if set(LONG_COLUMNS) <= set(table.columns):
-        return of_long_table(table)
+def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None) -> ResponseMatrix:
+    if (names := names_in(table, columns)) is not None:
+        return of_long_table(table, names)
+    header = table.columns.map(str).tolist()
     if SUBJECT_ID in table.columns:
         table = table.set_index(SUBJECT_ID)
     elif ITEM_ID in table.columns:
@@ -83,7 +89,7 @@ def _of_frame(table: pd.DataFrame) -> ResponseMatrix:
         table = table.T
     elif isinstance(table.index, pd.RangeIndex) and table.shape[1] and _is_text(table.iloc[:, 0]):
         table = table.set_index(table.columns[0])
-    return of_table(table)
+    return of_table(table, f"; {how_to_name(header)}")
 
 
 def _is_text(column: pd.Series) -> bool:

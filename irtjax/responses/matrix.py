@@ -132,6 +132,10 @@ class ResponseMatrix:
         """The responses of some of the subjects, by a mask (J,) or by positions."""
         return ResponseMatrix(self.values[chosen], self.subject_ids[chosen], self.item_ids)
 
+    def transposed(self) -> "ResponseMatrix":
+        """With subjects for items, and items for subjects."""
+        return ResponseMatrix(self.values.T, self.item_ids, self.subject_ids)
+
     def with_responses(self) -> "ResponseMatrix":
         """The subjects who have any."""
         there = (self.values != MISSING).any(1)
@@ -205,7 +209,7 @@ def _number(mask: Bool[np.ndarray, "J I"], axis: int) -> Int[np.ndarray, " N"]:
     return number
 
 
-def percent_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
+def proportion_correct(values: Int[np.ndarray, "J I"], axis: int) -> Float[np.ndarray, " N"]:
     """Share of observed answers that are right, 0 to 1, over `axis`; NaN where nothing was observed."""
     return share_right(*counts(values, axis))
 
@@ -236,7 +240,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
 
     Args:
         responses: complete or not.
-        missing: what becomes of missing answers: "refuse", grade them as "wrong", or "drop" the subjects that have any.
+        missing: what becomes of missing answers: "refuse", score them as "wrong", or "drop" the subjects that have any.
 
     Raises:
         InputError: an answer is missing and that is refused, or every subject has one.
@@ -255,7 +259,7 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
         return responses.choose_subjects(whole)
     raise InputError(
         f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
-        "grade missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
+        "score missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
     )
 
 

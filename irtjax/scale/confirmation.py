@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test
-from irtjax.responses.matrix import ResponseMatrix, percent_correct
+from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.scale.dependence import pair_dependence
 from irtjax.scale.elimination import LEAST_ITEMS
 from irtjax.scale.item_fit import item_fit
@@ -63,7 +63,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     """
     require_enough(fresh)
     wanted = items["item_id"].astype(str).to_numpy()
-    varied = ~np.isin(percent_correct(fresh.values, axis=0), (0, 1))
+    varied = ~np.isin(proportion_correct(fresh.values, axis=0), (0, 1))
     chosen = np.isin(fresh.item_ids, wanted) & varied
     if chosen.sum() < LEAST_ITEMS:
         raise InputError(

@@ -1,5 +1,6 @@
 """How many dimensions does a test have? Eigenvalues against those of noise, and one factor against two."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +92,10 @@ class Factors(NamedTuple):
 
 
 def compare_factors(
-    responses: ResponseMatrix, model: str = "3pl", guessing: Float[np.ndarray, " I"] | None = None
+    responses: ResponseMatrix,
+    model: str = "3pl",
+    guessing: Float[np.ndarray, " I"] | None = None,
+    on_step: Callable[[str], None] = lambda step: None,
 ) -> Factors:
     """Fits the compensatory model with one and with two factors, and compares the fits.
 
@@ -100,14 +104,22 @@ def compare_factors(
         guessing: see `irtjax.scale.procedure.ScaleOptions`.
         model: "2pl" or "3pl". The 3PL has the usual prior on guessing with one factor and with two; its log-likelihoods
             are those at the posterior modes and may be below those of the 2PL.
+        on_step: called with a few words on what is being done.
     """
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
     one, two = (
         fit_mml(
-            responses, model, dims=dims, num_nodes=number, tolerance=TOLERANCE, standard_errors=False, guessing=guessing
+            responses,
+            model,
+            dims=dims,
+            num_nodes=number,
+            tolerance=TOLERANCE,
+            standard_errors=False,
+            guessing=guessing,
+            on_iteration=_saying(what, on_step),
         )
-        for dims, number in ((1, None), (2, nodes))
+        for dims, number, what in ((1, None, "one factor"), (2, nodes, "two factors"))
     )
     table = pd.DataFrame(
         {
@@ -123,3 +135,8 @@ def compare_factors(
     return Factors(
         one, two, table, test.statistic, test.degrees_of_freedom, test.p_value, 1 + int(np.argmin(table["bic"]))
     )
+
+
+def _saying(what: str, on_step: Callable[[str], None]) -> Callable[[int, float], None]:
+    """What a fit is to call at each step, so that these words and the number of the step are passed on."""
+    return lambda step, _: on_step(f"{what}, step {step}")

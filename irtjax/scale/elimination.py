@@ -12,7 +12,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import of_test
-from irtjax.responses.matrix import ResponseMatrix, percent_correct
+from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
@@ -88,7 +88,7 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rule
     if unknown:
         raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
     by_reading = np.isin(responses.item_ids, list(expert))
-    alike = np.isin(percent_correct(responses.values, axis=0), (0, 1)) & ~by_reading
+    alike = np.isin(proportion_correct(responses.values, axis=0), (0, 1)) & ~by_reading
     rows = [_removal(item, 0, "by reading") for item in responses.item_ids[by_reading]]
     rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
     left = responses.item_ids[~by_reading & ~alike]
@@ -204,7 +204,7 @@ def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict[str, Any
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
     ids = fit.responses.item_ids
     guessing = fit.item_columns.get("guessing", np.zeros(len(ids)))
-    below = fit.unbounded & (guessing > percent_correct(fit.responses.read().values, axis=0))
+    below = fit.unbounded & (guessing > proportion_correct(fit.responses.read().values, axis=0))
     reasons = np.select(
         [below, explained < rules.communality, slope < 0, p_value > rules.slope_level],
         ["below guessing", "flat", "reversed", "uncertain slope"],

@@ -64,7 +64,7 @@ def require_design(responses: ResponseMatrix) -> None:
         most = len(patterns(values)[0][0])
         raise InputError(
             f"missing answers follow no design: at most {most} subjects answered the same items, {FEWEST} are needed; "
-            "leave only those answers empty that were not asked for, and grade skipped ones as wrong"
+            "leave only those answers empty that were not asked for, and score skipped ones as wrong"
         )
     seen = (values != MISSING).astype(float)
     together = seen.T @ seen

@@ -9,7 +9,7 @@ from scipy.stats import f_oneway, ttest_ind
 from statsmodels.regression.linear_model import OLS
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import MISSING, ResponseMatrix, percent_correct
+from irtjax.responses.matrix import MISSING, ResponseMatrix, proportion_correct
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Shaped
 
@@ -20,7 +20,7 @@ QUARTERS = 4
 def values_of_subjects(responses: ResponseMatrix, ability: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """What subjects are compared by: the number right, or the percentage of what was asked where not all was."""
     if (responses.values == MISSING).any():
-        values = {"percent_correct": 100 * percent_correct(responses.values, axis=1)}
+        values = {"percent_correct": 100 * proportion_correct(responses.values, axis=1)}
     else:
         values = {"raw_score": responses.values.sum(axis=1)}
     return values if ability is None else values | {"ability": ability}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import ResponseMatrix, completed, percent_correct
+from irtjax.responses.matrix import ResponseMatrix, completed, proportion_correct
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST_ITEMS, Rules, Scale, TooFewItems, held
@@ -80,12 +80,12 @@ class ScaleResult:
         return 0 if self.scale is None else self.scale.fit.responses.num_items
 
     def decisions(self) -> pd.DataFrame:
-        """One row per item: `item_id, retained, reason, round, statistic, p_value, partner, percent_correct`."""
+        """One row per item: `item_id, retained, reason, round, statistic, p_value, partner, proportion_correct`."""
         table = pd.DataFrame({"item_id": self.responses.item_ids}).merge(self.removals, on="item_id", how="left")
         table.insert(1, "retained", (table["reason"].isna() & (self.scale is not None)).astype(int))
         left = table["reason"].isna() & (table["retained"] == 0)
         table.loc[left, "reason"] = "no scale"
-        table["percent_correct"] = percent_correct(self.responses.values, axis=0)
+        table["proportion_correct"] = proportion_correct(self.responses.values, axis=0)
         return table.fillna({"reason": "", "partner": ""}).astype({"round": "Int64"})
 
 
@@ -112,8 +112,8 @@ def build_scale(
     eigenvalues = dimensionality.parallel_analysis(usable.values, options.seed)
     factors = loadings = None
     if options.factors:
-        on_step("one and two factors")
-        factors = dimensionality.compare_factors(usable, "3pl" if known is None else "2pl", known)
+        on_step("one factor")
+        factors = dimensionality.compare_factors(usable, "3pl" if known is None else "2pl", known, on_step)
         loadings = loadings_table(factors, usable.item_ids)
     guessed, has_guessing = None, frozenset[str]()
     if options.test_guessing and known is None and responses.num_subjects >= LEAST_SUBJECTS:

@@ -8,11 +8,11 @@ from conftest import matrix
 from simulation import simulate
 
 from irtjax.comparison.reliability import alternate_subjects, common_items, split_half
-from irtjax.responses.matrix import percent_correct
+from irtjax.responses.matrix import proportion_correct
 
 
-def by_percent_correct(responses):
-    return SimpleNamespace(difficulty=-percent_correct(responses.values, axis=0))
+def by_proportion_correct(responses):
+    return SimpleNamespace(difficulty=-proportion_correct(responses.values, axis=0))
 
 
 def test_halves_are_disjoint_and_together_all_subjects():
@@ -28,7 +28,7 @@ def test_items_that_one_half_has_not_answered_are_left_out():
     halves = common_items(*alternate_subjects(responses))
     for half in halves:
         assert list(half.item_ids) == ["i0", "i2"]
-    assert list(split_half(responses, by_percent_correct).item_ids) == ["i0", "i2"]
+    assert list(split_half(responses, by_proportion_correct).item_ids) == ["i0", "i2"]
 
 
 def test_the_correlation_is_that_of_ranks():
@@ -38,9 +38,9 @@ def test_the_correlation_is_that_of_ranks():
     for item, counts in enumerate(by_item):
         for half, count in enumerate(counts):
             values[half : half + 2 * count : 2, item] = 1
-    found = split_half(matrix(values), by_percent_correct)
+    found = split_half(matrix(values), by_proportion_correct)
     # Pearson's r of the ranks: 1 - Σd²/(2Σ(r - 3.5)²) with Σd² = 4 and Σ(r - 3.5)² = 17
     assert found.spearman == pytest.approx(1 - 4 / (2 * 17))
     assert found.subjects_per_half == 4
     np.testing.assert_allclose(found.difficulty, -np.array(by_item).T / 4)
-    assert split_half(matrix(values[[0, 0, 2, 2]]), by_percent_correct).spearman == pytest.approx(1)
+    assert split_half(matrix(values[[0, 0, 2, 2]]), by_proportion_correct).spearman == pytest.approx(1)

@@ -41,7 +41,7 @@ def fits(request):
     return found
 
 
-def test_difficulty_falls_as_percent_correct_rises(fits):
+def test_difficulty_falls_as_proportion_correct_rises(fits):
     for responses, *pair in fits:
         right, _ = responses.counts(axis=0)
         assert {0, SHAPE[0]} <= set(right)

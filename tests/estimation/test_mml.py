@@ -526,7 +526,7 @@ def test_result_files(tmp_path):
     items = irtjax.read_items(tmp_path / "items.csv")
     assert list(items) == [
         "item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se", "guessing", "guessing_se",
-        "num_responses", "percent_correct", "extreme", "discriminates",
+        "num_responses", "proportion_correct", "extreme", "discriminates",
     ]  # fmt: skip
     assert json.loads((tmp_path / "fit.json").read_text())["estimator"] == "mml"
 

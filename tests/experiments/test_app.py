@@ -1,13 +1,16 @@
 """What all commands share: help, flags, output folders, Ctrl-C, progress; and the console entry."""
 
+import inspect
 import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from binaries import assert_one_line, run, start
 from conftest import REPOSITORY
@@ -15,6 +18,7 @@ from simulation import simulate
 
 import irtjax
 from experiments.common import cli, progress
+from irtjax.training.groups import Progress
 
 RESPONSES = REPOSITORY / "docs" / "guide" / "responses.csv"
 BINARIES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("[a-z]*.py"))
@@ -224,15 +228,46 @@ def test_off_a_terminal_progress_is_lines(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    with progress.fit_bar("2pl", 500) as on_step:
+    with progress.fit_bar("2pl") as on_step:
         for step in range(1, 101):
             clock[0] += 1.0
             on_step(step, 0.5)
     lines = stream.getvalue().splitlines()
     assert "\r" not in stream.getvalue()
     assert len(lines) == 100 // progress.SECONDS_PER_LINE + 1
-    assert lines[-1].startswith("  2pl          100/100 steps [")
+    assert lines[-1].startswith("  2pl          100 steps [")
     assert lines[-1].endswith("0.5")
+
+
+def test_lines_go_on_while_nothing_is_reported(monkeypatch):
+    stream, told = io.StringIO(), threading.Event()
+    stream.write = lambda text, write=stream.write: (write(text), told.set())
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "SECONDS_PER_BEAT", 0.01)
+    monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.05)
+    with progress.steps("scale") as say:
+        say("two factors")
+        told.clear()
+        assert told.wait(10)
+        assert stream.getvalue().splitlines()[0].endswith("two factors")
+    number = threading.active_count()
+    with progress.steps("scale"):
+        assert threading.active_count() == number + 1
+    assert stream.getvalue().splitlines()[-1].endswith("done")
+
+
+def test_the_time_left_of_networks_is_that_of_those_in_training_too(monkeypatch):
+    """All train side by side and end soon after one another: by those that have finished it would be an hour."""
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "SECONDS_PER_BEAT", 3600.0)
+    with progress.networks_bar("crowd", 105) as on_progress:
+        bar = inspect.getclosurevars(on_progress).nonlocals["bar"]
+        bar._time = lambda: bar.start_t + 40.0
+        on_progress(Progress(5, 100, 0, np.full(105, 0.5)))  # of an earlier run
+        assert "5/105 networks [00:40<?], 100 training" in str(bar)
+        on_progress(Progress(6, 99, 0, np.full(105, 0.5)))
+        assert "6/105 networks [00:40<00:39], 99 training" in str(bar)
 
 
 def test_on_a_terminal_a_bar_fits(monkeypatch):
@@ -243,7 +278,7 @@ def test_on_a_terminal_a_bar_fits(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("COLUMNS", "60")
-    with progress.fit_bar("2pl", 500) as on_step:
+    with progress.fit_bar("2pl") as on_step:
         on_step(3, 0.5)
     assert max(len(line) for line in stream.getvalue().replace("\n", "\r").split("\r")) < 60
 

@@ -112,7 +112,7 @@ def test_every_group_has_its_files_and_pictures(finished):
         assert pd.read_csv(folder / "regression_raw_score.csv").term.tolist() == ["intercept", "age", "group_up"]
     assert "**Confirmation** on 600 fresh subjects" in report
     agreement = pd.read_csv(directory / "agreement.csv").iloc[0]
-    correct = irtjax.responses.matrix.percent_correct(responses_of(0).values, axis=0).mean()
+    correct = irtjax.responses.matrix.proportion_correct(responses_of(0).values, axis=0).mean()
     assert agreement.answer_is_gold == pytest.approx(correct, abs=1e-4)
 
 
@@ -162,7 +162,7 @@ def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
     assert "**Guessing.** Not tested" in report
     assert not (tmp_path / "out" / "items.csv").exists()
     assert table.reason.tolist() == ["no scale"] * NUM_ITEMS
-    assert table.percent_correct.between(0.1, 0.9).all()
+    assert table.proportion_correct.between(0.1, 0.9).all()
     scree = pd.read_csv(tmp_path / "out" / "eigenvalues.csv")
     assert (scree.eigenvalue > scree.noise).sum() == 2
 

@@ -22,7 +22,7 @@ def items(tmp_path_factory):
     """An items.csv in another order than the task's, with items of another split too."""
     ids = [*TASK.train.ids, *TASK.test.ids]
     difficulty = np.concatenate([DIFFICULTY, np.zeros(len(TASK.test.ids))])
-    table = pd.DataFrame({"item_id": ids, "difficulty": difficulty, "percent_correct": 1 / (1 + np.exp(difficulty))})
+    table = pd.DataFrame({"item_id": ids, "difficulty": difficulty, "proportion_correct": 1 / (1 + np.exp(difficulty))})
     path = tmp_path_factory.mktemp("items") / "items.csv"
     table.sample(frac=1, random_state=0).to_csv(path, index=False)
     return path
@@ -86,11 +86,11 @@ def test_it_is_reused_but_not_with_other_items(finished, items, tmp_path):
     assert_one_line(run(*fewer, module=MODULE), "holds a run with --shares=0.01,0.1,1 (now 0.1)")
 
 
-def test_percent_correct_comes_from_responses_where_they_are_given(items, tmp_path):
+def test_proportion_correct_comes_from_responses_where_they_are_given(items, tmp_path):
     answers = RNG.integers(0, 2, (5, NUM_ITEMS)).astype(np.int8)
     write_responses(ResponseMatrix(answers, np.arange(5).astype(str), TASK.train.ids), tmp_path / "r.npz")
-    table = items_of(str(items), TASK, str(tmp_path / "r.npz"), ("difficulty", "percent_correct"))
-    np.testing.assert_allclose(table.percent_correct, answers.mean(axis=0), rtol=1e-6)
+    table = items_of(str(items), TASK, str(tmp_path / "r.npz"), ("difficulty", "proportion_correct"))
+    np.testing.assert_allclose(table.proportion_correct, answers.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(table.difficulty, DIFFICULTY, rtol=1e-6)
 
 
@@ -114,19 +114,25 @@ def test_items_that_do_not_fit_the_task(items, tmp_path, change, message):
         items_of(changed(items, tmp_path, change), TASK)
 
 
-def test_percent_correct_is_checked_where_it_is_used(items, tmp_path):
-    both = ("difficulty", "percent_correct")
-    wrong = changed(items, tmp_path, lambda table: table.assign(percent_correct=100 * table.percent_correct))
+def test_the_former_name_of_proportion_correct_is_read(items, tmp_path):
+    both = ("difficulty", "proportion_correct")
+    former = changed(items, tmp_path, lambda table: table.rename(columns={"proportion_correct": "percent_correct"}))
+    pd.testing.assert_frame_equal(items_of(str(former), TASK, None, both), items_of(str(items), TASK, None, both))
+
+
+def test_proportion_correct_is_checked_where_it_is_used(items, tmp_path):
+    both = ("difficulty", "proportion_correct")
+    wrong = changed(items, tmp_path, lambda table: table.assign(proportion_correct=100 * table.proportion_correct))
     assert list(items_of(wrong, TASK)) == ["difficulty"]
-    with pytest.raises(InputError, match="expected a share from 0 to 1 as percent_correct"):
+    with pytest.raises(InputError, match="expected a share from 0 to 1 as proportion_correct"):
         items_of(wrong, TASK, need=both)
-    empty = changed(items, tmp_path, lambda table: table.assign(percent_correct=np.nan))
-    with pytest.raises(InputError, match="no number for percent_correct"):
+    empty = changed(items, tmp_path, lambda table: table.assign(proportion_correct=np.nan))
+    with pytest.raises(InputError, match="no number for proportion_correct"):
         items_of(empty, TASK, need=both)
 
 
 def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):
-    bare = changed(items, tmp_path, lambda table: table.drop(columns="percent_correct"))
+    bare = changed(items, tmp_path, lambda table: table.drop(columns="proportion_correct"))
     cases = [
         ([], "--items is missing: items.csv with the difficulty"),
         (["--items={tmp}/no.csv"], "{tmp}/no.csv: cannot be read"),
@@ -134,7 +140,7 @@ def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):
         ([f"--items={items}", "--shares=0,1"], "--shares=0,1: expected numbers above 0, up to 1"),
         ([f"--items={items}", "--shares=half"], "--shares=half: expected numbers above 0, up to 1"),
         ([f"--items={items}", "--num_models=3"], "num_models"),
-        ([f"--items={bare}"], "no column percent_correct, which PCUB and PCLB need: give --responses"),
+        ([f"--items={bare}"], "no column proportion_correct, which PCUB and PCLB need: give --responses"),
         ([f"--items={items}", "--responses={tmp}/no.npz"], "{tmp}/no.npz"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

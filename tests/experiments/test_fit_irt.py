@@ -78,7 +78,7 @@ def test_fits_a_folder_of_a_harness_and_several_paths_into_it(tmp_path):
         arguments = f"--responses={','.join(paths)}", "--model=1pl", f"--output_dir={tmp_path / name}"
         result = run(*arguments, module=MODULE)
         assert result.returncode == 0, result.stderr
-        assert "60 subjects, 30 items" in result.stdout
+        assert result.stdout.startswith("60 subjects × 30 items (the other way round: --transpose)\n")
         found[name] = [pd.read_csv(tmp_path / name / f"{one}.csv", index_col=0) for one in ("items", "subjects")]
     fit = irtjax.fit(responses, "1pl")
     for table, subjects in found.values():
@@ -98,16 +98,46 @@ def test_models_of_a_harness_are_joined_with_other_files(tmp_path):
     assert table.difficulty.loc[items].to_numpy() == pytest.approx(irtjax.fit(responses, "1pl").difficulty, abs=1e-4)
 
 
+def test_columns_are_named_and_tables_turned(tmp_path):
+    responses, _, _ = simulate(40, 12)
+    cells = [(s, i, v, "x") for s, row in zip(responses.subject_ids, responses.values, strict=True)
+             for i, v in zip(responses.item_ids, row, strict=True)]  # fmt: skip
+    table = pd.DataFrame(cells, columns=["model", "question", "correct", "note"])
+    table.to_csv(tmp_path / "long.csv", index=False)
+    table.drop(columns="note").to_csv(tmp_path / "guessed.csv")
+    turned = irtjax.ResponseMatrix(responses.values.T, responses.item_ids, responses.subject_ids)
+    irtjax.write_responses(turned, tmp_path / "turned.csv")
+    found = []
+    for name, flag in (
+        ("long", "--columns=subject:model,item:question,response:correct"), ("guessed", "--notranspose"),
+        ("turned", "--transpose"),
+    ):  # fmt: skip
+        place = f"--responses={tmp_path / name}.csv", f"--output_dir={tmp_path / name}"
+        result = run(*place, "--model=rasch", flag, module=MODULE)
+        assert result.returncode == 0, result.stderr
+        no = "no" if name == "turned" else ""
+        assert result.stdout.startswith(f"40 subjects × 12 items (the other way round: --{no}transpose)\n")
+        found.append(pd.read_csv(tmp_path / name / "items.csv"))
+    assert list(found[0].item_id) == list(responses.item_ids)
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
 BAD_FILES = {
     "other.csv": ("id,a,b\nx,1,0\ny,2,1\n", "line 3 (subject 'y'), column 2 (item 'a'): '2' is not a response"),
     "empty.csv": ("id\nx\ny\n", "responses have no items"),
     "subject.csv": ("id,a,b\nx,1,0\ny,,\n", "subject 'y' has no responses"),
+    "names.csv": (
+        "model,question,correct,note\nx,a,1,n\n",
+        "or --columns says which of its own they are, as in subject:model,",
+    ),
     "item.csv": ("id,a,b\nx,1,\ny,0,\n", "item 'b' has no responses"),
 }
 
 
 def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
     irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
+    irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.npz")
     (tmp_path / "few.csv").write_text("item_id,guessing\ni0,0.2\n")
     (tmp_path / "high.csv").write_text(
         "item_id,guessing\n" + "".join(f"i{i},{25 if i == 3 else ''}\n" for i in range(5))
@@ -119,6 +149,11 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
             ["--responses={tmp}/r.csv", "--metric=acc"],
             "--metric has no effect with files that no",
         ),
+        (["--responses={tmp}/logs", "--columns=item:x"], "--columns has no effect with files of a language-model"),
+        (["--responses={tmp}/r.npz", "--columns=item:x"], "r.npz: is no table (.csv or .parquet)"),
+        (["--responses={tmp}/r.csv", "--columns=item:x"], "there is no column 'x' for the item: it has"),
+        (["--responses={tmp}/r.csv", "--columns=x"], "--columns=x: expected columns of subject, item, response, as in"),
+        (["--responses={tmp}/r.csv", "--columns=item:a,item:b"], "expected columns of subject, item, response, as in"),
         (["--responses={tmp}/logs", "--metric=acc,x"], "--metric: no file has 'x': they have 'acc', 'acc_norm'"),
         (["--responses={tmp}", "--filter=strict"], "--filter: no file has 'strict': they have 'none'"),
         (["--responses={tmp}/nothing"], "unknown ending '', expected one of .csv"),

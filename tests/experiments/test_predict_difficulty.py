@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 def result(folder, tmp_path_factory):
     directory = tmp_path_factory.mktemp("run") / "out"
     given = [f"--responses={folder}/responses.csv", f"--texts={folder}/texts.csv", f"--new_items={folder}/new.csv"]
-    ended = run(*given, "--columns=kind", "--folds=2", f"--output_dir={directory}", module=MODULE)
+    ended = run(*given, "--covariates=kind", "--folds=2", f"--output_dir={directory}", module=MODULE)
     assert ended.returncode == 0, ended.stderr
     return directory, ended
 
@@ -92,9 +92,9 @@ def test_bad_input_gets_one_line(folder, tmp_path):
             ([texts], "--responses"),
             ([responses, "--texts={tmp}/few.csv"], "few.csv: has 1 of the 60 items of"),
             ([responses, "--texts={tmp}/words.csv"], "words.csv: no column text, nor premise and hypothesis"),
-            ([responses, "--texts={tmp}/same.csv", "--columns=kind"], "same.csv: item i0: no kind"),
+            ([responses, "--texts={tmp}/same.csv", "--covariates=kind"], "same.csv: item i0: no kind"),
             ([responses, texts, "--text_columns=about"], "texts.csv: no column about"),
-            ([responses, texts, "--columns=about"], "texts.csv: no column about"),
+            ([responses, texts, "--covariates=about"], "texts.csv: no column about"),
             ([responses, texts, "--new_items={tmp}/words.csv"], "words.csv: no column text"),
             ([responses, texts, "--pretrained={tmp}"], "config.json"),
             ([responses, texts, "--glove={tmp}/none.txt"], "none.txt"),

@@ -31,7 +31,7 @@ def test_eap_of_the_file_equals_that_of_the_fit(fitted, tmp_path):
     result = score(folder, tmp_path, "--method=eap")
     assert result.returncode == 0, result.stderr
     table = pd.read_csv(tmp_path / "subjects.csv")
-    assert list(table) == ["subject_id", "ability", "ability_se", "percentile", "num_responses", "percent_correct"]
+    assert list(table) == ["subject_id", "ability", "ability_se", "percentile", "num_responses", "proportion_correct"]
     np.testing.assert_allclose(table.ability, fit.ability, atol=1e-3)
     np.testing.assert_allclose(table.ability_se, fit.ability_se, atol=1e-3)
     assert table.percentile.between(0, 100).all()

@@ -75,7 +75,7 @@ def test_difficulty_finds_flipped_labels(stages):
 @pytest.mark.slow
 def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     settings = Settings(task="digits", width=8, epochs=12, patience=2, steps_per_epoch=10, filtering_seeds=1, slots=2)
-    items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "percent_correct": np.linspace(0.9, 0.1, 1197)})
+    items = pd.DataFrame({"difficulty": np.linspace(-3, 3, 1197), "proportion_correct": np.linspace(0.9, 0.1, 1197)})
     filtering.write(filtering.run(settings, TASK, items, tmp_path, shares=(0.02, 0.2, 1.0)), tmp_path)
     table = pd.read_csv(tmp_path / "filtering.csv")
     assert len(table) == 21
@@ -83,7 +83,7 @@ def test_filtering_reports_the_best_epoch_of_the_right_subset(tmp_path):
     trainer, data = make_trainer(recipe_of(settings), TASK), to_device(TASK)
     start, epoch, answer = one_by_one(trainer, data)
     for row in table.iloc[::4].itertuples():
-        order = ranking(row.strategy, items.difficulty.to_numpy(), items.percent_correct.to_numpy(), row.seed)
+        order = ranking(row.strategy, items.difficulty.to_numpy(), items.proportion_correct.to_numpy(), row.seed)
         assert row.examples == max(round(row.share * 1197), 1)
         plan = plan_subset(
             SubsetRow(np.uint32(row.seed), order, np.int32(row.examples), np.float32(5e-3), np.int32(8)),
@@ -151,10 +151,10 @@ def test_items_are_matched_by_id(tmp_path):
     whole = crowd.load_responses(tmp_path)
     np.testing.assert_array_equal(whole.values, values)
     (tmp_path / "vague").mkdir()
-    table = pd.DataFrame({"item_id": ids, "difficulty": 0.0, "percent_correct": values.mean(axis=0)})
+    table = pd.DataFrame({"item_id": ids, "difficulty": 0.0, "proportion_correct": values.mean(axis=0)})
     table.to_csv(tmp_path / "vague" / "items.csv", index=False)
     wanted = TASK.test.ids[::-1]
     items = difficulty.load_items(tmp_path, "vague", wanted)
     assert list(items.index) == list(wanted)
     at = pd.Index(whole.item_ids).get_indexer(wanted)
-    np.testing.assert_allclose(items.percent_correct, whole.values.mean(axis=0)[at], rtol=1e-5)
+    np.testing.assert_allclose(items.proportion_correct, whole.values.mean(axis=0)[at], rtol=1e-5)

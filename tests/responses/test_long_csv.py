@@ -74,9 +74,9 @@ BAD |= {
         "-0",
         "1e0",
         "01",
-        "TRUE",
-        "NaN",
-        "NA",
+        "tRUE",
+        "nan",
+        "na",
         "null",
         "x",
         "１",
@@ -117,7 +117,8 @@ def test_sparse_answers_are_read_up_to_a_limit(path, monkeypatch):
     assert (read_responses(path).values != -1).sum() == 15
 
 
-CODES = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": -1}
+CODES = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": -1, "NA": -1, "NaN": -1}
+CODES |= dict.fromkeys(["FALSE", "False", "false"], 0) | dict.fromkeys(["TRUE", "True", "true"], 1)
 
 
 def expected(content):

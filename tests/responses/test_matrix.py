@@ -6,7 +6,7 @@ from conftest import matrix
 
 from irtjax import InputError, ResponseMatrix, grade
 from irtjax.responses.joining import concatenate_items, concatenate_subjects
-from irtjax.responses.matrix import completed, percent_correct, require_estimable
+from irtjax.responses.matrix import completed, proportion_correct, require_estimable
 
 VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
 
@@ -51,9 +51,9 @@ def test_grading_by_hand():
     np.testing.assert_array_equal(grade(np.array([[3, 1, 2], [3, 3, 3]]), np.array([3, 1, 0])), [[1, 1, 0], [1, 0, 0]])
 
 
-def test_percent_correct_leaves_missing_out():
-    np.testing.assert_array_equal(percent_correct(VALUES, axis=0), [0.5, 0, 1])
-    np.testing.assert_array_equal(percent_correct(np.array([[-1, -1]]), axis=1), [np.nan])
+def test_proportion_correct_leaves_missing_out():
+    np.testing.assert_array_equal(proportion_correct(VALUES, axis=0), [0.5, 0, 1])
+    np.testing.assert_array_equal(proportion_correct(np.array([[-1, -1]]), axis=1), [np.nan])
 
 
 def test_concatenation_needs_the_same_subjects():

@@ -76,7 +76,9 @@ def test_a_target_of_the_true_zeros_finds_the_confirmatory_solution(oracle):
 
 
 def test_two_factors_are_told_from_one(oracle):
-    two = compare_factors(oracle.responses("sim2d"), "2pl")
+    said: list[str] = []
+    two = compare_factors(oracle.responses("sim2d"), "2pl", on_step=said.append)
+    assert (said[0], {step.partition(",")[0] for step in said}) == ("one factor, step 1", {"one factor", "two factors"})
     assert two.num_factors == 2
     np.testing.assert_allclose(two.table["log_likelihood"], [-21230.66222, -20625.83230], atol=0.01)
     assert two.degrees_of_freedom == 39

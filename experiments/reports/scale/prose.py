@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.reports import markdown
 from experiments.reports.scale.findings import GroupFindings, Wanted
-from irtjax.responses.matrix import MISSING, percent_correct
+from irtjax.responses.matrix import MISSING, proportion_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
@@ -33,7 +33,7 @@ def overview(groups: list[GroupFindings]) -> str:
         reliability = ""
         if result.scale is not None:
             reliability = f"{information.marginal_reliability(result.scale.fit.parameters):.3f}"
-        right = f"{percent_correct(result.responses.values, axis=0).mean():.1%}"
+        right = f"{proportion_correct(result.responses.values, axis=0).mean():.1%}"
         removed = ", ".join(reasons) or "none"
         row = [markdown.inline(name), result.responses.num_items, right, result.num_retained, reliability, removed]
         rows.append(row)

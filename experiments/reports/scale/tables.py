@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports.scale.findings import GroupFindings
-from irtjax.responses.matrix import percent_correct
+from irtjax.responses.matrix import proportion_correct
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Scale
@@ -32,7 +32,7 @@ def decisions(group: GroupFindings) -> pd.DataFrame:
     table.insert(1, "group", group.name)
     items = pd.DataFrame(columns=PARAMETERS)
     if group.result.scale is not None:
-        items = group.result.scale.fit.items().drop(columns=["num_responses", "percent_correct"])
+        items = group.result.scale.fit.items().drop(columns=["num_responses", "proportion_correct"])
     return table.merge(items, "left", "item_id")
 
 
@@ -119,7 +119,7 @@ def summary(group: GroupFindings) -> dict[str, Any]:
         "num_items": result.responses.num_items,
         "num_retained": result.num_retained,
         "no_scale": result.no_scale or None,
-        "mean_percent_correct": float(np.mean(percent_correct(result.responses.values, axis=0))),
+        "mean_proportion_correct": float(np.mean(proportion_correct(result.responses.values, axis=0))),
         "eigenvalue_ratio": result.eigenvalues.ratio,
         "factors_by_parallel_analysis": result.eigenvalues.num_factors,
     }

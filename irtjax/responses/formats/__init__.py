@@ -1,7 +1,7 @@
 """Response files: CSV, JSON lines, Parquet, NPZ, folders of shards or of JSON lines, told by ending and content."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irtjax.errors import InputError
@@ -12,19 +12,30 @@ from irtjax.responses.stored import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 
-READERS = {".csv": csv_matrix.read, ".parquet": parquet.read, ".npz": npz.read}
-OPENERS = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
+READERS: dict[str, Callable[..., ResponseMatrix]] = {
+    ".csv": csv_matrix.read,
+    ".parquet": parquet.read,
+    ".npz": npz.read,
+}
+TABLES = (".csv", ".parquet")
+OPENERS: dict[str, Callable[..., Responses]] = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
 WRITERS = {".csv": csv_matrix.write, ".npz": npz.write}
 ENDINGS = (".csv", *json_lines.ENDINGS, ".parquet", ".npz")
 Paths = str | Path | Sequence[str | Path]
+Columns = Mapping[str, str] | None
 
 
-def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> ResponseMatrix:
-    """Reads scored responses from a local file that is not compressed, or from a folder.
+def read_responses(
+    path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None, columns: Columns = None
+) -> ResponseMatrix:
+    """Reads responses, scored right or wrong, from a local file that is not compressed, or from a folder.
 
     * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
+      True and False in usual spellings, NA and NaN do as well.
     * `.csv`, long: columns subject_id, item_id and response, one row per response, in any order; other columns, such
-      as trial, are ignored, and a second response of a subject to an item is refused.
+      as trial, are ignored, and a second response of a subject to an item is refused. Columns of other names are
+      recognised where there are three (and perhaps row numbers without a name), with responses in one of them: the
+      subject comes before the item, unless names such as model or question say otherwise. `columns` names any others.
     * `.jsonl`, `.jsonlines`, by the keys of the first line:
         * py-irt's lines `{"subject_id": "s", "responses": {"i": 1, ...}}`;
         * `samples_<task>_<time>.jsonl` of the lm-evaluation-harness, with `doc_id` and a key for each metric. The
@@ -51,22 +62,28 @@ def read_responses(path: Paths, *, metric: json_lines.Names = None, filter: json
             by the only one that is 0 or 1 throughout.
         filter: which filter of answers, such as "strict-match", or several. A file that has none of them goes by its
             first filter. Lines of other filters are skipped.
+        columns: of a long table, the columns of the subject, the item and the response:
+            `{"subject": "model", "item": "instance_id", "response": "resolved"}`. One that is not given has the usual
+            name.
 
     Raises:
         InputError: names the file and, where one value is at fault, its row and column, or its line and key.
     """
     if isinstance(path, str | os.PathLike):
         if shards.holds_shards(path):
-            return open_responses(path).read()
+            return open_responses(path, columns=columns).read()
         if not _is_of_lines(path):
             _require_no_choice(path, metric, filter)
             with reading(_of_known_format(path)) as file:
-                return READERS[file.suffix](file)
+                return READERS[file.suffix](file, **_of_table(path, columns))
+    _of_table(path, columns)
     return json_lines.read(_paths_of_lines(path), metric, filter)
 
 
-def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter: json_lines.Names = None) -> Responses:
-    """Opens scored responses that stay in their files, so that a fit reads the part that it needs.
+def open_responses(
+    path: str | Path, *, metric: json_lines.Names = None, filter: json_lines.Names = None, columns: Columns = None
+) -> Responses:
+    """Opens responses, scored right or wrong, that stay in their files, so that a fit reads the part that it needs.
 
     * A folder of `write_shards`, and Parquet with one row per item: blocks of items are read in each pass. They may be
       larger than the memory.
@@ -78,17 +95,19 @@ def open_responses(path: str | Path, *, metric: json_lines.Names = None, filter:
         path: of the file or folder.
         metric: as of `read_responses`.
         filter: as of `read_responses`.
+        columns: as of `read_responses`.
 
     Raises:
         InputError: as `read_responses`; or a shard is missing.
     """
     if not shards.holds_shards(path) and (_is_of_lines(path) or Path(path).suffix not in OPENERS):
-        return read_responses(path, metric=metric, filter=filter)
+        return read_responses(path, metric=metric, filter=filter, columns=columns)
     _require_no_choice(path, metric, filter)
     if shards.holds_shards(path):
+        _of_table(path, columns)
         return shards.open_shards(Path(path))
     with reading(_of_known_format(path)) as file:
-        return OPENERS[file.suffix](file)
+        return OPENERS[file.suffix](file, **_of_table(path, columns))
 
 
 def names_models(path: str | Path) -> bool:
@@ -130,6 +149,19 @@ def _require_no_choice(path: str | Path, metric: json_lines.Names, filter: json_
     for name, given in (("metric", metric), ("filter", filter)):
         if given:
             raise InputError(f"{path}: is no file of a language-model harness: leave out `{name}`")
+
+
+def _of_table(path: Paths, columns: Columns) -> dict[str, Columns]:
+    """The argument `columns` of a reader of tables; nothing where none are named.
+
+    Raises:
+        InputError: some are, and the file is no table.
+    """
+    if not columns:
+        return {}
+    if isinstance(path, str | os.PathLike) and Path(path).suffix in TABLES and not os.path.isdir(path):
+        return {"columns": columns}
+    raise InputError(f"{path}: is no table ({' or '.join(TABLES)}), whose columns have names: leave out `columns`")
 
 
 def _of_known_format(path: str | Path) -> Path:

@@ -12,9 +12,9 @@ from irtjax.types import AnyArray, Shaped
 
 Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
 Ids = Sequence[str] | Shaped[np.ndarray, " N"]
-LONG_COLUMNS = ("subject_id", "item_id", "response")
-# A cell as written by us, by people and by pandas (whose columns turn to floats where a cell is empty).
-CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING}
+# A cell as written by us, by people, by pandas (whose columns turn to floats where a cell is empty) and by R.
+CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING, "NA": MISSING, "NaN": MISSING}
+CELLS |= {word: code for code, words in enumerate(("FALSE False false", "TRUE True true")) for word in words.split()}
 LARGE, SPARSE = 2**30, 1e-3  # responses, and the share of them that is not missing, below which a matrix is a mistake
 PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 

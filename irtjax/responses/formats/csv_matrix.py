@@ -1,14 +1,24 @@
 """CSV files of responses: a matrix, or one row per response."""
 
+import contextlib
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import CELLS, LONG_COLUMNS, Answer, gather, matrix_of
+from irtjax.responses.formats.answers import CELLS, Answer, gather, matrix_of
+from irtjax.responses.formats.long_tables import (
+    LONG_COLUMNS,
+    UNNAMED,
+    Column,
+    Names,
+    guessed_names,
+    how_to_name,
+    long_names,
+)
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.storage.sources import csv_rows, shown
 
@@ -16,14 +26,40 @@ _TO_QUOTE = re.compile(r'[",\r\n]')
 NumberedRows = Iterator[tuple[int, list[str]]]
 
 
-def read(path: Path) -> ResponseMatrix:
+def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix:
     """The matrix of a CSV file, see `read_responses`."""
+    with _table(path) as (header, rows):
+        names = long_names(header, columns) or guessed_names(_columns(path, header))
+        return gather(_long(rows, header, names)) if names else _wide(rows, header)
+
+
+@contextlib.contextmanager
+def _table(path: Path) -> Iterator[tuple[list[str], NumberedRows]]:
+    """The header of a CSV file, and the rows below it."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv_rows(file)
         _, header = next(rows, (0, [""]))
-        if set(LONG_COLUMNS) <= set(header):
-            return gather(_long(rows, header))
-        return _wide(rows, header)
+        yield header, rows
+
+
+def _columns(path: Path, header: list[str]) -> list[Column]:
+    """What the columns of a file look like that may have one row per response; none of a wider one or a damaged one."""
+    if len(header) - (header[0] in UNNAMED) != len(LONG_COLUMNS):
+        return []
+    number, cells = 0, [set[str]() for _ in header]
+    with _table(path) as (_, rows):
+        for _, row in rows:
+            if len(row) != len(header):
+                return []
+            number += 1
+            for found, cell in zip(cells, row, strict=True):
+                found.add(cell)
+    return [
+        Column(
+            name, {cell.strip() for cell in found} <= CELLS.keys(), all(map(str.isdecimal, found)), len(found) < number
+        )
+        for name, found in zip(header, cells, strict=True)
+    ]
 
 
 def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
@@ -32,7 +68,8 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
         raise InputError("the header has no comma: separate the cells by commas")
     if "" in item_ids:
         raise InputError(f"column {item_ids.index('') + 2} of the header has no item id")
-    subject_ids, coded = [], []
+    subject_ids: list[str] = []
+    coded: list[np.ndarray] = []
     for line, (subject, *cells) in rows:
         if len(cells) != len(item_ids):
             raise InputError(
@@ -49,6 +86,7 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
             raise InputError(
                 f"line {line} (subject {shown(subject)}), column {column + 2} (item {shown(item_ids[column])}): "
                 f"{shown(cells[column])} is not a response; use 0, 1 or an empty cell for missing"
+                + ("" if subject_ids else f"; {how_to_name(header)}")  # the first row: is it a matrix at all?
             )
         subject_ids.append(subject)
         coded.append(np.array(codes, dtype=np.int8))
@@ -56,11 +94,11 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
     return matrix_of(values, subject_ids, item_ids)
 
 
-def _long(rows: NumberedRows, header: list[str]) -> Iterator[Answer]:
-    for name in LONG_COLUMNS:
+def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[Answer]:
+    for name in names:
         if header.count(name) > 1:
             raise InputError(f"{header.count(name)} columns are called {name}, expected one")
-    at = [header.index(name) for name in LONG_COLUMNS]
+    at = [header.index(name) for name in names]
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")

@@ -1,5 +1,6 @@
 """Tables of pandas as response matrices: one row per response, or one column per item."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -7,35 +8,65 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import CELLS, LONG_COLUMNS, gather, matrix_of
+from irtjax.responses.formats.answers import CELLS, gather, matrix_of
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, UNNAMED, Column, Names, guessed_names, long_names
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.storage.sources import shown
 
 _WRONG = 2  # the code of what is no response
 
 
-def of_long_table(table: pd.DataFrame) -> ResponseMatrix:
-    """The responses of a table with the columns subject_id, item_id and response.
+def names_in(table: pd.DataFrame, columns: Mapping[str, str] | None = None) -> Names | None:
+    """The columns of subjects, items and responses of a table with one row per response; None if it is another.
+
+    Args:
+        table: which of its rows is which only the columns say, where that is not known from their names.
+        columns: see `long_names`.
+
+    Raises:
+        InputError: see `long_names`.
+    """
+    header = [str(name) for name in table.columns]
+    if (names := long_names(header, columns)) is not None:
+        return names
+    unnamed = bool(header) and header[0] in UNNAMED
+    numbered = table.index.nlevels == 1 and table.index.name is None and table.index.dtype.kind in "iu"
+    if len(header) - unnamed != len(LONG_COLUMNS) or not numbered or header != table.columns.tolist():
+        return None
+    return guessed_names([_column(name, table.iloc[:, at]) for at, name in enumerate(header)])
+
+
+def _column(name: str, cells: pd.Series) -> Column:
+    codes = _column_codes(cells)
+    return Column(name, bool((codes != _WRONG).all()), cells.dtype.kind in "iu", bool(cells.duplicated().any()))
+
+
+def of_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> ResponseMatrix:
+    """The responses of a table with a column of subjects, one of items and one of responses.
 
     Raises:
         InputError: names the row and column of what is no id or no response, or a response that is there twice.
     """
     _check_levels(table)
-    subjects, items = (texts(table[name], name) for name in LONG_COLUMNS[:2])
-    coded = codes_of(table[["response"]], subjects)[:, 0]
+    subjects, items = (texts(table[name], name) for name in names[:2])
+    coded = codes_of(table[[names[2]]], subjects)[:, 0]
     rows = zip(subjects, items, coded.tolist(), strict=True)
     return gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
 
-def of_table(table: pd.DataFrame) -> ResponseMatrix:
+def of_table(table: pd.DataFrame, if_none: str = "") -> ResponseMatrix:
     """The responses of a table of subjects, which its index names, by items.
+
+    Args:
+        table: (J, I).
+        if_none: what an error adds if the first row has something else than responses.
 
     Raises:
         InputError: names the row and column of what is no id or no response.
     """
     _check_levels(table)
     subjects = texts(table.index.to_series(), "subject ids")
-    return matrix_of(codes_of(table, subjects), subjects, texts(table.columns.to_series(), "item ids"))
+    return matrix_of(codes_of(table, subjects, if_none), subjects, texts(table.columns.to_series(), "item ids"))
 
 
 def _check_levels(table: pd.DataFrame) -> None:
@@ -55,7 +86,7 @@ def texts(ids: pd.Series, what: str) -> list[str]:
     return [str(identity) for identity in ids]
 
 
-def codes_of(table: pd.DataFrame, subject_ids: list[str]) -> np.ndarray:
+def codes_of(table: pd.DataFrame, subject_ids: list[str], if_none: str = "") -> np.ndarray:
     """(J, I) int8 codes of a table, missing where it is null."""
     columns = [_column_codes(table[column]) for column in table]
     codes = np.stack(columns, axis=1) if columns else np.zeros(table.shape, np.int8)
@@ -65,6 +96,7 @@ def codes_of(table: pd.DataFrame, subject_ids: list[str]) -> np.ndarray:
         raise InputError(
             f"row {row + 1} (subject {shown(subject_ids[row])}), column {shown(str(table.columns[column]))}: "
             f"{shown(table.iloc[row, column : column + 1].tolist()[0])} is not a response; use 0, 1 or null for missing"
+            + ("" if row else if_none)
         )
     return codes
 

@@ -95,7 +95,7 @@ def _code(line: int, record: Record) -> tuple[int, bool]:
     code = code_of(evaluation.get(key))
     if code is None:
         raise InputError(
-            f"line {line}, key evaluation.{key}: {shown(evaluation[key])} is neither 0 nor 1: grade the answers as "
+            f"line {line}, key evaluation.{key}: {shown(evaluation[key])} is neither 0 nor 1: score the answers as "
             "right or wrong, or leave the file out"
         )
     return code, code_of(evaluation.get("score")) is not None

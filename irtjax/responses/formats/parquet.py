@@ -1,6 +1,6 @@
 """Parquet files of responses, from pandas or anything else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,8 +10,9 @@ import pyarrow
 import pyarrow.parquet
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import LONG_COLUMNS, require_sound_ids
-from irtjax.responses.formats.data_frames import codes_of, of_long_table, of_table, texts
+from irtjax.responses.formats.answers import require_sound_ids
+from irtjax.responses.formats.data_frames import codes_of, names_in, of_long_table, of_table, texts
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, how_to_name, long_names
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.stored import Responses, StoredResponses
 from irtjax.storage.sources import naming, one_line, shown
@@ -19,23 +20,25 @@ from irtjax.types import Int
 
 T = TypeVar("T")
 ITEM_ID = LONG_COLUMNS[1]
+LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row numbers
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
-def read(path: Path) -> ResponseMatrix:
+def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix:
     """The matrix of a Parquet file, see `read_responses`."""
-    if _is_by_item(path) and not _is_long(path):
+    names = _long_names(path, columns)
+    if names is None and _is_by_item(path):
         return open_parquet(path).read()
     table = _guarded(lambda: _whole(path))
-    if set(LONG_COLUMNS) <= set(table.columns):
-        return of_long_table(table)
-    return of_table(_indexed_by_subject(table))
+    if names is not None:
+        return of_long_table(table, names)
+    return of_table(_indexed_by_subject(table), f"; {how_to_name(table.columns.map(str).tolist())}")
 
 
-def open_parquet(path: Path) -> Responses:
+def open_parquet(path: Path, columns: Mapping[str, str] | None = None) -> Responses:
     """The responses of a Parquet file, of which only the ids are read; a long table is read as a whole."""
-    if _is_long(path):
-        return read(path)
+    if _long_names(path, columns) is not None:
+        return read(path, columns)
     source = RowsOfItems(path) if _is_by_item(path) else RowsOfSubjects(path)
     for ids, what in ((source.subject_ids, "subject"), (source.item_ids, "item")):
         require_sound_ids(ids, what)
@@ -160,8 +163,12 @@ def _is_by_item(path: Path) -> bool:
     return ITEM_ID in schema.names[:1] + _index(schema)
 
 
-def _is_long(path: Path) -> bool:
-    return set(LONG_COLUMNS) <= set(_guarded(lambda: _open(path).schema_arrow.names))
+def _long_names(path: Path, columns: Mapping[str, str] | None) -> Names | None:
+    """The columns of subjects, items and responses of a file with one row per response; None if it is another."""
+    header = _guarded(lambda: _open(path).schema_arrow.names)
+    if (names := long_names(header, columns)) is not None or len(header) not in LONG_WIDTHS:
+        return names
+    return names_in(_guarded(lambda: _whole(path)))
 
 
 def _whole(path: Path) -> pd.DataFrame:

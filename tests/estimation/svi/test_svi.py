@@ -176,8 +176,8 @@ def test_result_files(tmp_path):
     items = pd.read_csv(tmp_path / "new" / "fit" / "items.csv")
     subjects = pd.read_csv(tmp_path / "new" / "fit" / "subjects.csv")
     summary = json.loads((tmp_path / "new" / "fit" / "fit.json").read_text())
-    assert list(items) == ["item_id", "difficulty", "difficulty_se", "num_responses", "percent_correct", "extreme"]
-    assert list(subjects) == ["subject_id", "ability", "ability_se", "num_responses", "percent_correct"]
+    assert list(items) == ["item_id", "difficulty", "difficulty_se", "num_responses", "proportion_correct", "extreme"]
+    assert list(subjects) == ["subject_id", "ability", "ability_se", "num_responses", "proportion_correct"]
     assert list(items.item_id) == list(responses.item_ids)
     np.testing.assert_allclose(items.difficulty, result.difficulty, rtol=1e-5)
     np.testing.assert_array_equal(items.num_responses, (responses.values >= 0).sum(0))

@@ -1,0 +1,129 @@
+"""The flags that say how files of responses are read: --columns, --transpose, --metric and --filter."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from absl import flags
+
+import irtjax
+from experiments.common import app, help
+from irtjax.responses.convert import as_responses_or_stored
+from irtjax.responses.formats import names_models
+from irtjax.responses.formats.long_tables import ROLES
+from irtjax.responses.stored import Responses
+
+OF_HARNESS = ("metric", "filter")
+NAMES = (*OF_HARNESS, "columns", "transpose")
+help.GROUPS.update(dict.fromkeys(OF_HARNESS, "files of language-model harnesses"))
+
+flags.disclaim_key_flags()  # the flags belong to the binary that defines them
+
+
+def define_metric() -> Any:
+    """The flag --metric."""
+    return flags.DEFINE_list("metric", [], "the metric that says what is right; several, the most wanted first")
+
+
+def define_filter() -> Any:
+    """The flag --filter."""
+    return flags.DEFINE_list("filter", [], "the filter of answers that counts; several, the most wanted first")
+
+
+class _ColumnsParser(flags.ArgumentParser):
+    """Columns by role, as in subject:model,item:question."""
+
+    syntactic_help = "columns by role"
+
+    def parse(self, argument: str | dict[str, str]) -> dict[str, str]:
+        """The name of the column of each role that is given."""
+        if isinstance(argument, dict):
+            return argument
+        pairs = [part.partition(":") for part in argument.split(",")]
+        roles = [role for role, _, _ in pairs]
+        if not all(name for _, _, name in pairs) or not set(roles) <= set(ROLES) or len(set(roles)) < len(roles):
+            raise ValueError(f"expected columns of {', '.join(ROLES)}, as in subject:model,item:question,response:y")
+        return {role: name for role, _, name in pairs}
+
+    def flag_type(self) -> str:
+        """For the record."""
+        return "columns"
+
+
+class _ColumnsSerializer(flags.ArgumentSerializer):
+    """The inverse of the parser."""
+
+    def serialize(self, value: dict[str, str]) -> str:
+        """The words of the command line."""
+        return ",".join(f"{role}:{name}" for role, name in value.items())
+
+
+def define_columns() -> Any:
+    """The flag --columns."""
+    return flags.DEFINE(
+        _ColumnsParser(),
+        "columns",
+        None,
+        "tables with one row per response: names of the columns, as in subject:model,item:question,response:correct",
+        serializer=_ColumnsSerializer(),
+    )
+
+
+def define_transpose() -> Any:
+    """The flag --transpose."""
+    return flags.DEFINE_bool(
+        "transpose", False, "take what would be read as subjects for items, and items for subjects"
+    )
+
+
+def require_effect(paths: Sequence[str]) -> None:
+    """Refuses flags of a kind of file that none of the files is.
+
+    Raises:
+        InputError: one is given.
+    """
+    of_models = list(map(names_models, paths))
+    if not any(of_models):
+        app.without_effect(OF_HARNESS, "files that no language-model harness wrote")
+    if all(of_models):
+        app.without_effect(["columns"], "files of a language-model harness, whose keys are known")
+
+
+def choice(path: str) -> dict[str, Any]:
+    """What the flags choose in a file or folder: a metric and a filter of a harness, columns in others."""
+    if names_models(path):
+        return {name: _value(name) for name in OF_HARNESS}
+    return {"columns": _value("columns")}
+
+
+def given() -> dict[str, str]:
+    """The flags that are given and their values, for the record."""
+    found = {name: ",".join(_value(name)) for name in OF_HARNESS if _value(name)}
+    if _value("columns"):
+        found["columns"] = _ColumnsSerializer().serialize(_value("columns"))
+    return found | ({"transpose": "true"} if _value("transpose") else {})
+
+
+def _value(name: str) -> Any:
+    """Of a flag; None where the binary does not have it."""
+    return flags.FLAGS[name].value if name in flags.FLAGS else None
+
+
+def read(path: str | Sequence[str]) -> irtjax.ResponseMatrix:
+    """The responses of a file or folder, or of several of a language-model harness, by the flags.
+
+    Raises:
+        InputError: as `irtjax.read_responses`.
+    """
+    responses = irtjax.read_responses(path, **choice(path if isinstance(path, str) else path[0]))
+    return responses.transposed() if _value("transpose") else responses
+
+
+def open_or_read(path: str, mesh: jax.sharding.Mesh | None) -> Responses:
+    """The responses of a file or folder, by the flags; they stay there where they should and are not transposed.
+
+    Raises:
+        InputError: as `irtjax.open_responses`.
+    """
+    responses = as_responses_or_stored(path, mesh, **choice(path))
+    return responses.read().transposed() if _value("transpose") else responses

@@ -1,0 +1,80 @@
+"""Progress of networks: a bar that is asked for, a note that there is one, and a time left that can be believed."""
+
+import heapq
+import logging
+
+import numpy as np
+import pytest
+
+from irtjax.training import progress
+from irtjax.training.groups import Progress
+
+ACCURACIES = np.array([0.25, 0.75, np.nan])
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def pool(seconds, slots):
+    """The time, the state and the time left of a pool at each end of a network; each takes the seconds it is given."""
+    ends, number = list(seconds[:slots]), len(seconds)
+    heapq.heapify(ends)
+    found = []
+    for finished, more in enumerate([*seconds[slots:], *[np.nan] * slots], start=1):
+        now = heapq.heappop(ends)
+        if np.isfinite(more):
+            heapq.heappush(ends, now + more)
+        found.append((now, Progress(finished, len(ends), number - finished - len(ends), ACCURACIES)))
+    return [(now, state, found[-1][0] - now) for now, state in found]
+
+
+@pytest.mark.parametrize("slots", [1, 8, 100])
+@pytest.mark.parametrize("before", [0, 50])
+def test_the_time_left_is_right_within_a_factor_once_a_quarter_is_done(slots, before):
+    seconds = np.random.default_rng(0).uniform(20, 60, 100)
+    told = pool(seconds, slots)
+    for now, state, truth in told:
+        resumed = state._replace(finished=state.finished + before)
+        left = progress.seconds_left(now, resumed, before)
+        if now > told[-1][0] / 4 and truth > told[-1][0] / 4:
+            assert truth / 2.2 < left < 2.2 * truth
+    assert progress.seconds_left(30.0, Progress(before, slots, 10, ACCURACIES), before) is None
+    assert progress.seconds_left(30.0, Progress(before + 3, 0, 0, ACCURACIES), before) == 0
+
+
+def test_a_note_is_logged_once_where_nothing_is_shown(caplog, capsys):
+    clock = Clock()
+    report = progress.reporter(False, None, clock)
+    with caplog.at_level(logging.WARNING, logger="irtjax"):
+        for clock.now in (1.0, 9.9, 10.1, 30.0):
+            report(Progress(3, 2, 1, ACCURACIES))
+    assert [record.getMessage() for record in caplog.records] == [
+        "training 6 networks: `progress=True` shows how far they are"
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_over_within_ten_seconds_or_told_to_the_caller_is_not_noted(caplog):
+    clock, seen = Clock(), []
+    short = progress.reporter(False, None, clock)
+    short(Progress(0, 3, 0, ACCURACIES))
+    clock.now = 99.0
+    short(Progress(3, 0, 0, ACCURACIES))  # which is the end
+    assert progress.reporter(False, seen.append) == seen.append
+    assert not caplog.records
+
+
+def test_a_bar_is_shown_and_the_caller_told(capsys, caplog):
+    clock, seen = Clock(), []
+    report = progress.reporter(True, seen.append, clock)
+    states = [Progress(1, 2, 0, ACCURACIES), Progress(2, 1, 0, ACCURACIES), Progress(3, 0, 0, ACCURACIES)]
+    for clock.now, state in zip((20.0, 30.0, 40.0), states, strict=True):
+        report(state)
+    shown, error = capsys.readouterr()
+    assert (shown, seen, caplog.records) == ("", states, [])
+    assert "2/3 networks [00:00], 00:10 left, 1 training, accuracy 0.25 to 0.75" in error
+    assert "3/3 networks" in error.splitlines()[-1]
