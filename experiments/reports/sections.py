@@ -126,7 +126,7 @@ weights. The column "answered" counts the training examples that the network was
 estimates of its ability. Before each epoch, DDaCLAE and its variants estimate the network's ability by
 {settings.ability.upper()} from its answers {_probe(settings, table)}.{_stalled(table)}
 
-![Accuracy and share of data against epoch](curriculum.png)
+![Gain over the baseline, accuracy and data in use against examples used](curriculum.png)
 
 {markdown.table(header, rows)}"""
 
@@ -186,6 +186,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
+    save_figure(selection.forest(summary), directory / "forest.png")
     published = TASK_DEFAULTS[settings.task].published
     best, along = [], []
     for row in summary[summary.strategy != BASELINE].itertuples():
@@ -219,6 +220,8 @@ accuracy is in percent of the baseline's accuracy, not in percentage points. Bot
 same weights, but for those of the strategy no-effect, which is the baseline with other seeds: it shows what no effect
 looks like. The saving that would be seen is one that a t test would find with a probability of 80%, by the spread of
 these seeds.{" Published: Lalor and Yu 2020." if published else ""}
+
+![Differences from the baseline with 95% intervals](forest.png)
 
 {markdown.table(header, best)}
 
