@@ -38,7 +38,7 @@ ACCURACY_TICKS = (
     0.55,
 )  # the first are wanted most
 CONTROL = "random"
-PER_ROW = 4  # panels of shares
+PER_ROW = 5  # at most, panels of shares
 GRID = 200  # numbers of examples at which curves are compared
 RATIOS = (1, 0.1, 10, 0.5, 2, 0.2, 5, 20, 0.05, 0.7, 1.5, 3, 0.3, 7, 0.8, 1.2, 0.6, 0.4, 4, 0.9, 1.1)
 LINEAR = 5.0  # percentage points about the baseline; differences at the start of training may be far larger
@@ -92,9 +92,9 @@ def accuracy_dots(cells: pd.DataFrame, title: str, xlabel: str = "") -> Figure:
     """
     styles = looks(cells.strategy.unique())
     names, shares = list(styles), np.sort(cells.share.unique())
-    columns = min(len(shares), PER_ROW)
-    rows = -(-len(shares) // columns)
-    figure = Figure(figsize=(2.2 + 2.3 * max(columns, 2), 0.9 + rows * (0.8 + 0.22 * len(names))), layout="constrained")
+    rows = -(-len(shares) // PER_ROW)
+    columns = -(-len(shares) // rows)
+    figure = Figure(figsize=(2.2 + 2.1 * max(columns, 2), 0.9 + rows * (0.8 + 0.22 * len(names))), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for axis, share in zip(axes, shares, strict=False):
         panel = cells[cells.share == share].set_index("strategy")
@@ -273,7 +273,7 @@ def forest(summary: pd.DataFrame) -> Figure:
         "examples until the best epoch,\ntimes the baseline's": rows[
             ["examples_ratio", "examples_ratio_low", "examples_ratio_high"]
         ],
-        "examples until 99% of the baseline's\nbest, times the baseline's": rows[
+        "examples until 99% of the baseline's\nbest (hollow: reached by n of N seeds)": rows[
             ["reach_ratio", "reach_ratio_low", "reach_ratio_high"]
         ],
         "change of the test accuracy,\npercentage points": pd.concat(
@@ -293,7 +293,7 @@ def forest(summary: pd.DataFrame) -> Figure:
                 axis.axvspan(low, high, color=style.color, alpha=0.13, linewidth=0, zorder=0)
             if axis is axes[1] and rows.reached[at] < rows.seeds[at]:
                 axis.get_lines()[-1].set_markerfacecolor("white")
-                text = f"reached by {rows.reached[at]} of {rows.seeds[at]}"
+                text = f"{rows.reached[at]} of {rows.seeds[at]}"
                 axis.annotate(text, (value, at), (0, 6), textcoords="offset points", fontsize=7, ha="center")
         axis.set_xlabel(label)
         if ratio:
@@ -305,9 +305,10 @@ def forest(summary: pd.DataFrame) -> Figure:
 
 def _ratio_ticks(axis: Axes) -> None:
     """A log axis of ratios, with ticks at plain numbers."""
+    axis.set_xscale("log")
     low, high = axis.get_xlim()
-    limits = max(min(low, 0.9), RATIOS[0] / 2), max(high, 1.12)
-    axis.set(xscale="log", xlim=limits)
+    limits = min(low, 0.9), max(high, 1.12)
+    axis.set_xlim(limits)
     ticks = _spread(RATIOS, np.log(RATIOS), np.log(limits))
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.xaxis.set_minor_locator(NullLocator())

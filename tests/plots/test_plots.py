@@ -174,6 +174,7 @@ def test_a_forest_shows_the_summary():
     examples, _, change = figure.axes
     assert [label.get_text() for label in examples.get_yticklabels()] == ["DDaCLAE", "no-effect (null control)"]
     np.testing.assert_allclose(examples.get_lines()[2].get_xdata(), [0.5])  # after the line at 1 and the interval
+    assert examples.get_xlim()[0] < 0.5
     np.testing.assert_allclose(change.get_lines()[2].get_xdata(), [10])
     with pytest.raises(InputError, match="the baseline alone"):
         forest(summary[summary.strategy == "baseline"])
