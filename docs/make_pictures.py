@@ -2,7 +2,7 @@
 
 Run it from the root of the repository: `python docs/make_pictures.py`. It writes docs/images/{one_pl,models,flow,rooms,
 filtering_*,forest_*}.svg. The rooms are drawn from the imports that are really there, the results of filtering and of
-curricula from the tables of docs/results/{filtering,curriculum}.md.
+curricula from the tables of docs/results/{filtering,curriculum,encoders}.md.
 """
 
 import ast
@@ -227,17 +227,35 @@ def rooms() -> Figure:
     return figure
 
 
-def filtering(task: str) -> Figure:
-    """Test accuracy of each strategy by the share of data kept, as the section of a task in the results has it."""
-    rows = _table("filtering", task)
+# Names of pictures, and the page and section of the results that has the table.
+FILTERING = {
+    "sst2": ("filtering", "SST-2"),
+    "snli": ("filtering", "SNLI"),
+    "mnist": ("filtering", "MNIST"),
+    "cifar10": ("filtering", "CIFAR-10"),
+    "sst2_frozen": ("encoders", "SST-2, a head on frozen vectors"),
+    "snli_frozen": ("encoders", "SNLI, a head on frozen vectors"),
+}
+CURRICULA = {
+    "sst2": ("curriculum", "SST-2"),
+    "snli": ("curriculum", "SNLI"),
+    "cifar10": ("curriculum", "CIFAR-10"),
+    "frozen": ("encoders", "Curricula on frozen vectors"),
+    "bert": ("encoders", "Curricula, fine-tuned"),
+}
+
+
+def filtering(page: str, section: str) -> Figure:
+    """Test accuracy of each strategy by the share of data kept, as a section of the results has it."""
+    rows = _table(page, section)
     cells = []
     for strategy, *others in rows.itertuples(index=False):
         for share, cell in zip(rows.columns[1:], others, strict=True):
             mean, half = map(float, re.findall(r"[\d.]+", cell))
-            cells.append((strategy, float(share.rstrip("%")) / 100, mean / 100, half / 100))
+            cells.append((strategy, float(share.split("%")[0]) / 100, mean / 100, half / 100))
     table = pd.DataFrame(cells, columns=["strategy", "share", "mean", "half"])
     table = table.sort_values("strategy", key=lambda names: names.map(ORDER.index), kind="stable")
-    return selection.accuracy_dots(table, f"{task}: which examples to train on?")
+    return selection.accuracy_dots(table, f"{section}: which examples to train on?")
 
 
 # Those that keep similar examples stand together. AVI and AVO are around the mean difficulty where nothing else stands.
@@ -245,26 +263,19 @@ CENTRES = ("", ", median", ", midpoint", ", ability")
 ORDER = ["random", *(f"AVI{centre}" for centre in CENTRES), "UB", "PCLB", *(f"AVO{c}" for c in CENTRES), "LB", "PCUB"]
 
 
-def forest(task: str) -> Figure:
-    """Curricula against the baseline, as the section of a task in the results has them."""
-    rows = _table("curriculum", task)
-    size, accuracy, reach = (
-        rows[next(name for name in rows if name.startswith(start))].map(_numbers)
-        for start in ("training size", "test accuracy", "until 99%")
-    )
-    reached = rows["reached"].map(_numbers)
-    summary = pd.DataFrame(
-        {
-            "strategy": rows["strategy"],
-            "accuracy_change_points": [mean for mean, _ in accuracy],
-            "accuracy_change_points_ci": [half for _, half in accuracy],
-            "reached": [int(number) for number, _ in reached],
-            "seeds": [int(seeds) for _, seeds in reached],
-        }
-    )
-    for name, cells in (("examples", size), ("reach", reach)):
-        columns = [f"{name}_ratio", f"{name}_ratio_low", f"{name}_ratio_high"]
-        summary[columns] = np.array(cells.tolist())
+def forest(page: str, section: str) -> Figure:
+    """Curricula against the baseline, as a section of the results has them."""
+    rows = _table(page, section)
+
+    def numbers(start: str) -> np.ndarray:
+        return np.array(rows[next(name for name in rows if name.startswith(start))].map(_numbers).tolist())
+
+    summary = rows[["strategy"]].copy()
+    summary[["accuracy_change_points", "accuracy_change_points_ci"]] = numbers("test accuracy")
+    summary[["examples_ratio", "examples_ratio_low", "examples_ratio_high"]] = numbers("training size")
+    if "reached" in rows:
+        summary[["reach_ratio", "reach_ratio_low", "reach_ratio_high"]] = numbers("until 99%")
+        summary[["reached", "seeds"]] = numbers("reached").astype(int)
     return selection.forest(summary)
 
 
@@ -326,10 +337,10 @@ def main() -> None:
     """Draws and saves them; the same bytes for the same code and imports."""
     matplotlib.rcParams.update({"svg.hashsalt": "irtjax", "font.family": "DejaVu Sans"})
     pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
-    for task, name in (("SST-2", "sst2"), ("SNLI", "snli"), ("MNIST", "mnist"), ("CIFAR-10", "cifar10")):
-        pictures[f"filtering_{name}"] = functools.partial(filtering, task)
-    for task, name in (("SST-2", "sst2"), ("SNLI", "snli"), ("CIFAR-10", "cifar10")):
-        pictures[f"forest_{name}"] = functools.partial(forest, task)
+    for name, (page, section) in FILTERING.items():
+        pictures[f"filtering_{name}"] = functools.partial(filtering, page, section)
+    for name, (page, section) in CURRICULA.items():
+        pictures[f"forest_{name}"] = functools.partial(forest, page, section)
     for name, draw in pictures.items():
         draw().savefig(DOCS / "images" / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 

@@ -260,7 +260,7 @@ def forest(summary: pd.DataFrame) -> Figure:
     like.
 
     Args:
-        summary: of `irtjax.selection.summarise`.
+        summary: of `irtjax.selection.summarise`; without the columns of `reach_ratio` that panel is left out.
 
     Raises:
         InputError: the baseline alone.
@@ -268,30 +268,25 @@ def forest(summary: pd.DataFrame) -> Figure:
     rows = summary[summary.strategy != BASELINE].reset_index(drop=True)
     if rows.empty:
         raise InputError("the baseline alone: nothing to compare with it")
-    change = rows.accuracy_change_points
-    values = {
-        "examples until the best epoch,\ntimes the baseline's": rows[
-            ["examples_ratio", "examples_ratio_low", "examples_ratio_high"]
-        ],
-        "examples until 99% of the baseline's\nbest (hollow: reached by n of N seeds)": rows[
-            ["reach_ratio", "reach_ratio_low", "reach_ratio_high"]
-        ],
-        "change of the test accuracy,\npercentage points": pd.concat(
-            [change, change - rows.accuracy_change_points_ci, change + rows.accuracy_change_points_ci], axis=1
-        ),
-    }
+    change, half = rows.accuracy_change_points, rows.accuracy_change_points_ci
+    examples = [f"examples_ratio{end}" for end in ("", "_low", "_high")]
+    panels = {"examples until the best epoch,\ntimes the baseline's": rows[examples].to_numpy()}
+    if "reach_ratio" in rows:
+        reach = [f"reach_ratio{end}" for end in ("", "_low", "_high")]
+        panels["examples until 99% of the baseline's\nbest (hollow: reached by n of N seeds)"] = rows[reach].to_numpy()
+    panels["change of the test accuracy,\npercentage points"] = np.stack([change, change - half, change + half], axis=1)
     styles = list(looks(rows.strategy).values())
-    figure = Figure(figsize=(11, 1.5 + 0.36 * len(rows)), layout="constrained")
-    axes = figure.subplots(1, len(values), sharey=True)
-    for axis, (label, table) in zip(axes, values.items(), strict=True):
+    figure = Figure(figsize=(2.6 + 2.8 * len(panels), 1.5 + 0.36 * len(rows)), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True)
+    for axis, (label, values) in zip(axes, panels.items(), strict=True):
         ratio = axis is not axes[-1]
         axis.axvline(1 if ratio else 0, color="black", linewidth=1, zorder=1)
-        for at, (cells, style) in enumerate(zip(table.to_numpy(), styles, strict=True)):
+        for at, (cells, style) in enumerate(zip(values, styles, strict=True)):
             value, low, high = np.where(np.isnan(cells), cells[0], cells)
             _dot(axis, at, value, low, high, style)
             if rows.strategy[at] == NO_EFFECT:
                 axis.axvspan(low, high, color=style.color, alpha=0.13, linewidth=0, zorder=0)
-            if axis is axes[1] and rows.reached[at] < rows.seeds[at]:
+            if "hollow" in label and rows.reached[at] < rows.seeds[at]:
                 axis.get_lines()[-1].set_markerfacecolor("white")
                 text = f"{rows.reached[at]} of {rows.seeds[at]}"
                 axis.annotate(text, (value, at), (0, 6), textcoords="offset points", fontsize=7, ha="center")

@@ -176,6 +176,7 @@ def test_a_forest_shows_the_summary():
     np.testing.assert_allclose(examples.get_lines()[2].get_xdata(), [0.5])  # after the line at 1 and the interval
     assert examples.get_xlim()[0] < 0.5
     np.testing.assert_allclose(change.get_lines()[2].get_xdata(), [10])
+    assert len(forest(summary.drop(columns="reach_ratio")).axes) == 2
     with pytest.raises(InputError, match="the baseline alone"):
         forest(summary[summary.strategy == "baseline"])
 
