@@ -145,8 +145,7 @@ def against_each_other(
     if groups is not None:
         labels = [literal(str(name)) for name in handles]
         heading = "around the half of each that lies closest together" if many else None
-        place = {"loc": "outside lower center", "ncols": 4, "frameon": False}
-        figure.legend(list(handles.values()), labels, title=heading, **place)
+        figure.legend(list(handles.values()), labels, title=heading, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(literal(title))
     return plain(figure)
 

@@ -134,8 +134,9 @@ def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Se
         rows = np.flatnonzero(group[order] == name)
         members = order[rows]
         reach = Z_95 * fit.ability_se[members]
-        style = {"color": colour, "markersize": 7, "elinewidth": 2, "label": short(str(name), LONGEST_NAME)}
-        axis.errorbar(fit.ability[members], rows, xerr=reach, fmt="o", **style)
+        label = short(str(name), LONGEST_NAME)
+        points = fit.ability[members], rows
+        axis.errorbar(*points, xerr=reach, fmt="o", color=colour, markersize=7, elinewidth=2, label=label)
     labels = [f"{short(ids[subject], LONGEST_NAME)}  {rank:{FIGURE_SPACE}>2}" for rank, subject in enumerate(order, 1)]
     axis.set_yticks(range(len(order)), labels, fontsize=11)
     axis.tick_params(axis="y", length=0)

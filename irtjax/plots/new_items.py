@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from scipy.stats import spearmanr
@@ -56,16 +57,16 @@ def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
     """
     figure = Figure(figsize=(7.0, 5.4))
     axis = figure.subplots()
-    label = "difficulty (logits)"
     if len(places) > MOST_POINTS:  # points on top of one another show whichever was drawn last
-        grid = {"gridsize": 36, "mincnt": FEWEST, "reduce_C_function": np.mean, "linewidths": 0.2}
-        points = axis.hexbin(places[:, 0], places[:, 1], C=difficulty, cmap="viridis", **grid)
-        points.set_clim(*np.percentile(np.ma.compressed(points.get_array()), (2, 98)))
+        points: Collection = axis.hexbin(
+            *places.T, C=difficulty, gridsize=36, mincnt=FEWEST, reduce_C_function=np.mean, linewidths=0.2
+        )
         label = f"mean difficulty of {FEWEST} items or more (logits)"
     else:
-        low, high = np.percentile(difficulty, (2, 98))
-        style = {"s": 60 / len(places) ** 0.25, "alpha": 0.7, "linewidths": 0, "vmin": low, "vmax": high}
-        points = axis.scatter(places[:, 0], places[:, 1], c=difficulty, cmap="viridis", **style)
+        points = axis.scatter(*places.T, c=difficulty, s=60 / len(places) ** 0.25, alpha=0.7, linewidths=0)
+        label = "difficulty (logits)"
+    points.set_cmap("viridis")
+    points.set_clim(*np.percentile(np.ma.compressed(np.ma.asarray(points.get_array())), (2, 98)))
     bar = figure.colorbar(points, format=StrMethodFormatter("{x:.1f}"))
     bar.set_label(label)
     assert bar.solids is not None

@@ -248,7 +248,7 @@ def _count(axis: Axes, difficulty: np.ndarray, bins: np.ndarray, extreme: np.nda
     shown = [(difficulty[extreme == kind], label, alpha) for kind, label, alpha in kinds if (extreme == kind).any()]
     axis.hist(
         [values for values, *_ in shown],
-        bins=bins,
+        bins=bins.tolist(),
         orientation="horizontal",
         stacked=True,
         color=[to_rgba(ORANGE, alpha) for *_, alpha in shown],

@@ -102,7 +102,8 @@ def accuracy_dots(cells: pd.DataFrame, title: str, xlabel: str = "") -> Figure:
             axis.axvline(panel["mean"][CONTROL], color=styles[CONTROL].color, linewidth=1, zorder=1)
         for at, name in enumerate(names):
             if name in panel.index:
-                _dot(axis, at, panel["mean"][name], *_ends(panel.loc[name]), styles[name])
+                low, high = map(float, _ends(panel.loc[name]))
+                _dot(axis, at, panel["mean"][name], low, high, styles[name])
         axis.set_title(f"{100 * share:g}% of the data", fontsize=10)
         axis.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     for axis in axes[len(shares) :]:
@@ -304,7 +305,7 @@ def _ratio_ticks(axis: Axes) -> None:
     low, high = axis.get_xlim()
     limits = min(low, 0.9), max(high, 1.12)
     axis.set_xlim(limits)
-    ticks = _spread(RATIOS, np.log(RATIOS), np.log(limits))
+    ticks = _spread(RATIOS, np.log(RATIOS), np.log(limits).tolist())
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
 
