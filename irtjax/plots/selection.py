@@ -178,6 +178,7 @@ def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     if BASELINE not in strategies:
         raise InputError(f"no strategy {BASELINE!r} in the table, to compare the others with")
     curves = learning_curves(table)
+    curves["used"] = curves.used.clip(lower=1)  # who selects nothing at first has no place on a log axis
     used = curves.groupby(["strategy", "seed"]).used
     ends = np.concatenate([used.min(), used.max()])  # lines begin and end there
     grid = np.unique(np.append(np.geomspace(ends.min(), ends.max(), GRID), ends))

@@ -167,6 +167,14 @@ def test_curricula_compare_accuracies_after_as_many_examples():
         curricula(trainings(), ["DDaCLAE"])
 
 
+def test_curricula_of_one_epoch_and_of_strategies_that_select_nothing_are_drawn(tmp_path):
+    short = trainings().query("epoch == 0")
+    starved = trainings()
+    starved.loc[starved.strategy == "DDaCLAE", "examples_used"] = 0
+    for table in (short, short.query("seed == 0"), starved):
+        save_figure(curricula(table, ["baseline", "DDaCLAE"]), tmp_path / "a.png")
+
+
 def test_a_forest_shows_the_summary():
     control = trainings().query("strategy == 'baseline'").replace("baseline", "no-effect")
     summary = summarise(pd.concat([trainings(), control], ignore_index=True))
