@@ -59,11 +59,19 @@ def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
     axis = figure.subplots()
     if len(places) > MOST_POINTS:  # points on top of one another show whichever was drawn last
         points: Collection = axis.hexbin(
-            *places.T, C=difficulty, gridsize=36, mincnt=FEWEST, reduce_C_function=np.mean, linewidths=0.2
+            places[:, 0],
+            places[:, 1],
+            C=difficulty,
+            gridsize=36,
+            mincnt=FEWEST,
+            reduce_C_function=np.mean,
+            linewidths=0.2,
         )
         label = f"mean difficulty of {FEWEST} items or more (logits)"
     else:
-        points = axis.scatter(*places.T, c=difficulty, s=60 / len(places) ** 0.25, alpha=0.7, linewidths=0)
+        points = axis.scatter(
+            places[:, 0], places[:, 1], c=difficulty, s=60 / len(places) ** 0.25, alpha=0.7, linewidths=0
+        )
         label = "difficulty (logits)"
     points.set_cmap("viridis")
     points.set_clim(*np.percentile(np.ma.compressed(np.ma.asarray(points.get_array())), (2, 98)))
