@@ -29,7 +29,7 @@ SMALL = [
     "--curriculum_seeds=2",
     "--curriculum_length=2",
 ]
-PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.png", "curriculum.png", "forest.png"}
+PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.png", "curriculum.png"}
 
 
 def from_defaults(task):
