@@ -30,7 +30,7 @@ from benchmarks.contestants import cpu_cores, say
 from experiments.common import app
 from experiments.common.path_flags import define_output_dir
 from irtjax import InputError
-from irtjax.plots.style import COLOURS, save_figure
+from irtjax.plots.style import COLOURS, plain, save_figure
 from irtjax.storage.files import whole_results, write_csv
 
 _OUTPUT_DIR = define_output_dir("folder for the results")
@@ -47,6 +47,7 @@ PROGRAMS = {
     "svi": "step of SVI",
     "crowd": "step of a crowd",
 }
+WAYS = {"strong": "strong: the same work", "weak": "weak: work in proportion to the number"}
 
 
 class Group:
@@ -179,30 +180,25 @@ def row(name: str, kind: str, size: int, way: str, answers: dict[str, list[dict[
 
 
 def picture(table: pd.DataFrame, device: str) -> Figure:
-    """Speed-up by number of devices and of processes, with the ideal line; weak scaling times the number."""
-    kinds = list(dict.fromkeys(table.over))
-    figure = Figure(figsize=(5.2 * len(kinds), 4.4))
-    for panel, kind in enumerate(kinds):
-        axes = figure.add_subplot(1, len(kinds), panel + 1)
-        part = table[table.over == kind]
-        numbers = [1, *sorted(set(part.number))]
-        axes.plot(numbers, numbers, color="black", linewidth=1, label="ideal")
-        for at, (name, title) in enumerate(PROGRAMS.items()):
-            for way, style in (("strong", "-"), ("weak", ":")):
-                found = part[(part.program == name) & (part.scaling == way)]
-                speed_up = [1.0, *(found.efficiency * found.number)]
-                label = title if way == "strong" else None
-                axes.plot([1, *found.number], speed_up, style, marker="o", color=COLOURS[at], label=label)
-        axes.set(xscale="log", yscale="log", xlabel=kind, title=f"{kind}, {device}")
-        axes.set_xticks(numbers, [str(number) for number in numbers])
-        axes.set_yticks(numbers, [f"{number} ×" for number in numbers])
-        axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
-        if panel == 0:
-            axes.set_ylabel("speed-up; dotted: of work in proportion")
-            axes.legend(frameon=False, fontsize="small")
-    figure.tight_layout()
-    return figure
+    """Efficiency of each program, strong and weak, with its quartiles: one panel per number of devices or processes."""
+    panels = list(table.groupby(["over", "number"], sort=False))
+    names = [name for name in PROGRAMS if name in set(table.program)]
+    figure = Figure(figsize=(2.4 + 3.6 * len(panels), 1.4 + 0.45 * len(names)), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True).ravel()
+    for axis, ((kind, number), part) in zip(axes, panels, strict=True):
+        axis.axvline(1, color="black", linewidth=1, zorder=1)
+        for way, offset, face in (("strong", -0.14, COLOURS[0]), ("weak", 0.14, "white")):
+            rows = part[part.scaling == way].set_index("program").loc[names]
+            at = np.arange(len(names)) + offset
+            axis.hlines(at, rows.lower_quartile, rows.upper_quartile, color=COLOURS[0], linewidth=1.6)
+            axis.plot(rows.efficiency, at, "o", color=COLOURS[0], markerfacecolor=face, label=WAYS[way])
+        axis.set(title=f"{number} {kind}, {device}", xlabel="efficiency: speed-up / number")
+    axes[0].set_xlim(0, None)
+    axes[0].set_yticks(range(len(names)), [PROGRAMS[name] for name in names])
+    axes[0].invert_yaxis()
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return plain(figure)
 
 
 def main() -> None:

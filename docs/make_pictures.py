@@ -1,8 +1,8 @@
-"""Draws the pictures of the docs that no experiment makes: curves, the flow, and the rooms with their imports.
+"""Draws the pictures of the docs that no experiment makes: curves, the flow, the rooms, and tables of results.
 
-Run it from the root of the repository: `python docs/make_pictures.py`. It needs NumPy and matplotlib only, and writes
-docs/images/{one_pl,models,flow,rooms,filtering_*}.svg. The rooms are drawn from the imports that are really there, the
-accuracies of filtering from the tables of docs/results/filtering.md.
+Run it from the root of the repository: `python docs/make_pictures.py`. It writes docs/images/{one_pl,models,flow,rooms,
+filtering_*,forest_*}.svg. The rooms are drawn from the imports that are really there, the results of filtering and of
+curricula from the tables of docs/results/{filtering,curriculum,encoders}.md.
 """
 
 import ast
@@ -13,14 +13,17 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from irtjax.plots import selection
+from irtjax.plots.strategies import LOOKS
+
 DOCS = Path(__file__).parent
 LIBRARY = DOCS.parent / "irtjax"
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#555555"
-SKY, YELLOW = "#56b4e9", "#e69f00"
 PALE_BLUE, PALE_ORANGE, PALE_GREEN, PALE_GREY = "#e3f0f8", "#fbe9dd", "#dff3ec", "#f1f1f1"
 THETA = np.linspace(-4, 4, 161)
 
@@ -74,36 +77,37 @@ def models() -> Figure:
 
 def flow() -> Figure:
     """From data to difficulties and abilities, and what they are good for."""
-    figure, axis = _canvas(11.2, 5.6)
+    figure, axis = _canvas(11.2, 5.9)
     left, right, joined = (PALE_ORANGE, ORANGE), (PALE_BLUE, BLUE), (PALE_GREEN, GREEN)
     boxes = {
-        "tasks": ((1.5, 4.7), "data sets as arrays", left),
-        "networks": ((4.2, 4.7), "pure functions", left),
-        "training": ((6.9, 4.7), "many at once", left),
-        "crowd": ((9.6, 4.7), "all answer every example", left),
-        "people": ((1.5, 3.3), "or a file of answers", (PALE_GREY, GREY)),
-        "responses": ((5.1, 3.3), "subjects × items: 1, 0 or missing", right),
-        "estimation": ((9.0, 3.3), "fits the curves σ(a (θ - b))", right),
-        "items": ((5.1, 1.9), "their difficulties b", right),
-        "abilities": ((9.0, 1.9), "of the subjects, θ", right),
-        "scale": ((2.0, 0.5), "which items measure well?", right),
-        "selection": ((5.8, 0.5), "which examples to train on, and when?", joined),
+        "tasks": ((1.5, 5.0), "data sets as arrays", left),
+        "networks": ((4.2, 5.0), "pure functions", left),
+        "training": ((6.9, 5.0), "many at once", left),
+        "crowd": ((9.6, 5.0), "all answer every example", left),
+        "people": ((1.5, 3.6), "or a file of answers", (PALE_GREY, GREY)),
+        "responses": ((5.1, 3.6), "subjects × items: 1, 0 or missing", right),
+        "estimation": ((9.0, 3.6), "fits the curves σ(a (θ - b))", right),
+        "items": ((5.1, 2.2), "their difficulties b", right),
+        "abilities": ((9.0, 2.2), "of the subjects, θ", right),
+        "scale": ((1.65, 0.8), "which items measure well?", right),
+        "selection": ((5.1, 0.8), "which examples to train on, and when?", joined),
+        "evaluation": ((9.0, 0.8), "a model's score from a few items", right),
     }
     arrows = (
         ("tasks", "networks"), ("networks", "training"), ("training", "crowd"), ("crowd", "responses"),
         ("people", "responses"), ("responses", "estimation"), ("estimation", "items"), ("estimation", "abilities"),
-        ("items", "scale"), ("items", "selection"),
+        ("items", "scale"), ("items", "selection"), ("items", "evaluation"), ("abilities", "evaluation"),
     )  # fmt: skip
-    wide = {"responses": 2.9, "estimation": 2.7, "scale": 2.5, "selection": 3.4}
+    wide = {"responses": 2.9, "estimation": 2.7, "scale": 2.5, "selection": 3.4, "evaluation": 2.9}
     patches = {
         name: _box(axis, where, (wide.get(name, 2.2), 0.78), name, text, colours)
         for name, (where, text, colours) in boxes.items()
     }
     for start, end in arrows:
         _arrow(axis, boxes[start][0], boxes[end][0], patches[start], patches[end])
-    axis.text(0.4, 5.26, "knows nothing of item response theory", color=ORANGE, fontsize=10)
-    axis.text(10.1, 1.28, "does not care who answered", color=BLUE, fontsize=10, ha="right")
-    axis.text(7.65, 0.45, "joins both sides: trains networks by difficulty", color=GREEN, fontsize=10)
+    axis.text(0.4, 5.56, "knows nothing of item response theory", color=ORANGE, fontsize=10)
+    axis.text(0.4, 2.15, "does not care who answered", color=BLUE, fontsize=10)
+    axis.text(5.1, 0.14, "joins both sides: trains networks by difficulty", color=GREEN, fontsize=10, ha="center")
     return figure
 
 
@@ -223,36 +227,69 @@ def rooms() -> Figure:
     return figure
 
 
-# Lines of the pictures of filtering: the strategy, its colour and style. AVI has one line for each centre.
-LINES = {
-    "random": (GREY, "--"), "AVI": (BLUE, "-"), "AVI, median": (SKY, "-"), "AVI, midpoint": (BLUE, ":"),
-    "AVI, ability": (SKY, ":"), "AVO": (GREEN, "-"), "UB": (YELLOW, "-"), "LB": (ORANGE, "-"),
-}  # fmt: skip
+# Names of pictures, and the page and section of the results that has the table.
+FILTERING = {
+    "sst2": ("filtering", "SST-2"),
+    "snli": ("filtering", "SNLI"),
+    "mnist": ("filtering", "MNIST"),
+    "cifar10": ("filtering", "CIFAR-10"),
+    "sst2_frozen": ("encoders", "SST-2, a head on frozen vectors"),
+    "snli_frozen": ("encoders", "SNLI, a head on frozen vectors"),
+}
+CURRICULA = {
+    "sst2": ("curriculum", "SST-2"),
+    "snli": ("curriculum", "SNLI"),
+    "cifar10": ("curriculum", "CIFAR-10"),
+    "frozen": ("encoders", "Curricula on frozen vectors"),
+    "bert": ("encoders", "Curricula, fine-tuned"),
+}
 
 
-def filtering(task: str) -> Figure:
-    """Test accuracy against the share of data kept, as the section of a task in the results has it."""
-    page = (DOCS / "results" / "filtering.md").read_text()
-    section = page.split(f"\n## {task}\n")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in section.splitlines() if line.startswith("| ")]
-    shares = next(row[1:] for row in rows if row[0] == "strategy")
-    figure = Figure(figsize=(8, 4.2))
-    axis = figure.subplots()
-    for row in rows:
-        if row[0] in LINES:
-            colour, style = LINES[row[0]]
-            mean, half = np.array([re.findall(r"[\d.]+", cell) for cell in row[1:]], float).T
-            x = [float(share.rstrip("%")) for share in shares]
-            name = "AVI, mean difficulty" if row[0] == "AVI" else row[0].replace("ability", "mean ability")
-            axis.plot(x, mean, style, color=colour, label=name, marker="o", markersize=4)
-            axis.fill_between(x, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
-    axis.set(xscale="log", xlabel="training data kept", ylabel="test accuracy (%)")
-    axis.set_title(f"{task}: which examples to train on?", fontsize=12)
-    axis.set_xticks([float(share.rstrip("%")) for share in shares], shares)
-    axis.minorticks_off()
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), title="mean of 10 seeds,\n95% interval")
-    return _plain(figure)
+def filtering(page: str, section: str) -> Figure:
+    """Test accuracy of each strategy by the share of data kept, as a section of the results has it."""
+    rows = _table(page, section)
+    cells = []
+    for strategy, *others in rows.itertuples(index=False):
+        for share, cell in zip(rows.columns[1:], others, strict=True):
+            mean, half = map(float, re.findall(r"[\d.]+", cell))
+            cells.append((strategy, float(share.split("%")[0]) / 100, mean / 100, half / 100))
+    table = pd.DataFrame(cells, columns=["strategy", "share", "mean", "half"])
+    table = table.sort_values("strategy", key=lambda names: names.map(ORDER.index), kind="stable")
+    return selection.accuracy_dots(table, f"{section}: which examples to train on?")
+
+
+# Those that keep similar examples stand together. AVI and AVO are around the mean difficulty where nothing else stands.
+CENTRES = ("", ", median", ", midpoint", ", ability")
+ORDER = ["random", *(f"AVI{centre}" for centre in CENTRES), "UB", "PCLB", *(f"AVO{c}" for c in CENTRES), "LB", "PCUB"]
+
+
+def forest(page: str, section: str) -> Figure:
+    """Curricula against the baseline, as a section of the results has them."""
+    rows = _table(page, section)
+
+    def numbers(start: str) -> np.ndarray:
+        return np.array(rows[next(name for name in rows if name.startswith(start))].map(_numbers).tolist())
+
+    summary = rows[["strategy"]].copy()
+    summary[["accuracy_change_points", "accuracy_change_points_ci"]] = numbers("test accuracy")
+    summary[["examples_ratio", "examples_ratio_low", "examples_ratio_high"]] = numbers("training size")
+    if "reached" in rows:
+        summary[["reach_ratio", "reach_ratio_low", "reach_ratio_high"]] = numbers("until 99%")
+        summary[["reached", "seeds"]] = numbers("reached").astype(int)
+    return selection.forest(summary)
+
+
+def _numbers(cell: str) -> list[float]:
+    """The numbers in a cell such as `1.92 (1.23 to 3.01)` or `-0.84 ± 0.74`."""
+    return [float(number) for number in re.findall(r"[+-]?[\d.]+", cell)]
+
+
+def _table(page: str, section: str) -> pd.DataFrame:
+    """Strategies of a section of the results, as text; from the first table, and others with as many columns."""
+    text = (DOCS / "results" / f"{page}.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in text.splitlines() if line.startswith("| ")]
+    header = next(row for row in rows if row[0] == "strategy")
+    return pd.DataFrame([row for row in rows if row[0] in LOOKS and len(row) == len(header)], columns=header)
 
 
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
@@ -300,8 +337,10 @@ def main() -> None:
     """Draws and saves them; the same bytes for the same code and imports."""
     matplotlib.rcParams.update({"svg.hashsalt": "irtjax", "font.family": "DejaVu Sans"})
     pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
-    for task, name in (("SST-2", "sst2"), ("SNLI", "snli"), ("MNIST", "mnist"), ("CIFAR-10", "cifar10")):
-        pictures[f"filtering_{name}"] = functools.partial(filtering, task)
+    for name, (page, section) in FILTERING.items():
+        pictures[f"filtering_{name}"] = functools.partial(filtering, page, section)
+    for name, (page, section) in CURRICULA.items():
+        pictures[f"forest_{name}"] = functools.partial(forest, page, section)
     for name, draw in pictures.items():
         draw().savefig(DOCS / "images" / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 

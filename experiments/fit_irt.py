@@ -1,9 +1,10 @@
 r"""Fits an item response model to a file of scored responses.
 
-Reads responses and writes items.csv, subjects.csv and fit.json. The format of the file is recognised by its ending or
-its content: CSV matrix (a header of item ids, the subject id first in each row, cells 0, 1 or empty), long CSV
-(subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ. A folder is that of shards, or what a harness wrote
-about language models: the samples of lm-evaluation-harness, or the lines of every_eval_ever.
+Reads responses and writes items.csv, subjects.csv, fit.json and, of up to 60 subjects, ranking.png. The format of the
+file is recognised by its ending or its content: CSV matrix (a header of item ids, the subject id first in each row,
+cells 0, 1 or empty), long CSV (subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ. A folder is that of
+shards, or what a harness wrote about language models: the samples of lm-evaluation-harness, or the lines of
+every_eval_ever.
 
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
@@ -113,6 +114,8 @@ def slope_prior(words: list[str]) -> NormalPrior | str | None:
 peers.define_flags()
 
 
+RANKING = "ranking.png"
+MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
@@ -129,7 +132,7 @@ def main() -> None:
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
-    app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, FILES)
+    app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
     name = ",".join(_RESPONSES.value)
@@ -142,20 +145,31 @@ def main() -> None:
     held = guessing.held(responses.item_ids)
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
-    with peers.results_of_first(_OUTPUT_DIR.value) as directory:
+    with peers.results_of_first(_OUTPUT_DIR.value, (RANKING,)) as directory:
         with fit_bar(_MODEL.value) as on_step, app.naming(name):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:
             return
         fit.save(directory)
+        ranked = fit.ability.ndim == 1 and responses.num_subjects <= MOST_RANKED
+        if ranked:
+            _draw_ranking(fit, directory)
         if _MISFIT.value:
             write_misfit(fit, directory)
         if _GUARD.value:
             formulas.guard(directory)
     for note in fit.notes():
         print(f"note: {printable(note)}")
-    print(f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv and fit.json")
+    print(f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv{f', {RANKING}' if ranked else ''} and fit.json")
+
+
+def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:
+    """Writes the picture of the subjects by ability."""
+    from irtjax.plots import ranking  # as other fits need no matplotlib, which takes long to import
+    from irtjax.plots.style import save_figure
+
+    save_figure(ranking(fit, most=MOST_RANKED), directory / RANKING)
 
 
 def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -88,12 +88,12 @@ def mesh() -> jax.sharding.Mesh | None:
 
 
 @contextlib.contextmanager
-def results_of_first(output_dir: str) -> Iterator[Path | None]:
+def results_of_first(output_dir: str, former: Collection[str] = ()) -> Iterator[Path | None]:
     """`whole_results` of the first process; None for the others."""
     if not is_first():
         yield None
         return
-    with whole_results(output_dir) as folder:
+    with whole_results(output_dir, former) as folder:
         yield folder
 
 

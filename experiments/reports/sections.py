@@ -123,7 +123,7 @@ weights. The column "answered" counts the training examples that the network was
 estimates of its ability. Before each epoch, DDaCLAE and its variants estimate the network's ability by
 {settings.ability.upper()} from its answers {_probe(settings, table)}.{_stalled(table)}
 
-![Accuracy and share of data against epoch](curriculum.png)
+![Gain over the baseline, accuracy and data in use against examples used](curriculum.png)
 
 {markdown.table_of(summary.assign(accuracy_change_points=of_others), columns)}"""
 
@@ -188,6 +188,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
+    save_figure(selection.forest(summary), directory / "forest.png")
     published = TASK_DEFAULTS[settings.task].published
     best, along = [], []
     for row in summary[summary.strategy != BASELINE].itertuples():
@@ -221,6 +222,8 @@ accuracy is in percent of the baseline's accuracy, not in percentage points. Bot
 same weights, but for those of the strategy no-effect, the null control: the baseline with other seeds. The smallest
 detectable saving is the one that a t test detects with 80% power, given the spread of these
 seeds.{" Published: Lalor and Yu 2020." if published else ""}
+
+![Differences from the baseline with 95% intervals](forest.png)
 
 {markdown.table(header, best)}
 

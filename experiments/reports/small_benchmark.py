@@ -10,11 +10,11 @@ from irtjax import versions
 from irtjax.evaluation.bank import Bank
 from irtjax.evaluation.forms import Form
 from irtjax.evaluation.study import PREFERRED, Method, of_all
-from irtjax.plots.evaluation import error_by_size
+from irtjax.plots.evaluation import error_by_size, predicted_scores
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
-FILES = (*document.FILES, "errors.csv", "errors.png")
+FILES = (*document.FILES, "errors.csv", "errors.png", "predicted.png")
 FORMER = ("forms", "predictions.csv")  # not the same in every run
 
 
@@ -26,12 +26,14 @@ class Study(NamedTuple):
         bank: of all subjects.
         best: the method of the forms that are written.
         forms: by size, chosen with all subjects.
+        predicted: by size, scores of the held-out subjects of the first split by the best method, and true ones.
     """
 
     errors: pd.DataFrame
     bank: Bank
     best: Method
     forms: dict[int, Form]
+    predicted: dict[int, pd.DataFrame]
 
 
 def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
@@ -41,6 +43,8 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
     responses = study.bank.responses
     size = f"{responses.num_subjects:,} models × {responses.num_items:,} items"
     save_figure(error_by_size(of_all(errors), _shown(errors, best), size), directory / "errors.png")
+    title = f"{best}: {errors.predicted.iloc[0]:,} held-out models of the first split"
+    save_figure(predicted_scores(study.predicted, title), directory / "predicted.png")
     verdict = "\n".join(_verdict(errors, best, number) for number in study.forms)
     what = "the mean over all items" if study.bank.whole else "given by --scores, of the whole benchmark"
     parts = [
@@ -50,7 +54,8 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
 {errors.predicted.iloc[0]:,} models were held out: they had no part in calibrating items, choosing them, or setting
 intervals. The forms that are written are by {best}, chosen with all models: the method with the least error, or
 {PREFERRED} where that is no more than one standard error behind.""",
-        "## Errors and intervals\n\n![Error and coverage against items asked](errors.png)",
+        "## Errors and intervals\n\n![Error against items asked](errors.png)\n\n"
+        "![Predicted against true scores of held-out models](predicted.png)",
         _best_and_baselines(errors, best),
         *(_by_size(errors, number) for number in study.forms),
         _calibration(errors, best),

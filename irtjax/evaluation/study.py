@@ -46,6 +46,7 @@ def hold_out(
     predictors: Sequence[str] = tuple(PREDICTORS),
     categories: Shaped[np.ndarray, " I"] | None = None,
     on_progress: Callable[[int, int, str], None] = lambda *_: None,
+    on_predicted: Callable[[dict[str, Any], pd.DataFrame], None] = lambda *_: None,
 ) -> pd.DataFrame:
     """Predicts the scores of subjects that had no part in calibration, choice of items, or intervals.
 
@@ -61,6 +62,8 @@ def hold_out(
         predictors: ways to predict (`irtjax.evaluation.predictors`).
         categories: of the items.
         on_progress: called with the number of forms done, that of all, and what is done now.
+        on_predicted: called with each row of the result, and with the predictions that it is about: `score`, `low` and
+            `high` of the held-out subjects, and `truth`, in points.
 
     Returns:
         One row per form, predictor, number of items, number of calibration subjects and seed: `method` (form and
@@ -113,11 +116,9 @@ def hold_out(
                     for name, scorer in found.items():
                         predicted = scorer.predict(values[:, scorer.form.items], LEVEL)
                         about = {"form": form, "predictor": name, "calibration": own.size, "predicted": held.size}
-                        rows.append(
-                            {"method": f"{form} {name}", "num_items": size, "seed": seed}
-                            | _errors(predicted, truth)
-                            | about
-                        )
+                        key = {"method": f"{form} {name}", "num_items": size, "seed": seed}
+                        rows.append(key | _errors(predicted, truth) | about)
+                        on_predicted(rows[-1], predicted.assign(truth=truth))
                     done += 1
     on_progress(total, total, "done")
     return pd.DataFrame(rows)

@@ -1,13 +1,21 @@
 """Pictures of difficulties and abilities: their densities, the easiest and hardest items, and two sources compared."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from scipy.stats import gaussian_kde, spearmanr
 
 from irtjax.plots.style import COLOURS, line_styles, literal, plain
+
+MOST_ALL_PAIRS = 4  # columns of which each two have a panel
+MOST_POINTS = 2000
+FEWEST_OUTLINED = 10
+OUTERMOST = 0.01
 
 
 def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits") -> Figure:
@@ -94,7 +102,11 @@ def contact_sheet(
 def against_each_other(
     table: pd.DataFrame, groups: pd.Series | None, title: str, label: str = "difficulty, {} (logits)"
 ) -> Figure:
-    """Each two columns against each other: one panel per pair, one point per row.
+    """Each two columns against each other, or, of more than four, each against the last; one panel per pair.
+
+    One point per row. Of more than 2,000 the points are grey, and the half of each group that lies closest together is
+    outlined in its colour: colours on top of one another mix. Axes leave out the outermost 1% at either end; what is
+    beyond is drawn at the edge.
 
     Args:
         table: two columns or more, such as difficulties from several sources, with one row per item.
@@ -102,30 +114,69 @@ def against_each_other(
         title: of the figure.
         label: of an axis, with {} for the name of its column.
     """
-    sources, last = list(table), table.shape[1] - 1
-    figure = Figure(figsize=(1.2 + 3.6 * last, 1.0 + 3.6 * last))
-    axes = figure.subplots(last, last, squeeze=False, sharex="col", sharey="row")
+    pairs, shape = _pairs(list(table))
+    figure = Figure(figsize=(0.8 + 3.4 * shape[1], 0.9 + 3.4 * shape[0]), layout="constrained")
+    axes = figure.subplots(*shape, squeeze=False)
     names = [None] if groups is None else sorted(groups.dropna().unique())
-    alpha = min(0.8, 25 / len(table) ** 0.6 + 0.03)
-    size = 16 if len(table) < 500 else 5
+    limits = {name: _limits(values) for name, values in table.items()}
+    shown = pd.DataFrame({name: values.clip(*limits[name]) for name, values in table.items()})
+    many = len(table) > MOST_POINTS
+    handles = {}
     for (row, column), axis in np.ndenumerate(axes):
-        if column > row:
+        if (row, column) not in pairs:
             axis.remove()
             continue
-        below, beside = sources[column], sources[row + 1]
-        for name, colour in zip(names, COLOURS, strict=False):
-            some = table if name is None else table[groups == name]
-            shown = None if name is None else literal(str(name))
-            axis.scatter(some[below], some[beside], s=size, color=colour, alpha=alpha, linewidths=0, label=shown)
+        below, beside = pairs[row, column]
+        if many:
+            axis.scatter(shown[below], shown[beside], s=4, color="0.6", alpha=0.25, linewidths=0, rasterized=True)
+        for name, style in zip(names, line_styles(len(names)), strict=True):
+            some = shown if name is None else shown[groups == name]
+            if many:
+                _outline_half(axis, some[below].to_numpy(), some[beside].to_numpy(), style)
+                handles[name] = Line2D([], [], **style, linewidth=2)
+            else:
+                alpha = min(0.8, 25 / len(table) ** 0.6 + 0.1)
+                axis.scatter(some[below], some[beside], s=16, color=style["color"], alpha=alpha, linewidths=0)
+                handles[name] = Line2D([], [], color=style["color"], marker="o", linestyle="none")
         correlation = spearmanr(table[below], table[beside]).statistic
         axis.set_title(f"Spearman {correlation:.2f}", fontsize=10)
-        if row == last - 1:
-            axis.set_xlabel(label.format(literal(below)))
-        if column == 0:
-            axis.set_ylabel(label.format(literal(beside)))
+        axis.set(xlabel=label.format(literal(below)), ylabel=label.format(literal(beside)))
+        axis.margins(0.04)
     if groups is not None:
-        legend = axes[0, 0].legend(frameon=False, fontsize=8, loc="best", markerscale=1.5)
-        for handle in legend.legend_handles:
-            handle.set_alpha(1)
+        labels = [literal(str(name)) for name in handles]
+        heading = "around the half of each that lies closest together" if many else None
+        figure.legend(list(handles.values()), labels, title=heading, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(literal(title))
     return plain(figure)
+
+
+def _pairs(names: Sequence[str]) -> tuple[dict[tuple[int, int], tuple[str, str]], tuple[int, int]]:
+    """What is on the axes of each panel, by row and column, and the numbers of rows and columns."""
+    *others, last = names
+    if len(names) <= MOST_ALL_PAIRS:
+        triangle = [(row, column) for row in range(len(others)) for column in range(row + 1)]
+        return {(row, column): (names[column], names[row + 1]) for row, column in triangle}, (len(others), len(others))
+    columns = min(len(others), MOST_ALL_PAIRS)
+    rows = -(-len(others) // columns)
+    return {divmod(at, columns): (name, last) for at, name in enumerate(others)}, (rows, columns)
+
+
+def _limits(values: pd.Series) -> tuple[float, float]:
+    """Ends of an axis for values of which a few may lie far out."""
+    low, high = values.quantile([OUTERMOST, 1 - OUTERMOST])
+    spare = 0.1 * (high - low)
+    return max(values.min(), low - spare), min(values.max(), high + spare)
+
+
+def _outline_half(axis: Axes, x: np.ndarray, y: np.ndarray, style: dict[str, Any]) -> None:
+    """A line around where the density is at least the median of that at the points, so that half of them are inside."""
+    if len(x) < FEWEST_OUTLINED or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return
+    some = np.random.default_rng(0).permutation(len(x))[:MOST_POINTS]  # which suffice for a smooth density
+    density = gaussian_kde([x[some], y[some]])
+    columns, rows = (np.linspace(values.min(), values.max(), 60) for values in (x, y))
+    heights = density([part.ravel() for part in np.meshgrid(columns, rows)]).reshape(60, 60)
+    level = np.median(density([x[some], y[some]]))
+    axis.contour(
+        columns, rows, heights, [level], colors=style["color"], linestyles=style["linestyle"], linewidths=2, zorder=3
+    )

@@ -6,61 +6,83 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from irtjax.plots.style import line_styles, literal, plain
+from irtjax.plots.style import COLOURS, line_styles, literal, plain
 from irtjax.types import Float
 
 WITHIN_90 = 1.645  # standard deviations
 
 
 def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> Figure:
-    """Mean absolute error of predicted scores, and coverage of their 90% intervals, against the number of items.
+    """Mean absolute error of predicted scores against the number of items, and the coverage of their 90% intervals.
 
-    Lines are means of seeds, and bands reach from the best of them to the worst.
+    Coverage is in the legend. Means of seeds, with the range from the best of them to the worst. Where there is one
+    number of items, the methods stand one below the other.
 
     Args:
         errors: of `irtjax.evaluation.study.hold_out`.
         methods: to show, in the order of the legend.
         title: of the picture.
     """
-    figure = Figure(figsize=(11, 4.2))
-    error_axis, coverage_axis = figure.subplots(1, 2)
-    for method, style in zip(methods, line_styles(len(methods)), strict=True):
-        rows = errors[errors.method == method].groupby("num_items")
-        for axis, column in ((error_axis, "mae"), (coverage_axis, "coverage_90")):
-            mean = rows[column].mean()
-            axis.plot(mean.index, mean, **style, label=literal(method), marker="o", markersize=4)
-            if axis is error_axis:
-                low, high = rows[column].min(), rows[column].max()
-                axis.fill_between(mean.index, low, high, color=style["color"], alpha=0.12, linewidth=0)
-    coverage_axis.axhline(0.9, color="0.4", linewidth=1)
     sizes = np.sort(errors.num_items.unique())
-    for axis in figure.axes:
-        axis.set(xscale="log", xlabel="items asked")
-        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
-        axis.minorticks_off()
-    error_axis.set(ylabel="mean absolute error, points", title=literal(title), ylim=(0, None))
-    coverage_axis.set(ylabel="share of scores within", title="90% intervals", ylim=(0.6, 1.0))
-    coverage_axis.legend(frameon=False, title="items, prediction", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    labels = [_with_coverage(errors[errors.method == method], method) for method in methods]
+    if len(sizes) == 1:
+        figure = Figure(figsize=(8, 1.4 + 0.4 * len(methods)))
+        axis = figure.subplots()
+        for at, (method, style) in enumerate(zip(methods, line_styles(len(methods)), strict=True)):
+            mae = errors[errors.method == method].mae
+            axis.plot([mae.min(), mae.max()], [at, at], color=style["color"], linewidth=1.8)
+            axis.plot([mae.mean()], [at], "o", color=style["color"])
+        axis.set_yticks(range(len(methods)), labels)
+        axis.set(ylim=(len(methods) - 0.5, -0.5), xlim=(0, None), title=f"{literal(title)}, {sizes[0]:,} asked")
+        axis.set_xlabel("mean absolute error, points (90% intervals: share of scores within)")
+        return plain(figure)
+    figure = Figure(figsize=(9, 4.4))
+    axis = figure.subplots()
+    for method, label, style in zip(methods, labels, line_styles(len(methods)), strict=True):
+        mae = errors[errors.method == method].groupby("num_items").mae
+        axis.plot(mae.mean(), **style, label=label, marker="o", markersize=4)
+        axis.fill_between(sizes, mae.min(), mae.max(), color=style["color"], alpha=0.12, linewidth=0)
+    axis.set(xscale="log", xlabel="items asked", ylim=(0, None), ylabel="mean absolute error, points")
+    axis.set_title(literal(title))
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axis.minorticks_off()
+    heading = "items, prediction\n(90% intervals: scores within)"
+    axis.legend(frameon=False, title=heading, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return plain(figure)
 
 
-def predicted_scores(predicted: pd.DataFrame, truth: np.ndarray, title: str) -> Figure:
-    """Predicted against true scores of held-out subjects, with their intervals.
+def _with_coverage(rows: pd.DataFrame, method: str) -> str:
+    """The name of a method, with the coverage of its 90% intervals, from the lowest to the highest number of items."""
+    coverage = 100 * rows.groupby("num_items").coverage_90.mean()
+    low, high = f"{coverage.min():.0f}", f"{coverage.max():.0f}"
+    return f"{literal(method)} ({low if low == high else f'{low} to {high}'}%)"
+
+
+def predicted_scores(predicted: Mapping[int, pd.DataFrame], title: str) -> Figure:
+    """Predicted against true scores of held-out subjects with their intervals, one panel per number of items.
 
     Args:
-        predicted: `score`, `low` and `high`, in points.
-        truth: (J,) in points.
+        predicted: by number of items: `score`, `low`, `high` and `truth`, in points.
         title: of the picture.
     """
-    figure = Figure(figsize=(5, 4.6))
-    axis = figure.subplots()
-    score = predicted["score"].to_numpy()
-    reach = np.abs(predicted[["low", "high"]].to_numpy().T - score)
-    axis.errorbar(truth, score, reach, fmt="none", ecolor="#0072B2", alpha=0.15, linewidth=0.8)
-    axis.plot(truth, score, ".", color="#0072B2", markersize=3)
-    ends = [min(truth.min(), score.min()), max(truth.max(), score.max())]
-    axis.plot(ends, ends, color="0.4", linewidth=1)
-    axis.set(xlabel="score on the whole benchmark, points", ylabel="predicted, points", title=literal(title))
+    columns = min(len(predicted), 4)
+    rows = -(-len(predicted) // columns)
+    figure = Figure(figsize=(0.8 + 3.2 * max(columns, 2), 0.9 + 3.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axis, (size, table) in zip(axes, predicted.items(), strict=False):
+        reach = np.abs(table[["low", "high"]].to_numpy().T - table["score"].to_numpy())
+        faint = min(0.8, 12 / len(table) ** 0.7)
+        axis.errorbar(table.truth, table["score"], reach, fmt="none", ecolor=COLOURS[0], alpha=faint, linewidth=0.8)
+        axis.plot(table.truth, table["score"], ".", color=COLOURS[0], markersize=4)
+        ends = [table.truth.min(), table.truth.max()]
+        axis.plot(ends, ends, color="0.2", linewidth=1)
+        error = (table["score"] - table.truth).abs().mean()
+        axis.set_title(f"{size:,} items: {error:.2f} points off", fontsize=10)
+    for axis in axes[len(predicted) :]:
+        axis.remove()
+    figure.suptitle(literal(title))
+    figure.supxlabel("score on the whole benchmark, points", fontsize=10)
+    figure.supylabel("predicted with its 90% interval, points", fontsize=10)
     return plain(figure)
 
 
@@ -95,7 +117,7 @@ def exposure(share: Float[np.ndarray, " I"], difficulty: Float[np.ndarray, " I"]
     """
     figure = Figure(figsize=(5.5, 4))
     axis = figure.subplots()
-    axis.plot(difficulty, share, ".", color="#0072B2", markersize=4, alpha=0.6)
+    axis.plot(difficulty, share, ".", color=COLOURS[0], markersize=4, alpha=0.6)
     axis.set(xlabel="difficulty, logits", ylabel="share of subjects asked", title=literal(title), ylim=(0, 1.02))
     return plain(figure)
 

@@ -1,25 +1,32 @@
-"""Pictures of a fit, whichever data it is of: item curves, abilities beside difficulties, information."""
+"""Pictures of a fit, whichever data it is of: a ranking, item curves, abilities beside difficulties, information."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
-from irtjax.arguments import names
+from irtjax.arguments import names, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.result import Fit
+from irtjax.estimation.result import Z_95, Fit
 from irtjax.kernels.models import information as item_information
 from irtjax.plots.scale import MOST_CURVES, item_curves, wright_map
-from irtjax.plots.style import COLOURS, literal, plain
+from irtjax.plots.style import COLOURS, literal, plain, short
 from irtjax.scale.curves import empirical_curves
 
 FEW = 24  # items whose curves are shown if none are named
+SMOOTH = 200  # subjects from whom on the weight at single abilities suffices
 BEYOND = 3.0  # logits past the abilities, where items of a Wright map are drawn at the edge
+MOST_RANKED = 60  # subjects whose names one picture has room for
+LONGEST_NAME = 45  # characters
+FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
 REACH = 4.0  # standard deviations of the population that information is shown over
 
 
 def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     """Curves of items: the model's, and the share of right answers at each ability with its 95% band.
+
+    With fewer than 200 subjects the shares are those in up to six ranges of ability, each with as many subjects.
 
     Args:
         fit: of one dimension.
@@ -41,7 +48,8 @@ def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
         if not 1 <= len(items) <= MOST_CURVES:
             raise InputError(f"{len(items)} items, expected 1 to {MOST_CURVES} that fit into a picture")
         chosen = np.array([int(np.flatnonzero(ids == item)[0]) for item in items])
-    empirical = empirical_curves(fit, fit.responses.read().choose_items(chosen))
+    grouped = fit.responses.num_subjects < SMOOTH
+    empirical = empirical_curves(fit, fit.responses.read().choose_items(chosen), grouped)
     shown = ids[chosen].tolist()
     return item_curves(shown, empirical.model, empirical, [""] * len(shown), _title(fit))
 
@@ -49,7 +57,8 @@ def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
 def wright(fit: Fit) -> Figure:
     """Abilities and difficulties on one scale (Wright and Stone 1979).
 
-    Items more than three logits beyond all abilities are drawn at that edge; those without a difficulty are left out.
+    Up to 60 items and 40 subjects are named, more are counted. Items more than three logits beyond all abilities are
+    drawn at that edge; those without a difficulty are left out.
 
     Raises:
         InputError: the fit has several dimensions.
@@ -57,8 +66,10 @@ def wright(fit: Fit) -> Figure:
     _require_one_dimension(fit)
     known = np.isfinite(fit.difficulty)
     low, high = fit.ability.min() - BEYOND, fit.ability.max() + BEYOND
-    names = fit.responses.item_ids[known].tolist()
-    return wright_map(fit.ability, np.clip(fit.difficulty[known], low, high), names, _title(fit))
+    items, subjects = fit.responses.item_ids[known].tolist(), fit.responses.subject_ids.tolist()
+    right = fit.responses.counts(axis=0)[0]
+    extreme = np.where(fit.extreme, np.where(right == 0, 1, -1), 0)[known]
+    return wright_map(fit.ability, np.clip(fit.difficulty[known], low, high), items, _title(fit), subjects, extreme)
 
 
 def information(fit: Fit) -> Figure:
@@ -90,6 +101,75 @@ def information(fit: Fit) -> Figure:
     right.patch.set_visible(False)
     figure.suptitle(literal(_title(fit)))
     return plain(figure)
+
+
+def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Sequence[str] | None = None) -> Figure:
+    """Subjects by ability, the most able first, each with its 95% interval: ability ± 1.96 standard errors.
+
+    Intervals that overlap say that the order of two subjects may be chance. Where there are more than `most` subjects,
+    the title says how many are left out.
+
+    Args:
+        fit: of one dimension.
+        most: subjects to show, the most able; up to 60.
+        groups: what colours stand for, such as the maker of each model: by subject id, or in the order of
+            `fit.responses.subject_ids`. By default all subjects have one colour.
+
+    Returns:
+        A figure in the proportions of a slide, or taller where there are many subjects.
+
+    Raises:
+        InputError: the fit has several dimensions, `most` is out of range, or `groups` leaves out a subject or has more
+            than eight groups.
+    """
+    _require_one_dimension(fit)
+    most = whole_number("most", most, 1, MOST_RANKED)
+    ids = fit.responses.subject_ids.astype(str)
+    group = _groups(groups, ids)
+    order = np.argsort(-fit.ability, kind="stable")[:most]
+    figure = Figure(figsize=(12, 1.6 + 0.26 * max(len(order), 8)), layout="constrained")
+    axis = figure.subplots()
+    axis.axvline(fit.population.mean[0], color="0.6", linewidth=1, zorder=1)
+    for name, colour in zip(dict.fromkeys(group[order]), COLOURS, strict=False):
+        rows = np.flatnonzero(group[order] == name)
+        members = order[rows]
+        reach = Z_95 * fit.ability_se[members]
+        label = short(str(name), LONGEST_NAME)
+        points = fit.ability[members], rows
+        axis.errorbar(*points, xerr=reach, fmt="o", color=colour, markersize=7, elinewidth=2, label=label)
+    labels = [f"{short(ids[subject], LONGEST_NAME)}  {rank:{FIGURE_SPACE}>2}" for rank, subject in enumerate(order, 1)]
+    axis.set_yticks(range(len(order)), labels, fontsize=11)
+    axis.tick_params(axis="y", length=0)
+    axis.set_ylim(len(order) - 0.4, -0.6)
+    axis.set_xlabel("ability with its 95% interval (grey: mean of the population)", fontsize=11)
+    if groups is not None:
+        axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=11)
+    some = f"the {len(order)} most able of " if len(order) < len(ids) else ""
+    axis.set_title(f"{fit.model}: {some}{len(ids):,} subjects, by {fit.responses.num_items:,} items", fontsize=13)
+    return plain(figure)
+
+
+def _groups(groups: Mapping[str, str] | pd.Series | Sequence[str] | None, ids: np.ndarray) -> np.ndarray:
+    """The group of each subject.
+
+    Raises:
+        InputError: a subject has none, or there are more groups than colours.
+    """
+    if groups is None:
+        return np.zeros(len(ids), int)
+    if isinstance(groups, Mapping | pd.Series):
+        missing = [name for name in ids if name not in groups]
+        if missing:
+            raise InputError(f"`groups` lacks subject '{missing[0]}' (1 of {len(missing)} such)")
+        groups = [groups[name] for name in ids]
+    found = np.array([str(group) for group in groups])
+    if len(found) != len(ids):
+        raise InputError(f"`groups` of {len(found):,} subjects, expected one for each of the {len(ids):,}")
+    if len(set(found)) > len(COLOURS):
+        raise InputError(
+            f"`groups` has {len(set(found))} groups, expected {len(COLOURS)} at most, which colours tell apart"
+        )
+    return found
 
 
 def _require_one_dimension(fit: Fit) -> None:

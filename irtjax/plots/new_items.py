@@ -2,11 +2,15 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from scipy.stats import spearmanr
 
 from irtjax.plots.style import COLOURS, line_styles, literal, plain
+
+MOST_POINTS = 1000
+FEWEST = 3  # items of a mean
 
 
 def predicted_and_fitted(predicted: np.ndarray, fitted: np.ndarray, title: str) -> Figure:
@@ -44,29 +48,35 @@ def error_by_number(curve: pd.DataFrame, title: str) -> Figure:
 
 
 def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
-    """Items as points of a plane, coloured by difficulty.
+    """Items as points of a plane, coloured by difficulty; of more than 1,000 items the means of those close together.
 
     Args:
         places: (I, 2).
-        difficulty: (I,) in logits; colours run from its 2% to its 98% point.
+        difficulty: (I,) in logits; colours run from the 2% to the 98% point of what is shown.
         title: of the figure.
     """
     figure = Figure(figsize=(7.0, 5.4))
     axis = figure.subplots()
-    low, high = np.percentile(difficulty, (2, 98))
-    points = axis.scatter(
-        places[:, 0],
-        places[:, 1],
-        c=difficulty,
-        cmap="viridis",
-        vmin=low,
-        vmax=high,
-        s=60 / len(places) ** 0.25,
-        alpha=0.7,
-        linewidths=0,
-    )
+    if len(places) > MOST_POINTS:  # points on top of one another show whichever was drawn last
+        points: Collection = axis.hexbin(
+            places[:, 0],
+            places[:, 1],
+            C=difficulty,
+            gridsize=36,
+            mincnt=FEWEST,
+            reduce_C_function=np.mean,
+            linewidths=0.2,
+        )
+        label = f"mean difficulty of {FEWEST} items or more (logits)"
+    else:
+        points = axis.scatter(
+            places[:, 0], places[:, 1], c=difficulty, s=60 / len(places) ** 0.25, alpha=0.7, linewidths=0
+        )
+        label = "difficulty (logits)"
+    points.set_cmap("viridis")
+    points.set_clim(*np.percentile(np.ma.compressed(np.ma.asarray(points.get_array())), (2, 98)))
     bar = figure.colorbar(points, format=StrMethodFormatter("{x:.1f}"))
-    bar.set_label("difficulty (logits)")
+    bar.set_label(label)
     assert bar.solids is not None
     bar.solids.set_alpha(1)
     axis.set(title=title, xticks=[], yticks=[], xlabel="first direction of the features", ylabel="second direction")

@@ -4,21 +4,26 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from irtjax.kernels.models import ItemParameters, probabilities
-from irtjax.plots.style import COLOURS, literal, plain
+from irtjax.plots.style import COLOURS, literal, plain, short
 from irtjax.scale.curves import EmpiricalCurves
 from irtjax.scale.dimensionality import ParallelAnalysis
 from irtjax.scale.information import GRID
 
 MOST_CURVES = 60
 MOST_EIGENVALUES = 15
-PER_ROW = 6
+PER_ROW = 4
+FEW_CURVES = 24
 BIN = 0.25  # logits
 MOST_NAMES = 60
-LONGEST_NAME = 20
+MOST_SUBJECTS = 40
+LONGEST_NAME = 24
+LONGEST_TITLE = 25
 DOMINANT = 0.25  # share of the largest information
 MOST_BOXES, FEW_BOXES = 12, 4
 BLUE, ORANGE, GREEN = COLOURS[:3]
@@ -57,10 +62,10 @@ def item_curves(
     if len(order) > MOST_CURVES:  # removed items are what the reader looks for
         spare = max(MOST_CURVES - int(removed.sum()), MOST_CURVES // 2)
         order = np.concatenate([np.flatnonzero(~removed)[:spare], np.flatnonzero(removed)])[:MOST_CURVES]
-    rows = -(-len(order) // PER_ROW)
-    height = 1.85 * rows + 0.9  # inches
-    figure = Figure(figsize=(2.0 * PER_ROW, height))
-    axes = figure.subplots(rows, PER_ROW, sharex=True, sharey=True, squeeze=False).ravel()
+    columns = min(len(order), PER_ROW if len(order) <= FEW_CURVES else PER_ROW + 1)
+    rows = -(-len(order) // columns)
+    figure = Figure(figsize=(0.6 + 2.4 * max(columns, 2), 1.0 + 2.0 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     grid = GRID[np.abs(GRID) <= 3]
     p, _ = probabilities(items, grid[:, None])
     inside = np.abs(empirical.theta) <= 3
@@ -70,18 +75,18 @@ def item_curves(
         axis.fill_between(empirical.theta[inside], *band, color="0.8", linewidth=0)
         axis.plot(empirical.theta[inside], empirical.share[inside, item], color="0.3", linewidth=1)
         axis.plot(grid, p[:, item], color=colour, linewidth=1.6)
-        axis.set_title(_short(names[item]) + (f"\n{reasons[item]}" if removed[item] else ""), fontsize=8, color=colour)
+        reason = f"\n{reasons[item]}" if removed[item] else ""
+        axis.set_title(short(names[item], LONGEST_TITLE) + reason, fontsize=10.5, color=colour)
     for axis in axes[len(order) :]:
-        axis.set_visible(False)
-    for axis in axes[: len(order)]:
-        axis.tick_params(labelbottom=True)
+        axis.remove()
+    for axis in axes[len(order) - columns : len(order)]:
+        axis.tick_params(labelbottom=True)  # the lowest of each column
     axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
-    figure.supxlabel("ability", fontsize=10)
-    figure.supylabel("probability of a right answer", fontsize=10)
+    figure.supxlabel("ability", fontsize=11)
+    figure.supylabel("probability of a right answer", fontsize=11)
     some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
-    figure.suptitle(literal(f"{title}{some}; model in colour, responses in grey with a 95% band"), fontsize=11)
-    plain(figure).subplots_adjust(top=1 - 0.8 / height, bottom=0.6 / height, left=0.06, right=0.99, hspace=0.55)
-    return figure
+    figure.suptitle(literal(f"{title}{some}") + "\nmodel in colour, responses in grey with a 95% band", fontsize=12)
+    return plain(figure)
 
 
 def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dominant: str, title: str) -> Figure:
@@ -98,7 +103,7 @@ def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dom
     lines = [("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")]
     best = full["test"].idxmax()
     if full["test"][best] - others["test"][best] >= DOMINANT * full["test"][best]:
-        lines.append((f"without {_short(dominant, LONGEST_NAME)}", others, GREEN, ":"))
+        lines.append((f"without {short(dominant, LONGEST_NAME)}", others, GREEN, ":"))
     for axis, column, label in zip(
         figure.subplots(1, 2), ("test", "standard_error"), ("information", "standard error of ability"), strict=True
     ):
@@ -131,7 +136,7 @@ def ability_by_level(ability: np.ndarray, levels: pd.DataFrame, title: str) -> F
         boxes = axis.boxplot(parts, patch_artist=True, widths=0.6, medianprops={"color": "black"})
         for box in boxes["boxes"]:
             box.set(facecolor=BLUE, alpha=0.35)
-        labels = [f"{_short(level, LONGEST_NAME)}\n({len(part)})" for level, part in zip(names, parts, strict=True)]
+        labels = [f"{short(level, LONGEST_NAME)}\n({len(part)})" for level, part in zip(names, parts, strict=True)]
         axis.set_xticks(range(1, len(names) + 1), labels, rotation=45 if len(names) > FEW_BOXES else 0, fontsize=8)
         axis.set_title(literal(str(name)), fontsize=10)
     for axis in axes[::3]:
@@ -165,35 +170,89 @@ def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.D
     return plain(figure)
 
 
-def wright_map(ability: np.ndarray, difficulty: np.ndarray, names: Sequence[str], title: str) -> Figure:
-    """Abilities of subjects and difficulties of items on one scale (Wright and Stone 1979)."""
+def wright_map(
+    ability: np.ndarray,
+    difficulty: np.ndarray,
+    names: Sequence[str],
+    title: str,
+    subjects: Sequence[str] = (),
+    extreme: np.ndarray | None = None,
+) -> Figure:
+    """Abilities of subjects and difficulties of items on one scale (Wright and Stone 1979).
+
+    Up to 60 items and 40 subjects are named, more are counted.
+
+    Args:
+        ability: (J,) in logits.
+        difficulty: (I,) in logits.
+        names: (I,) of the items.
+        title: of the figure.
+        subjects: (J,) names; none to count subjects however few.
+        extreme: (I,) 1 for items that nobody answered right, -1 for those that everybody did, else 0: a count of items
+            tells them apart, as their difficulties are a matter of the prior.
+    """
     low, high = min(ability.min(), difficulty.min(), -3), max(ability.max(), difficulty.max(), 3)
     bins = np.arange(np.floor(low), high + BIN, BIN)
-    level = np.digitize(difficulty, bins) - 1
-    order = np.argsort(difficulty, kind="stable")
-    place = np.zeros(len(difficulty))
-    for row in np.unique(level):
-        members = [item for item in order if level[item] == row]
-        place[members] = np.arange(len(members))
-    named = len(names) <= MOST_NAMES
-    columns = place.max() + 1
-    shown = [_short(name, LONGEST_NAME) for name in names]
-    width = (0.3 + 0.055 * max(map(len, shown))) * columns if named else 3.5  # inches
-    figure = Figure(figsize=(2.6 + width, 1.0 + 0.2 * len(bins)))
-    people, items = figure.subplots(1, 2, sharey=True, width_ratios=(2, max(width, 2)))
-    people.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)
-    people.invert_xaxis()
-    people.set(xlabel="number", ylabel="ability and difficulty (logits)", title="subjects")
-    if named:  # in rows, so that names do not overlap
-        for x, row, name in zip(place, level, shown, strict=True):
-            items.text(x, bins[row] + BIN / 2, name, fontsize=7, va="center", color=ORANGE)
-        items.set(title="items", xlim=(-0.05, columns), xticks=[])
+    subjects = subjects if len(subjects) <= MOST_SUBJECTS else ()
+    names = names if len(names) <= MOST_NAMES else ()
+    widths = _width(ability, bins, subjects), _width(difficulty, bins, names)
+    figure = Figure(figsize=(1.2 + sum(widths), 1.1 + 0.2 * len(bins)))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=widths)
+    left.set(title="subjects", ylabel="ability and difficulty (logits)", xlabel="number")
+    right.set(title="items", xlabel="number")
+    if subjects:
+        _name(left, ability, bins, subjects, BLUE, "right")
     else:
-        items.hist(difficulty, bins=bins, orientation="horizontal", color=ORANGE, alpha=0.8)
-        items.set(title="items", xlabel="number")
+        left.hist(ability, bins=bins, orientation="horizontal", color=BLUE, alpha=0.8)
+    left.invert_xaxis()
+    if names:
+        _name(right, difficulty, bins, names, ORANGE, "left")
+    else:
+        _count(right, difficulty, bins, extreme)
     figure.suptitle(literal(title))
     return plain(figure)
 
 
-def _short(name: str, most: int = 22) -> str:
-    return literal(name if len(name) <= most else f"{name[: most - 1]}…")
+def _places(values: np.ndarray, bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bin of each value, and its place among those of the bin, ascending: in rows, names do not overlap."""
+    level = np.digitize(values, bins) - 1
+    order = np.argsort(values, kind="stable")
+    place = np.zeros(len(values), int)
+    for row in np.unique(level):
+        members = order[level[order] == row]
+        place[members] = np.arange(len(members))
+    return level, place
+
+
+def _width(values: np.ndarray, bins: np.ndarray, names: Sequence[str]) -> float:
+    """Inches that names need side by side; of a histogram without names."""
+    if not names:
+        return 2.8
+    longest = max(min(len(name), LONGEST_NAME) for name in names)
+    return max((0.25 + 0.065 * longest) * (_places(values, bins)[1].max() + 1), 1.6)
+
+
+def _name(axis: Axes, values: np.ndarray, bins: np.ndarray, names: Sequence[str], colour: str, side: str) -> None:
+    """The names in the rows of their values, from one side on."""
+    level, place = _places(values, bins)
+    for x, row, name in zip(place, level, names, strict=True):
+        shown = short(name, LONGEST_NAME)
+        axis.text(x + 0.05, bins[row] + BIN / 2, shown, fontsize=8, va="center", ha=side, color=colour)
+    axis.set(xlim=(0, place.max() + 1), xticks=[], xlabel="")
+
+
+def _count(axis: Axes, difficulty: np.ndarray, bins: np.ndarray, extreme: np.ndarray | None) -> None:
+    """Numbers of items by difficulty, those that everybody or nobody answered right in paler colours."""
+    extreme = np.zeros(len(difficulty)) if extreme is None else extreme
+    kinds = ((0, "", 0.85), (1, "nobody right", 0.45), (-1, "everybody right", 0.25))
+    shown = [(difficulty[extreme == kind], label, alpha) for kind, label, alpha in kinds if (extreme == kind).any()]
+    axis.hist(
+        [values for values, *_ in shown],
+        bins=bins.tolist(),
+        orientation="horizontal",
+        stacked=True,
+        color=[to_rgba(ORANGE, alpha) for *_, alpha in shown],
+        label=[f"{label} ({len(values):,})" if label else "items" for values, label, _ in shown],
+    )
+    if len(shown) > 1:
+        axis.legend(frameon=False, fontsize=8)

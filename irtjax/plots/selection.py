@@ -6,35 +6,67 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-from pandas.core.groupby import SeriesGroupBy
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from scipy.special import logit
 from scipy.stats import entropy
 
+from irtjax.errors import InputError
+from irtjax.plots.strategies import Look, looks, shown
 from irtjax.plots.style import line_styles, plain
+from irtjax.selection.measures import learning_curves
+from irtjax.selection.strategies import BASELINE, NO_EFFECT
 from irtjax.selection.summary import interval
 
 ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1
-ACCURACY_TICKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)
-# strategies by percent correct would almost hide those by difficulty: their lines have gaps
-FILTER_STYLES = {"random": "--", "PCUB": ":", "PCLB": ":"}
+ACCURACY_TICKS = (
+    0.5,
+    0.9,
+    0.1,
+    0.99,
+    0.8,
+    0.6,
+    0.95,
+    0.3,
+    0.7,
+    0.2,
+    0.4,
+    0.98,
+    0.05,
+    0.97,
+    0.85,
+    0.65,
+    0.55,
+)  # the first are wanted most
+CONTROL = "random"
+PER_ROW = 5  # at most, panels of shares
+GRID = 200  # numbers of examples at which curves are compared
+RATIOS = (1, 0.1, 10, 0.5, 2, 0.2, 5, 20, 0.05, 0.7, 1.5, 3, 0.3, 7, 0.8, 1.2, 0.6, 0.4, 4, 0.9, 1.1)
+LINEAR = 5.0  # percentage points about the baseline; differences at the start of training may be far larger
+POINTS = (-50, -20, -10, -5, -2.5, 0, 2.5, 5, 10, 20, 50)
+MOST_TICKS = 8
 
 
 def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     """Test accuracy against the share of data kept, with one line and one 95% band per strategy.
 
-    Where there is one share, the strategies stand side by side.
+    Where there is one share, the strategies stand one below the other, as `accuracy_dots` has them.
 
     Args:
         table: columns strategy, share, seed, test_accuracy.
         strategies: in the order of the legend.
     """
+    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(mean="mean", half=interval).reset_index()
+    several = table.seed.nunique() > 1
     if table.share.nunique() == 1:
-        return _accuracies(table, strategies)
+        order = {name: at for at, name in enumerate(strategies)}
+        cells = cells[cells.strategy.isin(order)].sort_values("strategy", key=lambda names: names.map(order))
+        return accuracy_dots(cells, "Which examples to train on?", "" if several else "test accuracy, one seed")
     figure = Figure(figsize=(8, 4.2))
     axis = figure.subplots()
-    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
-        groups = table[table.strategy == strategy].groupby("share").test_accuracy
-        _band(axis, groups, strategy, style["color"], FILTER_STYLES.get(strategy, "-"))
+    for strategy, style in looks(strategies).items():
+        rows = cells[cells.strategy == strategy].sort_values("share")
+        axis.plot(rows.share, rows["mean"], **style._asdict(), label=shown(strategy), markersize=5)
+        axis.fill_between(rows.share, *_ends(rows), color=style.color, alpha=0.12, linewidth=0)
     axis.set(
         xscale="log",
         xlabel="training data kept",
@@ -42,28 +74,57 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
         title="Which examples to train on? Accuracy against data kept",
     )
     _share_ticks(axis, table.share)
-    low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -0.02), min(high, 1.02))  # intervals of a few seeds may go beyond 0 and 1
-    several = table.seed.nunique() > 1
     title = "mean of seeds,\n95% interval" if several else "one seed"
     axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return plain(figure)
 
 
-def _accuracies(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracies at one share, each with its 95% interval."""
-    figure = Figure(figsize=(8, 4.2))
-    axis = figure.subplots()
-    accuracies = table.groupby("strategy").test_accuracy
-    mean, half = accuracies.mean()[list(strategies)], accuracies.apply(interval)[list(strategies)].fillna(0)
-    axis.errorbar(range(len(strategies)), mean, half, fmt="o", capsize=4)
-    axis.set_xticks(range(len(strategies)), list(strategies))
-    seeds = "mean of seeds, 95% interval" if table.seed.nunique() > 1 else "one seed"
-    share = f"{100 * table.share.iloc[0]:g}%"
-    axis.set(ylabel=f"test accuracy, {seeds}", title=f"Which examples to train on? Accuracy with {share} of the data")
-    low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -0.02), min(high, 1.02))
+def accuracy_dots(cells: pd.DataFrame, title: str, xlabel: str = "") -> Figure:
+    """Test accuracy of each strategy with its 95% interval: one row per strategy, one panel per share of data kept.
+
+    A grey line marks the random choice, where it is among the strategies.
+
+    Args:
+        cells: columns strategy, share, mean and half, half the width of the interval (NaN for none); strategies from
+            top to bottom in the order of the table.
+        title: of the figure.
+        xlabel: what is shown, by default test accuracy with its interval.
+    """
+    styles = looks(cells.strategy.unique())
+    names, shares = list(styles), np.sort(cells.share.unique())
+    rows = -(-len(shares) // PER_ROW)
+    columns = -(-len(shares) // rows)
+    figure = Figure(figsize=(2.2 + 2.1 * max(columns, 2), 0.9 + rows * (0.8 + 0.22 * len(names))), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for axis, share in zip(axes, shares, strict=False):
+        panel = cells[cells.share == share].set_index("strategy")
+        if CONTROL in panel.index:
+            axis.axvline(panel["mean"][CONTROL], color=styles[CONTROL].color, linewidth=1, zorder=1)
+        for at, name in enumerate(names):
+            if name in panel.index:
+                low, high = map(float, _ends(panel.loc[name]))
+                _dot(axis, at, panel["mean"][name], low, high, styles[name])
+        axis.set_title(f"{100 * share:g}% of the data", fontsize=10)
+        axis.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    for axis in axes[len(shares) :]:
+        axis.remove()
+    axes[0].set_yticks(range(len(names)), [shown(name) for name in names])
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
+    figure.suptitle(title, fontsize=12)
+    figure.supxlabel(xlabel or "test accuracy, mean of seeds with its 95% interval", fontsize=10)
     return plain(figure)
+
+
+def _dot(axis: Axes, row: float, value: float, low: float, high: float, style: Look) -> None:
+    """A value and its interval."""
+    axis.plot([low, high], [row, row], color=style.color, linewidth=1.8, solid_capstyle="butt")
+    axis.plot([value], [row], **style._asdict() | {"linestyle": "none"}, markersize=6.5)
+
+
+def _ends(cells: pd.DataFrame | pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the intervals of accuracies, which with two seeds may reach beyond 0 and 1."""
+    half = np.nan_to_num(cells["half"])
+    return np.clip(cells["mean"] - half, 0, 1), np.clip(cells["mean"] + half, 0, 1)
 
 
 def class_balance(table: pd.DataFrame) -> Figure:
@@ -82,15 +143,14 @@ def class_balance(table: pd.DataFrame) -> Figure:
     strategies = table.strategy.unique()
     axis.set(ylabel="evenness of classes", ylim=(-0.03, 1.03))
     if table.share.nunique() == 1:
-        axis.plot(range(len(strategies)), evenness.droplevel("share")[strategies], "o")
+        for at, (strategy, style) in enumerate(looks(strategies).items()):
+            axis.plot([at], evenness.droplevel("share")[[strategy]], **style._asdict() | {"linestyle": "none"})
         axis.set_xticks(range(len(strategies)), strategies)
         share = f"{100 * table.share.iloc[0]:g}%"
         axis.set_title(f"Which classes are kept? Entropy of the classes over its largest, with {share} of the data")
         return plain(figure)
-    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
-        if strategy in FILTER_STYLES:
-            style |= {"linestyle": FILTER_STYLES[strategy]}
-        axis.plot(evenness[strategy], **style, label=strategy, marker="o", markersize=4)
+    for strategy, style in looks(strategies).items():
+        axis.plot(evenness[strategy], **style._asdict(), label=shown(strategy), markersize=5)
     axis.set(xscale="log", xlabel="training data kept")
     axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
     _share_ticks(axis, table.share)
@@ -99,57 +159,166 @@ def class_balance(table: pd.DataFrame) -> Figure:
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
-    """Test accuracy and share of data against epoch, with one line per strategy.
+    """What curricula gain with as many training examples: accuracy against examples used, beside the baseline's.
 
-    A triangle marks the mean best validation epoch of a strategy, and the mean accuracy there. Lines are dotted from
-    where the first seed has stopped: each seed keeps its last value, as the mean over the others would jump. The axis
-    of accuracy is on the logit scale, which shows both the rise from chance and the last percent.
+    The large panel has the test accuracy minus that of the baseline of the same seed after as many examples: mean of
+    the seeds with its 95% interval, from where the baseline has ended its first epoch. The small ones have the accuracy
+    on the logit scale, which shows both the rise from chance and the last percent, with a mark at the best validation
+    epoch; and the share of the data in use, both with the range of the seeds. Between epochs values are interpolated.
+    Lines are dotted from where the first seed has stopped: each seed keeps its last value, as the mean over the others
+    would jump.
 
     Args:
-        table: columns strategy, seed, epoch, share, ability, dev_accuracy, test_accuracy.
+        table: columns strategy, seed, epoch, share, examples_used, dev_accuracy, test_accuracy.
         strategies: in the order of the legend.
+
+    Raises:
+        InputError: no baseline among the strategies.
     """
-    figure = Figure(figsize=(12, 4))
-    accuracy_axis, share_axis = figure.subplots(1, 2)
-    for strategy, style in zip(strategies, line_styles(len(strategies)), strict=True):
-        colour = style["color"]
-        rows = table[table.strategy == strategy]
-        last = table.epoch.max()
-        for axis, column in ((accuracy_axis, "test_accuracy"), (share_axis, "share")):
-            wide = rows.pivot(index="epoch", columns="seed", values=column)
-            stops = wide.apply(lambda seed: seed.last_valid_index())
-            wide = wide.reindex(range(int(last) + 1)).ffill().loc[: int(stops.max())]
-            wide.index += 1  # as the tables count
-            if axis is accuracy_axis:
-                wide = wide.clip(*ACCURACY_LIMITS)
-            mean, first = wide.mean(axis=1), int(stops.min()) + 1
-            axis.plot(mean.loc[:first], color=colour, label=strategy)
-            axis.plot(mean.loc[first:], ":", color=colour)
-            axis.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), color=colour, alpha=0.15)
+    if BASELINE not in strategies:
+        raise InputError(f"no strategy {BASELINE!r} in the table, to compare the others with")
+    curves = learning_curves(table)
+    curves["used"] = curves.used.clip(lower=1)  # who selects nothing at first has no place on a log axis
+    used = curves.groupby(["strategy", "seed"]).used
+    ends = np.concatenate([used.min(), used.max()])  # lines begin and end there
+    grid = np.unique(np.append(np.geomspace(ends.min(), ends.max(), GRID), ends))
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    panels = figure.subplot_mosaic([["change", "accuracy"], ["change", "share"]], width_ratios=(3, 2))
+    panels["accuracy"].sharex(panels["share"])
+    of_baseline = _by_seed(curves[curves.strategy == BASELINE], grid, "test_accuracy")
+    for strategy, style in looks(strategies).items():
+        rows = curves[curves.strategy == strategy]
+        ends = rows.groupby("seed").used.max()
+        accuracy = _by_seed(rows, grid, "test_accuracy")
+        change = 100 * (accuracy - of_baseline)
+        half = change.apply(interval, axis=1).fillna(0)
+        _line(panels["change"], change, change.mean(axis=1) - half, change.mean(axis=1) + half, ends, strategy, style)
+        for name, values in (
+            ("accuracy", accuracy.clip(*ACCURACY_LIMITS)),
+            ("share", _by_seed(rows, grid, "share")),
+        ):
+            _line(panels[name], values, values.min(axis=1), values.max(axis=1), ends, strategy, style)
         best = rows.loc[rows.groupby("seed").dev_accuracy.idxmax()]
-        accuracy_axis.plot(best.epoch.mean() + 1, best.test_accuracy.mean(), "v", color=colour, markersize=7)
-    accuracy_axis.set(
-        xlabel="epoch", ylabel="test accuracy (logit scale)", title="Accuracy", yscale="logit", xlim=(0.5, None)
-    )
-    low, high = accuracy_axis.get_ylim()  # setting ticks would widen these limits
-    accuracy_axis.set_yticks(ACCURACY_TICKS, [f"{tick:g}" for tick in ACCURACY_TICKS])
-    accuracy_axis.minorticks_off()
-    accuracy_axis.set_ylim(low, high)
-    share_axis.set(xlabel="epoch", ylabel="share of training data selected", title="Data used", xlim=(0.5, None))
-    title = "mean and range of seeds;\ndotted: some have stopped,\nand keep their last value"
-    share_axis.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for axis in figure.axes:
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    accuracy_axis.text(
-        0.98, 0.04, "▾ best validation epoch, mean of seeds", transform=accuracy_axis.transAxes, ha="right"
-    )
+        at = np.exp(np.log(best.used).mean()), best.test_accuracy.mean()
+        panels["accuracy"].plot(*at, style.marker, color=style.color, markersize=7, markeredgecolor="white")
+    _label(panels, change_seen=curves.seed.nunique() > 1)
+    figure.legend(*panels["change"].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
     return plain(figure)
 
 
-def _band(axis: Axes, groups: SeriesGroupBy, label: str, colour: str, style: str) -> None:
-    mean, half = groups.mean(), groups.apply(interval).fillna(0)
-    axis.plot(mean.index, mean, style, color=colour, label=label, marker="o", markersize=4)
-    axis.fill_between(mean.index, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+def _by_seed(rows: pd.DataFrame, grid: np.ndarray, column: str) -> pd.DataFrame:
+    """A column of a strategy after so many examples, one column per seed; NaN before its first epoch has ended."""
+    curves = {seed: np.interp(grid, curve.used, curve[column], left=np.nan) for seed, curve in rows.groupby("seed")}
+    return pd.DataFrame(curves, grid)
+
+
+def _line(
+    axis: Axes, values: pd.DataFrame, low: pd.Series, high: pd.Series, ends: pd.Series, strategy: str, style: Look
+) -> None:
+    """The mean of seeds (columns) with a band, dotted from where the first seed has stopped until the last has."""
+    mean = values.mean(axis=1, skipna=False).dropna().loc[: ends.max()]
+    axis.plot(mean.loc[: ends.min()], style.linestyle, color=style.color, label=shown(strategy))
+    axis.plot(mean.loc[ends.min() :], ":", color=style.color)
+    axis.fill_between(mean.index, low[mean.index], high[mean.index], color=style.color, alpha=0.13, linewidth=0)
+
+
+def _label(panels: dict[str, Axes], change_seen: bool) -> None:
+    """Scales, ticks and titles of the panels of curricula."""
+    change, accuracy, share = panels["change"], panels["accuracy"], panels["share"]
+    means = np.concatenate([line.get_ydata() for line in change.get_lines()])
+    low, high = means.min(), means.max()
+    spare = max(0.5 * (high - low), 1.0)  # intervals of two seeds may be wider than all that there is to see
+    limits = change.get_ylim()
+    change.set(
+        xscale="log",
+        xlabel="training examples used",
+        ylabel="test accuracy − baseline's, points (log beyond ±5)",
+        ylim=(max(limits[0], low - spare), min(limits[1], high + spare)),
+    )
+    change.set_yscale("symlog", linthresh=LINEAR, linscale=2)
+    change.yaxis.set_major_locator(FixedLocator(POINTS))
+    change.yaxis.set_minor_locator(NullLocator())
+    change.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    change.set_title("Gain over the baseline, " + ("mean of seeds and its 95% interval" if change_seen else "one seed"))
+    accuracy.set(ylabel="test accuracy (logit scale)", yscale="logit", title="Accuracy; mark: best validation epoch")
+    limits = accuracy.get_ylim()  # setting ticks would widen these limits
+    ticks = _spread(ACCURACY_TICKS, logit(ACCURACY_TICKS), logit(limits))
+    accuracy.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    accuracy.yaxis.set_minor_locator(NullLocator())
+    accuracy.set_ylim(limits)
+    share.set(xscale="log", xlabel="training examples used", ylabel="share of data selected", ylim=(-0.02, 1.04))
+    accuracy.tick_params(labelbottom=False)
+    for axis in (change, share):
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    share.set_title("Data in use")
+
+
+def forest(summary: pd.DataFrame) -> Figure:
+    """Differences of each strategy from the baseline, with their 95% intervals.
+
+    Examples until the best validation epoch and until 99% of the baseline's best validation accuracy, as multiples of
+    the baseline's, and the change of the test accuracy. A hollow mark is too low: some seeds never came so far, and all
+    their examples count. The null control, where it is among the strategies, is the grey area: what no effect looks
+    like.
+
+    Args:
+        summary: of `irtjax.selection.summarise`; without the columns of `reach_ratio` that panel is left out.
+
+    Raises:
+        InputError: the baseline alone.
+    """
+    rows = summary[summary.strategy != BASELINE].reset_index(drop=True)
+    if rows.empty:
+        raise InputError("the baseline alone: nothing to compare with it")
+    change, half = rows.accuracy_change_points, rows.accuracy_change_points_ci
+    examples = [f"examples_ratio{end}" for end in ("", "_low", "_high")]
+    panels = {"examples until the best epoch,\ntimes the baseline's": rows[examples].to_numpy()}
+    if "reach_ratio" in rows:
+        reach = [f"reach_ratio{end}" for end in ("", "_low", "_high")]
+        panels["examples until 99% of the baseline's\nbest (hollow: reached by n of N seeds)"] = rows[reach].to_numpy()
+    panels["change of the test accuracy,\npercentage points"] = np.stack([change, change - half, change + half], axis=1)
+    styles = list(looks(rows.strategy).values())
+    figure = Figure(figsize=(2.6 + 2.8 * len(panels), 1.5 + 0.36 * len(rows)), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True)
+    for axis, (label, values) in zip(axes, panels.items(), strict=True):
+        ratio = axis is not axes[-1]
+        axis.axvline(1 if ratio else 0, color="black", linewidth=1, zorder=1)
+        for at, (cells, style) in enumerate(zip(values, styles, strict=True)):
+            value, low, high = np.where(np.isnan(cells), cells[0], cells)
+            _dot(axis, at, value, low, high, style)
+            if rows.strategy[at] == NO_EFFECT:
+                axis.axvspan(low, high, color=style.color, alpha=0.13, linewidth=0, zorder=0)
+            if "hollow" in label and rows.reached[at] < rows.seeds[at]:
+                axis.get_lines()[-1].set_markerfacecolor("white")
+                text = f"{rows.reached[at]} of {rows.seeds[at]}"
+                axis.annotate(text, (value, at), (0, 6), textcoords="offset points", fontsize=7, ha="center")
+        axis.set_xlabel(label)
+        if ratio:
+            _ratio_ticks(axis)
+    axes[0].set_yticks(range(len(rows)), [shown(strategy) for strategy in rows.strategy])
+    axes[0].set_ylim(len(rows) - 0.4, -0.7)
+    return plain(figure)
+
+
+def _ratio_ticks(axis: Axes) -> None:
+    """A log axis of ratios, with ticks at plain numbers."""
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    limits = min(low, 0.9), max(high, 1.12)
+    axis.set_xlim(limits)
+    ticks = _spread(RATIOS, np.log(RATIOS), np.log(limits).tolist())
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _spread(ticks: Sequence[float], places: np.ndarray, limits: Sequence[float]) -> list[float]:
+    """Ticks whose places are within limits and, taken in their order, far enough from those before for their labels."""
+    least = (limits[1] - limits[0]) / MOST_TICKS
+    kept: list[int] = []
+    for at in np.flatnonzero((places >= limits[0]) & (places <= limits[1])):
+        if all(abs(places[at] - places[other]) >= least for other in kept):
+            kept.append(int(at))
+    return [ticks[at] for at in kept]
 
 
 def _share_ticks(axis: Axes, shares: pd.Series) -> None:

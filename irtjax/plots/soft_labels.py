@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import spearmanr
 
 from irtjax.plots.style import COLOURS, line_styles, plain
+
+QUARTERS = 4
+Z_95 = 1.96
 
 
 def divergence(table: pd.DataFrame) -> Figure:
@@ -29,16 +33,25 @@ def divergence(table: pd.DataFrame) -> Figure:
 
 
 def divergence_by_difficulty(table: pd.DataFrame) -> Figure:
-    """Divergence of the soft labels of networks from those of people, one point per item, against its difficulty.
+    """Divergence of the soft labels of networks from those of people against difficulty: items, and means of quarters.
 
     Args:
         table: with columns `difficulty` and `kl`; items without a difficulty are left out.
     """
-    figure = Figure(figsize=(6, 4))
+    figure = Figure(figsize=(7, 4.2))
     axis = figure.subplots()
     known = table.dropna(subset="difficulty")
-    axis.plot(known.difficulty, known.kl, "o", color=COLOURS[0], alpha=0.5, markeredgewidth=0)
-    axis.set(xlabel="difficulty", ylabel="KL (people ‖ networks), nats", ylim=(0, None))
+    axis.plot(known.difficulty, known.kl, "o", color="0.6", alpha=0.5, markeredgewidth=0, label="items")
+    quarters = known.groupby(pd.qcut(known.difficulty, min(QUARTERS, len(known)), duplicates="drop"), observed=True)
+    means = quarters[["difficulty", "kl"]].mean()
+    error = Z_95 * quarters.kl.sem().fillna(0)
+    axis.errorbar(
+        means.difficulty, means.kl, error, fmt="o-", color=COLOURS[0], capsize=4, label="quarters, mean ± 95%"
+    )
+    correlation = spearmanr(known.difficulty, known.kl).statistic
+    axis.set(xlabel="difficulty (logits)", ylabel="KL (people ‖ networks), nats", ylim=(0, None))
+    axis.set_title(f"Do networks divide as people do? Spearman {correlation:.2f}")
+    axis.legend(frameon=False)
     return plain(figure)
 
 

@@ -37,6 +37,15 @@ def literal(text: str) -> str:
     return printable(text).replace("$", r"\$")
 
 
+def short(name: str, most: int) -> str:
+    """A name of so many characters at most, as `literal` shows it; an ellipsis stands for its middle.
+
+    Names of one source mostly begin alike, and differ at the end.
+    """
+    end = (most - 1) // 2
+    return literal(name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}")
+
+
 def plain(figure: Figure) -> Figure:
     """Removes the box around each axis, adds a faint grid, and says which characters cannot be drawn."""
     for axis in figure.axes:

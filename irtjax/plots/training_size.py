@@ -12,6 +12,7 @@ from irtjax.comparison.training_size import LogOdds
 from irtjax.plots.style import literal, plain
 
 LARGEST = 5.0  # log-odds at either end of the colours: 0.7% and 99.3%
+FEW = 2  # models that stand one below the other
 LEVELS = np.linspace(-LARGEST, LARGEST, 21)
 PALETTE = "RdBu"  # blue where answers are right, red where they are wrong, for colour-blind readers too
 
@@ -20,15 +21,24 @@ def contours(models: Mapping[str, LogOdds], observed: pd.DataFrame) -> Figure:
     """Log-odds of a right answer: by each regression, and as observed beside it, in one scale of colours.
 
     Args:
-        models: by title, one per row of panels.
+        models: by title, one per pair of panels; more than two in two columns of pairs.
         observed: columns `title` as in the models; `size`, of training sets; `low` and `high`, the difficulties at the
             ends of a group of items; and `share`, of right answers of the networks of that size to these items. Where
             there are no items the picture is white.
     """
-    figure = Figure(figsize=(9, 0.9 + 3.1 * len(models)), layout="constrained")
-    axes = figure.subplots(len(models), 2, squeeze=False, sharex="row", sharey="row")
+    pairs = 1 if len(models) <= FEW else 2  # in a row
+    rows = -(-len(models) // pairs)
+    figure = Figure(figsize=(1.2 + 5.6 * pairs, 0.7 + 2.6 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2 * pairs, squeeze=False)
     norm = CenteredNorm(0, LARGEST)
-    for (title, model), (left, right) in zip(models.items(), axes, strict=True):
+    # by columns, so that what is compared first stands one below the other
+    places = axes.reshape(rows, pairs, 2).swapaxes(0, 1).reshape(-1, 2)
+    for left, right in places[len(models) :]:
+        left.remove()
+        right.remove()
+    for (title, model), (left, right) in zip(models.items(), places, strict=False):
+        left.sharex(right)
+        left.sharey(right)
         cells = observed[observed.title == title]
         edges = _edges(np.sort(cells["size"].unique()))
         sizes = np.geomspace(edges[0], edges[-1], 100)
@@ -44,9 +54,9 @@ def contours(models: Mapping[str, LogOdds], observed: pd.DataFrame) -> Figure:
             right.pcolormesh(edges[at : at + 2], ends, [[logit]], cmap=PALETTE, norm=norm)
         left.set(xscale="log", ylabel="difficulty (logits)", title=f"{literal(title)}: regression")
         right.set(xscale="log", xlim=(edges[0], edges[-1]), title="observed")
-        for axis in (left, right):
-            axis.set_xlabel("training examples")
-    figure.colorbar(drawn, ax=axes, label="log-odds of a right answer", shrink=min(1, 1.5 / len(models)))
+        right.tick_params(labelleft=False)
+    figure.supxlabel("training examples", fontsize=10)
+    figure.colorbar(drawn, ax=figure.axes, label="log-odds of a right answer", shrink=min(1, 1.5 / rows))
     return plain(figure)
 
 

@@ -18,6 +18,7 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import Float
 
 FEWEST = 5.0  # subjects that a point of an empirical curve needs
+MOST_GROUPS = 6
 BOUNDS = ((-8.0, 8.0), (-12.0, 12.0))  # of the slope and the intercept of an item that is not in the scale
 
 
@@ -40,7 +41,7 @@ class EmpiricalCurves(NamedTuple):
     model: ItemParameters
 
 
-def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
+def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False) -> EmpiricalCurves:
     """Shares of right answers in which each subject counts at every ability by its posterior, so that they are smooth.
 
     With w_jq the posterior of subject j at node q, the share there is Σ_j w_jq y_j / Σ_j w_jq (as in EM: Bock and
@@ -50,6 +51,8 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
     Args:
         fit: of the scale.
         responses: of the same subjects to any items.
+        grouped: the abilities are up to six ranges with about as many subjects each, in place of single nodes, where
+            few subjects have too little weight: `theta` is the mean ability in a range.
     """
     quadrature = rectangular()
     theta = place_nodes(fit.population, quadrature)[:, 0]
@@ -57,6 +60,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
         answers = to_answers(fit.responses.read().values)
         found = e_step(fit.parameters, fit.population, answers, everywhere(quadrature), weights=True)
         posterior = np.asarray(found.weights[0])
+    members = _ranges(posterior.sum(axis=0)) if grouped else None
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)
     lower, upper = np.full(responses.num_items, -np.inf), np.full(responses.num_items, np.inf)
@@ -72,8 +76,11 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix) -> EmpiricalCurves:
             p = expit(slope[at, 0] * theta + intercept[at])
             weights = weights * np.where(right[:, None], p, 1 - p)
             weights /= weights.sum(axis=1, keepdims=True)
-        columns.append(_shares(weights, right))
+        columns.append(_shares(weights, right) if members is None else _shares(weights @ members, right, fewest=0.0))
     share, low, high = np.stack(columns, axis=-1)
+    if members is not None:
+        mass = posterior.sum(axis=0)
+        theta = (mass * theta) @ members / (mass @ members)
     return EmpiricalCurves(theta, share, low, high, ItemParameters(slope, intercept, lower, upper))
 
 
@@ -92,7 +99,15 @@ def _most_likely(weights: np.ndarray, right: np.ndarray, theta: np.ndarray) -> t
     return slope, intercept
 
 
-def _shares(weights: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _ranges(mass: np.ndarray) -> np.ndarray:
+    """(Q, G) 1 where a node is in a range of abilities; each range has about as many subjects, `FEWEST` or more."""
+    number = int(np.clip(mass.sum() // FEWEST, 1, MOST_GROUPS))
+    before = np.cumsum(mass) - mass / 2
+    found = np.minimum((number * before / mass.sum()).astype(int), number - 1)
+    return (found[:, None] == np.unique(found)).astype(float)
+
+
+def _shares(weights: np.ndarray, right: np.ndarray, fewest: float = FEWEST) -> np.ndarray:
     """Shares of right answers at the nodes, and the lower and upper ends of their intervals: (3, Q)."""
     mass = weights.sum(axis=0)
     share = weights[right].sum(axis=0) / np.maximum(mass, 1e-300)
@@ -101,4 +116,4 @@ def _shares(weights: np.ndarray, right: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):  # at abilities that nobody has
         centre = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
         half = z / (1 + z**2 / subjects) * np.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
-    return np.where(mass >= FEWEST, np.stack([share, centre - half, centre + half]), np.nan)
+    return np.where(mass >= fewest, np.stack([share, centre - half, centre + half]), np.nan)

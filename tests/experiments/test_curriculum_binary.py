@@ -60,6 +60,7 @@ def test_a_run_leaves_the_promised_files(finished):
     report = (directory / "report.md").read_text()
     assert imread(directory / "curriculum.png").std() > 0.01
     assert "](curriculum.png)" in report
+    assert "](forest.png)" in report
     assert "curriculum.png" in result.stdout.strip().splitlines()[-1]
     table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     assert list(table.strategy.unique()) == STRATEGIES

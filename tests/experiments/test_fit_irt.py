@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, run
+from matplotlib.image import imread
 from simulation import simulate
 
 import irtjax
@@ -24,6 +25,7 @@ def test_fits_a_csv_file(tmp_path):
     assert list(items.item_id) == list(responses.item_ids)
     assert items.difficulty.to_numpy() == pytest.approx(fit.difficulty, abs=1e-4)
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is True
+    assert not (tmp_path / "fit" / "ranking.png").exists()
 
 
 @pytest.mark.slow
@@ -54,6 +56,8 @@ def test_says_when_it_has_not_converged_with_subjects_in_two_files(tmp_path):
     assert "warning: not converged after 3 iterations" in result.stderr
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["converged"] is False
     assert list(pd.read_csv(tmp_path / "fit" / "subjects.csv").subject_id) == list(responses.subject_ids)
+    assert imread(tmp_path / "fit" / "ranking.png").std() > 0.01  # of 60 subjects, all named
+    assert "ranking.png" in result.stdout
 
 
 def logs(folder, responses):

@@ -5,10 +5,14 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
+from irtjax import InputError
 from irtjax.plots.difficulty import class_densities, contact_sheet, densities
-from irtjax.plots.selection import accuracy_against_share, class_balance, curricula
+from irtjax.plots.selection import accuracy_against_share, accuracy_dots, class_balance, curricula, forest
+from irtjax.plots.strategies import LOOKS, looks
 from irtjax.plots.style import save_figure
-from irtjax.selection.summary import interval
+from irtjax.selection.filtering import STRATEGIES as FILTERS
+from irtjax.selection.strategies import STRATEGIES
+from irtjax.selection.summary import interval, summarise
 
 RNG = np.random.default_rng(0)
 
@@ -38,21 +42,48 @@ def test_lines_are_means_over_seeds():
     np.testing.assert_allclose(line.get_ydata(), [0.5, 0.9])
 
 
-def test_at_one_share_intervals_are_drawn():
+def test_at_one_share_strategies_are_rows_with_intervals_that_end_at_0_and_1():
     table = pd.DataFrame(
         {
-            "strategy": ["UB", "LB", "UB", "LB"],
+            "strategy": ["UB", "LB", "AVI"] * 2,
             "share": 0.1,
-            "seed": [0, 0, 1, 1],
-            "test_accuracy": [0.4, 0.3, 0.6, 0.3],
+            "seed": [0] * 3 + [1] * 3,
+            "test_accuracy": [0.49, 0.3, 0.5, 0.51, 0.3, 0.9],
         }
     )
-    axis = accuracy_against_share(table, ["UB", "LB"]).axes[0]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["UB", "LB"]
-    bars = axis.containers[0][2][0].get_segments()
-    expected = 0.5 + np.array([-1, 1]) * 12.7062 * 0.1  # t with one degree of freedom, standard error 0.1
-    np.testing.assert_allclose(bars[0][:, 1], expected, rtol=1e-5)
-    np.testing.assert_allclose(bars[1][:, 1], 0.3)
+    axis = accuracy_against_share(table, ["UB", "LB", "AVI"]).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["UB", "LB", "AVI"]
+    ends = [line.get_xdata() for line in axis.get_lines()[::2]]
+    half = 12.7062 * 0.01  # t with one degree of freedom, standard error 0.01
+    np.testing.assert_allclose(ends, [[0.5 - half, 0.5 + half], [0.3, 0.3], [0, 1]], rtol=1e-5)
+
+
+def test_dots_have_a_panel_per_share_and_a_line_at_the_random_choice():
+    cells = pd.DataFrame(
+        [
+            (strategy, share, 0.5 + 0.1 * share, 0.05)
+            for share in (0.1, 0.2, 0.5, 0.8, 1.0)
+            for strategy in ("random", "AVI, median", "mine")
+        ],
+        columns=["strategy", "share", "mean", "half"],
+    )
+    figure = accuracy_dots(cells, "title")
+    assert [axis.get_title() for axis in figure.axes] == [f"{share}% of the data" for share in (10, 20, 50, 80, 100)]
+    assert figure.axes[1].get_lines()[0].get_xdata() == [0.52, 0.52]
+
+
+def test_a_strategy_looks_the_same_beside_any_others():
+    def colours(strategies):
+        table = pd.DataFrame({"strategy": strategies, "share": 0.1, "seed": 0, "test_accuracy": 0.5})
+        both = pd.concat([table, table.assign(share=0.5)])
+        return {line.get_label(): line.get_color() for line in accuracy_against_share(both, strategies).axes[0].lines}
+
+    few, many = colours(["AVI", "random"]), colours(["LB", "random", "UB", "AVI"])
+    assert {name: many[name] for name in few} == few
+    assert looks(["DDaCLAE", "mine", "baseline"])["DDaCLAE"] == looks(["DDaCLAE"])["DDaCLAE"]
+    assert looks(STRATEGIES).keys() | looks(FILTERS).keys() <= LOOKS.keys()
+    assert len(set(looks(["a", "b", "c"]).values())) == 3
+    assert len({look for name, look in LOOKS.items() if name in STRATEGIES}) == len(STRATEGIES)
 
 
 def test_evenness_of_classes_by_hand():
@@ -101,18 +132,61 @@ def test_densities_begin_and_end_at_nothing():
             assert max(line.get_ydata()[[0, -1]]) < 0.02 * max(line.get_ydata())
 
 
-def test_curricula_say_where_seeds_have_stopped():
+def trainings():
+    """Two seeds of a baseline and of a strategy that uses half of the data, 0.1 better; one seed stops earlier."""
     rows = [
-        ("baseline", seed, epoch, 1.0, 0.5 + 0.1 * epoch) for seed, last in ((0, 2), (1, 4)) for epoch in range(last)
+        (name, seed, epoch, share, 100 * share, 0.5 + 0.1 * epoch + gain)
+        for name, share, gain in (("baseline", 1.0, 0.0), ("DDaCLAE", 0.5, 0.1))
+        for seed, last in ((0, 2), (1, 4))
+        for epoch in range(last)
     ]
-    table = pd.DataFrame(rows, columns=["strategy", "seed", "epoch", "share", "test_accuracy"])
-    accuracy, share = curricula(table.assign(dev_accuracy=table.test_accuracy), ["baseline"]).axes
-    running, held, best = accuracy.get_lines()
-    np.testing.assert_allclose(running.get_data(), [[1, 2], [0.5, 0.6]])
-    np.testing.assert_allclose(held.get_data(), [[2, 3, 4], [0.6, 0.65, 0.7]])
-    assert held.get_linestyle() == ":"
-    np.testing.assert_allclose(best.get_data(), [[3], [0.7]])
-    assert "keep their last value" in share.get_legend().get_title().get_text()
+    columns = ["strategy", "seed", "epoch", "share", "examples_used", "test_accuracy"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(dev_accuracy=table.test_accuracy, items_asked=0)
+
+
+def test_curricula_compare_accuracies_after_as_many_examples():
+    figure = curricula(trainings(), ["baseline", "DDaCLAE"])
+    panels = {axis.get_ylabel(): axis for axis in figure.axes}
+    change = panels["test accuracy − baseline's, points (log beyond ±5)"]
+    running, held = change.get_lines()[2:]
+    # after 100 examples, the first seed of the strategy has ended with 0.7 and the second has 0.7, the baseline 0.5
+    np.testing.assert_allclose([running.get_xdata()[-1], running.get_ydata()[-1]], [100, 20])
+    # after 200, they have 0.7 and 0.9, the baseline 0.6
+    np.testing.assert_allclose([held.get_xdata()[-1], held.get_ydata()[-1]], [200, 20], rtol=0.05)
+    assert (running.get_linestyle(), held.get_linestyle()) == ("-", ":")
+    assert running.get_color() == held.get_color() == LOOKS["DDaCLAE"].color
+    accuracy = panels["test accuracy (logit scale)"]
+    best = accuracy.get_lines()[2].get_data()
+    np.testing.assert_allclose(best, [[(200 * 400) ** 0.5], [0.7]])
+    np.testing.assert_allclose(accuracy.get_lines()[0].get_xdata()[[0, -1]], [100, 200])
+    low, high = change.get_ylim()
+    assert low > -20
+    assert high < 60  # the interval of two seeds is wider
+    with pytest.raises(InputError, match="no strategy 'baseline'"):
+        curricula(trainings(), ["DDaCLAE"])
+
+
+def test_curricula_of_one_epoch_and_of_strategies_that_select_nothing_are_drawn(tmp_path):
+    short = trainings().query("epoch == 0")
+    starved = trainings()
+    starved.loc[starved.strategy == "DDaCLAE", "examples_used"] = 0
+    for table in (short, short.query("seed == 0"), starved):
+        save_figure(curricula(table, ["baseline", "DDaCLAE"]), tmp_path / "a.png")
+
+
+def test_a_forest_shows_the_summary():
+    control = trainings().query("strategy == 'baseline'").replace("baseline", "no-effect")
+    summary = summarise(pd.concat([trainings(), control], ignore_index=True))
+    figure = forest(summary)
+    examples, _, change = figure.axes
+    assert [label.get_text() for label in examples.get_yticklabels()] == ["DDaCLAE", "no-effect (null control)"]
+    np.testing.assert_allclose(examples.get_lines()[2].get_xdata(), [0.5])  # after the line at 1 and the interval
+    assert examples.get_xlim()[0] < 0.5
+    np.testing.assert_allclose(change.get_lines()[2].get_xdata(), [10])
+    assert len(forest(summary.drop(columns="reach_ratio")).axes) == 2
+    with pytest.raises(InputError, match="the baseline alone"):
+        forest(summary[summary.strategy == "baseline"])
 
 
 def test_interval_by_hand():
