@@ -159,8 +159,10 @@ class _Results:
 
     def begin(self, own: np.ndarray) -> None:
         """Reads which networks have finished; `own` are those of this process."""
-        for batch in processes.agreed(lambda: list(self._batches(("networks", "best_accuracies")))):
-            self._add(batch)
+        if self._run is not None:
+            run = self._run
+            for batch in processes.agreed(lambda: list(run.finished(["networks", "best_accuracies"]))):
+                self._add(batch)
         self._expected = self.finished.copy()
         self._expected[own] = True
 
@@ -176,9 +178,6 @@ class _Results:
         else:
             self._run.write_finished(f"{networks[fresh].min():06d}", {"networks": networks[fresh], **batch})
         self._add({"networks": networks[fresh], **batch})
-
-    def _batches(self, names: tuple[str, ...]) -> list[Arrays]:
-        return [] if self._run is None else list(self._run.finished(names))
 
     def _add(self, batch: Arrays) -> None:
         self.finished[batch["networks"]] = True
@@ -221,20 +220,22 @@ class _Results:
         Raises:
             InputError: some have not finished, or are damaged.
         """
-        count = self.finished.size
-        batches = wait_for(
-            lambda: self._batches(("networks", *self._columns)),
-            lambda batches: sum(batch["networks"].size for batch in batches) >= count,
-        )
-        rows, finished = self._blank(count), np.zeros(count, bool)
-        for batch in batches:
-            finished[batch["networks"]] = True
+        assert self._run is not None
+        run, count = self._run, self.finished.size
+
+        def finished() -> np.ndarray:
+            found = np.zeros(count, bool)
+            for batch in run.finished(["networks"]):
+                found[batch["networks"]] = True
+            return found
+
+        missing = int((~wait_for(finished, np.all)).sum())
+        if missing:
+            raise InputError(f"{run.path}: {missing} of {count} networks are gone: give the same command again")
+        rows = self._blank(count)
+        for batch in run.finished(["networks", *rows]):  # one file after the other: together they are as large again
             for name, column in rows.items():
                 column[batch["networks"]] = batch[name]
-        if not finished.all():
-            assert self._run is not None
-            missing = int((~finished).sum())
-            raise InputError(f"{self._run.path}: {missing} of {count} networks are gone: give the same command again")
         return rows
 
 
