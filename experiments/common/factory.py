@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
+from experiments.common.task_defaults import OF_RECIPE
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
 from irtjax.tasks import prepared
@@ -95,21 +96,12 @@ def check_crowd(settings: Settings, task: tasks.Task) -> None:
 
 def recipe_of(settings: Settings) -> Recipe:
     """How crowd and filtering train networks; the network is the first one of a mixed crowd."""
-    return Recipe(
-        network=settings.networks[0],
-        width=settings.width,
-        optimizer=settings.optimizer,
-        learning_rate=settings.learning_rate,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-        clip=settings.clip,
-        warmup=settings.warmup if settings.schedule == "linear" else None,
-        batch_size=settings.batch_size,
-        max_epochs=settings.epochs,
-        patience=settings.patience or settings.epochs,
-        steps_per_epoch=settings.steps_per_epoch if settings.epoch == "steps" else None,
-        train_embeddings=settings.train_embeddings,
-    )
+    fields = {field: getattr(settings, name) for name, field in OF_RECIPE.items()}
+    fields["network"] = settings.networks[0]
+    fields["patience"] = settings.patience or settings.epochs
+    fields["warmup"] = settings.warmup if settings.schedule == "linear" else None
+    fields["steps_per_epoch"] = settings.steps_per_epoch if settings.epoch == "steps" else None
+    return Recipe(**fields)
 
 
 def curriculum_recipe_of(settings: Settings) -> Recipe:
@@ -122,10 +114,5 @@ def curriculum_recipe_of(settings: Settings) -> Recipe:
 
 def design_of(settings: Settings) -> CrowdDesign:
     """How the members of the crowd differ."""
-    return CrowdDesign(
-        min_subset=settings.min_subset,
-        max_corruption=settings.max_corruption,
-        min_width=settings.min_width or None,
-        learning_rate_factor=settings.learning_rate_factor,
-        networks=settings.networks,
-    )
+    fields = {field.name: getattr(settings, field.name) for field in dataclasses.fields(CrowdDesign)}
+    return CrowdDesign(**fields | {"min_width": settings.min_width or None})

@@ -86,25 +86,28 @@ PUBLISHED: dict[str, Mapping[str, Any]] = {
     "sst2": _OF_TEXT,
     "snli": _OF_TEXT,
 }
-# settings that are fields of the library's recipes
-_OF_RECIPE = {
+# settings that are fields of the library's recipes, all but for names
+OF_RECIPE = {
     "network": "network",
     "width": "width",
     "batch_size": "batch_size",
+    "optimizer": "optimizer",
     "learning_rate": "learning_rate",
+    "momentum": "momentum",
     "weight_decay": "weight_decay",
     "clip": "clip",
     "warmup": "warmup",
     "epochs": "max_epochs",
     "patience": "patience",
     "steps_per_epoch": "steps_per_epoch",
+    "train_embeddings": "train_embeddings",
 }
 _OF_DESIGN = ("min_subset", "max_corruption")
 
 
 def _of_recipe(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a recipe by the names of settings."""
-    found = {name: fields[field] for name, field in _OF_RECIPE.items() if fields.get(field) is not None}
+    found = {name: fields[field] for name, field in OF_RECIPE.items() if fields.get(field) is not None}
     if "steps_per_epoch" in fields:
         found["epoch"] = "steps" if fields["steps_per_epoch"] else "pass"
     if fields.get("warmup") is not None:
