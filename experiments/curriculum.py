@@ -28,6 +28,7 @@ from experiments.common.task_items import crowd_cost, crowd_population, items_of
 from experiments.reports import document, sections
 from experiments.stages import curriculum
 from irtjax import read_items
+from irtjax.arguments import LARGEST
 from irtjax.populations.normal import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
 from irtjax.tasks.task import TextFormat
@@ -37,13 +38,13 @@ _ITEMS = define_path("items", "items.csv with the difficulty of every training e
 _STRATEGIES = flags.DEFINE_list(
     "strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})"
 )
-_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1, upper_bound=settings.LARGEST)
+_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1, upper_bound=LARGEST)
 _MONITOR = flags.DEFINE_integer(
     "monitor",
     0,
     "adaptive items that networks are asked after each epoch, to see whether a few track their accuracy; 0 for none",
     lower_bound=0,
-    upper_bound=settings.LARGEST,
+    upper_bound=LARGEST,
 )
 OF_COMPETENCE = {"CB-linear", "CB-root", "CB-linear-length", "CB-root-length"}
 OF_ABILITY = {"DDaCLAE", "DDaCLAE-hard", "window"}

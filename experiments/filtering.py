@@ -21,6 +21,7 @@ from experiments.common.task_items import items_of
 from experiments.reports import document, sections
 from experiments.stages import filtering
 from irtjax import InputError
+from irtjax.arguments import LARGEST
 from irtjax.selection.filtering import CENTRED, STRATEGIES, centre_of
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -35,9 +36,7 @@ _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")
-_SEEDS = flags.DEFINE_integer(
-    "seeds", 5, "networks for each strategy and share", lower_bound=1, upper_bound=settings.LARGEST
-)
+_SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1, upper_bound=LARGEST)
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
 task_flags.define_flags(USED)
 peers.define_flags()

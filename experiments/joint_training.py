@@ -26,6 +26,7 @@ from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import items_of
 from experiments.reports import document, joint_training
 from irtjax import InputError
+from irtjax.arguments import LARGEST
 from irtjax.estimation.result import Z_95
 from irtjax.joint.outside import auc, outside_images, outside_texts
 from irtjax.joint.train import Difficulties, Predictions, train_jointly
@@ -49,7 +50,7 @@ _OUTSIDE = define_path("outside", "text: CSV of ids and texts that are of none o
 _OUTSIDE_COLUMNS = flags.DEFINE_list(
     "outside_columns", [], "its columns of text, one or two (default: text, or premise and hypothesis)"
 )
-_SEEDS = flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=settings.LARGEST)
+_SEEDS = flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=LARGEST)
 USED = settings.of_stage("filtering") - {"filtering_seeds", "centre", "epoch", "steps_per_epoch", "slots"}
 task_flags.define_flags(USED)
 

@@ -31,6 +31,7 @@ from experiments.common.run_directory import open_run, stage
 from experiments.common.soft_items import Found, counts_of_networks, of_answers, of_predictions, of_shares
 from experiments.reports import document, soft_labels
 from irtjax import InputError, read_items
+from irtjax.arguments import LARGEST
 from irtjax.soft_labels.items import unseen
 from irtjax.soft_labels.labels import people_and_networks
 from irtjax.soft_labels.methods import METHODS, WITHOUT_HARD_DATA
@@ -59,14 +60,14 @@ _RESPONDENTS = flags.DEFINE_integer(
     0,
     "also train by I-CCE on the soft labels of so many people, drawn anew for each seed (--answers)",
     lower_bound=0,
-    upper_bound=settings.LARGEST,
+    upper_bound=LARGEST,
 )
 _NETWORKS = define_path("networks", "predictions_extra.npz of a crowd: compare its soft labels with those of --answers")
 _ITEMS = define_path("items", "items.csv with the items' difficulties, for --networks")
 _META_EPOCHS = flags.DEFINE_integer(
-    "meta_epochs", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=settings.LARGEST
+    "meta_epochs", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=LARGEST
 )
-_SEEDS = flags.DEFINE_integer("seeds", 20, "networks for each method", lower_bound=1, upper_bound=settings.LARGEST)
+_SEEDS = flags.DEFINE_integer("seeds", 20, "networks for each method", lower_bound=1, upper_bound=LARGEST)
 SOURCES = ("answers", "soft_labels", "predictions")
 USED = (settings.of_stage("filtering") - {"filtering_seeds", "centre", "epoch", "steps_per_epoch", "slots"}) | {
     "extra_items"

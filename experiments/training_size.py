@@ -22,6 +22,7 @@ from experiments.common.sources import difficulties_of, names_of
 from experiments.reports import document, training_size
 from experiments.stages import crowd as crowd_stage
 from irtjax import InputError, ResponseMatrix, read_responses
+from irtjax.arguments import LARGEST
 from irtjax.comparison.training_size import regress
 from irtjax.crowd import Crowd, train_crowd
 from irtjax.crowd.training_size import sized_members
@@ -39,9 +40,7 @@ _NAMES = flags.DEFINE_list("names", [], "what to call these scales, in their ord
 _SIZES = flags.DEFINE_list(
     "sizes", [], "training examples, of which `all` is all (default: 100, 320, 1000, 3200 and so on, and all)"
 )
-_SEEDS = flags.DEFINE_integer(
-    "seeds", 10, "networks of each size and architecture", lower_bound=1, upper_bound=settings.LARGEST
-)
+_SEEDS = flags.DEFINE_integer("seeds", 10, "networks of each size and architecture", lower_bound=1, upper_bound=LARGEST)
 NOT_USED = {  # of what a crowd is drawn by: here no label is corrupted, and sizes are given
     *settings.OF_DRAWN_MEMBERS,
     "members",

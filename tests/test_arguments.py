@@ -1,12 +1,17 @@
 """Numbers that are passed as arguments are what they must be, or refused in one line."""
 
+import dataclasses
 import re
 
 import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.arguments import not_negative, whole_number
+from irtjax.arguments import bounded, descriptions, not_negative, require_bounds, whole_number
+from irtjax.crowd import CrowdDesign
+from irtjax.selection.strategies import CurriculumOptions
+from irtjax.tasks.options import TaskOptions
+from irtjax.training.recipe import Recipe
 
 
 def test_numbers_of_any_kind_are_taken():
@@ -34,3 +39,50 @@ def test_a_range_may_have_no_end():
 def test_what_is_negative_or_no_number_is_named(value):
     with pytest.raises(InputError, match=re.escape(f"`tolerance` {value!r}, expected a number that is not negative")):
         not_negative("tolerance", value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """What is counted.
+
+    Attributes:
+        width: of a layer; at most
+            as wide as a net.
+        least: the smallest `width`.
+        rate: of steps.
+        kind: of them.
+        other: without bounds.
+    """
+
+    width: int = bounded(8, 1, 64)
+    least: int | None = bounded(None, 1, "width")
+    rate: float = bounded(0.1, positive=True)
+    kind: str = bounded("up", choices=("up", "down"))
+    other: int = 0
+
+    def __post_init__(self):
+        require_bounds(self)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"width": 0}, "`width`=0: expected 1 to 64"),
+        ({"least": 9}, "`least`=9: expected 1 to 8"),
+        ({"rate": float("nan")}, "`rate`=nan: expected a positive number"),
+        ({"rate": float("inf")}, "`rate`=inf: expected a positive number"),
+        ({"kind": "left"}, "`kind`=left: expected one of up, down"),
+    ],
+)
+def test_fields_of_dataclasses_have_bounds(change, message):
+    assert Sizes(width=64, least=64, kind="down", other=-1).least == 64
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        Sizes(**change)
+
+
+def test_docstrings_describe_fields():
+    found = descriptions(Sizes)
+    assert found["width"] == "of a layer; at most as wide as a net"
+    assert list(found) == ["width", "least", "rate", "kind", "other"]
+    for owner in (Recipe, CrowdDesign, CurriculumOptions, TaskOptions):
+        assert set(descriptions(owner)) == {field.name for field in dataclasses.fields(owner)}

@@ -15,6 +15,7 @@ from conftest import REPOSITORY
 BUILD = "from setuptools import build_meta; print(build_meta.build_editable('built'))"
 ORIGINS = """
 import importlib.util, site, sys
+sys.path.remove(sys.argv[2])  # where this repository is installed for its tests
 site.addsitedir(sys.argv[1])
 for name in ("irtjax", "irtjax.fitting", "experiments.common"):
     print(importlib.util.find_spec(name).origin)
@@ -55,7 +56,7 @@ def test_a_clone_is_installed_by_its_path(parent):
 def test_the_package_is_found_from_every_folder(parent, where):
     """In the folder that holds the clone, the folder of the clone would pass for a package without code."""
     clone = (parent / "irtjax").resolve()
-    origins = python("-c", ORIGINS, parent / "site", cwd=parent / where).split()
+    origins = python("-c", ORIGINS, parent / "site", REPOSITORY, cwd=parent / where).split()
     expected = ("irtjax/__init__.py", "irtjax/fitting.py", "experiments/common/__init__.py")
     assert origins == [str(clone / file) for file in expected]
 

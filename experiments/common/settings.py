@@ -2,23 +2,22 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Collection
 from typing import Any
 
-from experiments.common.task_defaults import library_settings
-from irtjax import networks, tasks
+from irtjax import networks
+from irtjax.arguments import bounded, descriptions
+from irtjax.crowd.members import MOST_EXAMPLES, CrowdDesign
 from irtjax.crowd.train import STOP_ON
 from irtjax.estimation.svi.fit import PRIORS
-from irtjax.selection import strategies
 from irtjax.selection.compare import PROBE_ERROR
 from irtjax.selection.filtering import CENTRES
-from irtjax.tasks.vectors import KINDS as VECTORS
-from irtjax.training.recipe import OPTIMIZERS, SGD_RATE
+from irtjax.selection.strategies import CurriculumOptions
+from irtjax.tasks.options import TaskOptions
+from irtjax.training.recipe import SGD_RATE, Recipe
 
 ABILITIES = ("ml", "map")
-_USUAL = library_settings("digits")
-_TEXT = tasks.TaskOptions()
-_STRATEGIES = strategies.CurriculumOptions()
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
 OF_DRAWN_MEMBERS = ("num_models", "min_subset", "max_corruption", "min_width", "learning_rate_factor")
 IDLE = {  # settings without effect, by what leaves them so
@@ -32,47 +31,38 @@ IDLE = {  # settings without effect, by what leaves them so
     "--probe=all": ("probe_error",),
 }
 FILES = ("glove", "pretrained", "test_labels", "item_ids", "extra_items", "members")  # settings that name files
-LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
-WIDEST = 65_536  # layers and word vectors
-MOST_EXAMPLES = 10**9
 STAGES = ("crowd", "difficulty", "mislabelled", "filtering", "curriculum")
 
 
 def setting(
     default: Any,
     help: str,
-    *,
     low: float | None = None,
     high: float | str | None = None,
-    positive: bool = False,
-    choices: Collection[str] = (),
+    *,
     stages: Collection[str] = STAGES,
     group: str = "",
+    **bounds: Any,
 ) -> Any:
     """A field of `Settings`, with all that is known of it.
 
     Args:
         default: for tasks and networks that have none of their own.
         help: text of the flag.
-        low: least value.
-        high: greatest value, or the name of the setting that has it; None for no bound, or `LARGEST` of whole numbers.
-        positive: whether the value must be above zero and finite.
-        choices: the values allowed.
+        low: see `irtjax.arguments.bounded`, as the other bounds.
+        high: see there.
         stages: those that use it.
         group: of its flag in `--help`; empty for what is often given.
+        bounds: the other bounds.
     """
-    if high is None and low is not None and type(default) is int:
-        high = LARGEST
-    metadata = {
-        "help": help,
-        "low": low,
-        "high": high,
-        "positive": positive,
-        "choices": choices,
-        "stages": stages,
-        "group": group,
-    }
-    return dataclasses.field(default=default, metadata=metadata)
+    return bounded(default, low, high, help=help, stages=stages, group=group, **bounds)
+
+
+def _as_in(owner: type, name: str, **changes: Any) -> dict[str, Any]:
+    """The default, the help and the bounds of a field of the library, but for some."""
+    (field,) = (field for field in dataclasses.fields(owner) if field.name == name)
+    help = re.sub(r"`(\w+)`", r"--\1", descriptions(owner)[name])
+    return {"default": field.default, "help": help, **field.metadata, **changes}
 
 
 _data = functools.partial(setting, group="data")
@@ -96,15 +86,9 @@ class Settings:
     frozen: bool = _data(
         False, "--pretrained: the encoder is not trained; its vectors of all texts are computed once, for a head: mlp"
     )
-    vectors: str = _data(
-        _TEXT.vectors, f"word vectors where there is no --glove: {' or '.join(VECTORS)}", choices=VECTORS
-    )
-    embedding_dim: int = _data(
-        _TEXT.embedding_dim, "length of the word vectors that --vectors makes", low=1, high=WIDEST
-    )
-    min_count: int = _data(
-        _TEXT.min_count, "a word enters the vocabulary if training texts have it at least this often", low=1
-    )
+    vectors: str = _data(**_as_in(TaskOptions, "vectors"))
+    embedding_dim: int = _data(**_as_in(TaskOptions, "embedding_dim"))
+    min_count: int = _data(**_as_in(TaskOptions, "min_count"))
     train_examples: int = _data(
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )
@@ -137,24 +121,20 @@ class Settings:
     members: str = _of_crowd("", "members.csv of a crowd: train those networks instead of drawing new ones")
     only: str = _of_crowd("", "numbers of the networks in --members to train, separated by commas")
     network: str = setting(
-        _USUAL["network"],
+        Recipe.network,
         f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
         "curriculum use the first",
     )
-    width: int = _training(_USUAL["width"], "hidden units (or channels) of a layer", low=1, high=WIDEST)
+    width: int = _training(**_as_in(Recipe, "width"))
     min_width: int = _of_crowd(
         0, "smallest width in the crowd, reached by masking units; 0 masks none", low=0, high="width"
     )
-    batch_size: int = _training(_USUAL["batch_size"], "examples in a gradient step", low=1)
-    optimizer: str = _training(
-        "adam", "adam, or sgd for stochastic gradient descent with --momentum", choices=OPTIMIZERS
-    )
-    momentum: float = _training(0.0, "sgd: share of the last step that the next one repeats", low=0, high=0.999)
-    weight_decay: float = _training(
-        0.0, "decay: of sgd in its gradients, of all weights; of adam in its steps, not of biases", low=0, high=1000
-    )
+    batch_size: int = _training(**_as_in(Recipe, "batch_size"))
+    optimizer: str = _training(**_as_in(Recipe, "optimizer"))
+    momentum: float = _training(**_as_in(Recipe, "momentum"))
+    weight_decay: float = _training(**_as_in(Recipe, "weight_decay"))
     learning_rate: float = _training(
-        _USUAL["learning_rate"], f"learning rate; of sgd {SGD_RATE} (1 - momentum) by default", positive=True
+        **_as_in(Recipe, "learning_rate", help=f"of the optimizer; of sgd {SGD_RATE} (1 - momentum) by default")
     )
     schedule: str = _training(
         "constant",
@@ -162,17 +142,11 @@ class Settings:
         choices=("constant", "linear"),
     )
     warmup: float = _training(0.1, "linear --schedule: share of the steps in which the rate rises", low=0, high=1)
-    clip: float = _training(
-        0.0, "greatest norm of a gradient, beyond which it is scaled down; 0 for none", low=0, high=1e9
-    )
-    learning_rate_factor: float = _of_crowd(
-        1.0, "learning rates in the crowd are log-uniform from rate / factor to rate × factor", low=1, high=1000
-    )
-    epochs: int = setting(
-        _USUAL["epochs"], "largest number of epochs of a training", low=1, stages=["crowd", "filtering"]
-    )
+    clip: float = _training(**_as_in(Recipe, "clip"))
+    learning_rate_factor: float = _of_crowd(**_as_in(CrowdDesign, "learning_rate_factor"))
+    epochs: int = setting(**_as_in(Recipe, "max_epochs"), stages=["crowd", "filtering"])
     patience: int = _training(
-        _USUAL["patience"],
+        Recipe.patience,
         "a training ends after this many epochs without a better validation accuracy; 0: after --epochs only",
         low=0,
         stages=["crowd", "filtering"],
@@ -185,17 +159,13 @@ class Settings:
         stages=["crowd", "filtering"],
     )
     steps_per_epoch: int = _training(
-        _USUAL["steps_per_epoch"],
+        Recipe.steps_per_epoch,
         "gradient steps in an epoch of crowd and filtering",
         low=1,
         stages=["crowd", "filtering"],
     )
-    min_subset: int = _of_crowd(
-        _USUAL["min_subset"], "smallest training subset in the crowd", low=1, high=MOST_EXAMPLES
-    )
-    max_corruption: float = _of_crowd(
-        _USUAL["max_corruption"], "largest share of corrupted labels in the crowd, 0 to 1", low=0, high=1
-    )
+    min_subset: int = _of_crowd(**_as_in(CrowdDesign, "min_subset"))
+    max_corruption: float = _of_crowd(**_as_in(CrowdDesign, "max_corruption"))
     out_of_bag: bool = _of_crowd(False, "count answers of members to examples that they were trained on as missing")
     stop_on: str = _of_crowd(
         STOP_ON[0],
@@ -203,9 +173,7 @@ class Settings:
         "of the same size, of at most 2,000, for a crowd that never sees the validation split",
         choices=STOP_ON,
     )
-    train_embeddings: bool = _training(
-        False, "text: each network trains its own word vectors; otherwise all share frozen ones"
-    )
+    train_embeddings: bool = _training(**_as_in(Recipe, "train_embeddings"))
     slots: int = _training(
         0,
         "networks that train at once on a device; 0 measures which number is fastest",
@@ -237,12 +205,8 @@ class Settings:
         0, "largest number of epochs of a curriculum; 0 for that of crowd and filtering", low=0
     )
     curriculum_patience: int = _of_curricula(10, "as --patience, for curricula", low=0)
-    curriculum_length: int = _of_curricula(
-        _STRATEGIES.length, "T of CB-linear and CB-root: epochs until they use all data", low=1
-    )
-    initial_share: float = _of_curricula(
-        _STRATEGIES.initial_share, "c0 of CB-linear and CB-root: share of the data at epoch 0", low=0, high=1
-    )
+    curriculum_length: int = _of_curricula(**_as_in(CurriculumOptions, "length"))
+    initial_share: float = _of_curricula(**_as_in(CurriculumOptions, "initial_share"))
     ability: str = _of_curricula("ml", f"how DDaCLAE scores the network: {' or '.join(ABILITIES)}", choices=ABILITIES)
     probe: str = _of_curricula(
         "sample",
@@ -255,9 +219,7 @@ class Settings:
         "standard error that the selected share may have, which sets the size of that sample",
         positive=True,
     )
-    window: float = _of_curricula(
-        _STRATEGIES.half_width, "strategy window: largest distance of items from the ability, in logits", positive=True
-    )
+    window: float = _of_curricula(**_as_in(CurriculumOptions, "half_width"))
 
     @property
     def networks(self) -> tuple[str, ...]:

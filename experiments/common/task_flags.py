@@ -11,6 +11,7 @@ from experiments.common.path_flags import define_path
 from experiments.common.settings import FIELDS, FILES, IDLE, OF_OPTIMIZER, Settings
 from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
 from irtjax import InputError, networks, tasks
+from irtjax.arguments import out_of_bounds
 from irtjax.training.recipe import sgd_rate
 
 _DEFINERS: dict[Any, Callable[..., Any]] = {
@@ -102,16 +103,5 @@ def _check(settings: Settings) -> None:
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
     app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
-    for name, field in FIELDS.items():
-        value, rule = getattr(settings, name), field.metadata
-        low, high = rule["low"], rule["high"]
-        if isinstance(high, str):
-            high = getattr(settings, high)
-        if rule["choices"] and value not in rule["choices"]:
-            raise InputError(f"--{name}={value}: expected one of {', '.join(rule['choices'])}")
-        # asked this way round, NaN is out of range too
-        if low is not None and not (value >= low and (high is None or value <= high)):
-            limit = f"at least {low}" if high is None else f"{low} to {high}"
-            raise InputError(f"--{name}={value}: expected {limit}")
-        if rule["positive"] and not 0 < value < float("inf"):
-            raise InputError(f"--{name}={value}: expected a positive number")
+    for name, value, expected in out_of_bounds(settings):
+        raise InputError(f"--{name}={value}: {expected}")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.storage.sources import LONGEST, shown
 from irtjax.storage.tables import read_table
@@ -18,6 +19,8 @@ from irtjax.training.loop import Plan
 from irtjax.training.recipe import Recipe
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
+MOST_EXAMPLES = 10**9
+
 
 @dataclasses.dataclass(frozen=True)
 class CrowdDesign:
@@ -25,17 +28,24 @@ class CrowdDesign:
 
     Attributes:
         min_subset: smallest training subset; sizes are log-uniform between this and all training examples.
-        max_corruption: corruption rates are uniform between 0 and this.
+        max_corruption: largest share of corrupted labels; shares are uniform between 0 and this.
         min_width: widths are uniform between this and the recipe's; None for the recipe's width only.
         learning_rate_factor: learning rates are log-uniform between the recipe's / factor and the recipe's × factor.
         networks: names of architectures, as equally many members of each as possible; empty for the recipe's only.
+
+    Raises:
+        InputError: a field out of its bounds.
     """
 
-    min_subset: int = 16
-    max_corruption: float = 0.8
-    min_width: int | None = None
-    learning_rate_factor: float = 1.0
+    min_subset: int = bounded(16, 1, MOST_EXAMPLES)
+    max_corruption: float = bounded(0.8, 0, 1)
+    min_width: int | None = bounded(None, 1)
+    learning_rate_factor: float = bounded(1.0, 1, 1000)
     networks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses what is out of bounds."""
+        require_bounds(self)
 
 
 DESIGNS = {
@@ -53,7 +63,7 @@ def default_design(task: Task) -> CrowdDesign:
     if task.name in DESIGNS:
         return DESIGNS[task.name]
     chance = 1 / task.num_classes
-    return CrowdDesign(min_subset=min(50, len(task.train.labels) // 2), max_corruption=min(0.8, 1 - chance))
+    return CrowdDesign(min_subset=max(1, min(50, len(task.train.labels) // 2)), max_corruption=min(0.8, 1 - chance))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,12 +128,8 @@ def sample_members(num_models: int, num_examples: int, seed: int, recipe: Recipe
         raise InputError(f"a crowd of {num_models}, expected at least 2 models")
     if not 1 <= design.min_subset <= num_examples:
         raise InputError(f"smallest subset {design.min_subset}, expected 1 to {num_examples} (the training examples)")
-    if not 0 <= design.max_corruption <= 1:
-        raise InputError(f"largest corruption rate {design.max_corruption}, expected 0 to 1")
     if not 1 <= min_width <= recipe.width:
         raise InputError(f"smallest width {min_width}, expected 1 to {recipe.width}")
-    if not design.learning_rate_factor >= 1:
-        raise InputError(f"learning rate factor {design.learning_rate_factor}, expected at least 1")
     rng = np.random.default_rng(seed)
     log_size = rng.uniform(np.log(design.min_subset), np.log(num_examples), num_models)
     seeds = rng.choice(2**31, size=num_models, replace=False)

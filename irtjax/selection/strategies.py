@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.selection.rules import Rule, Window, beyond_ability, up_to_ability
 from irtjax.selection.schedules import full_share, linear_share, root_share
@@ -21,14 +22,21 @@ class CurriculumOptions:
     """What strategies leave open.
 
     Attributes:
-        length: T of CB-linear and CB-root, epochs until they use all data.
-        initial_share: c0 of CB-linear and CB-root, share of the data at epoch 0, 0 to 1.
-        half_width: of the window, in logits.
+        length: T of CB-linear and CB-root: epochs until they use all data.
+        initial_share: c0 of CB-linear and CB-root: share of the data at epoch 0.
+        half_width: of the window: largest distance of items from the ability, in logits.
+
+    Raises:
+        InputError: a field out of its bounds.
     """
 
-    length: int = 10
-    initial_share: float = 0.01
-    half_width: float = 1.0
+    length: int = bounded(10, 1)
+    initial_share: float = bounded(0.01, 0, 1)
+    half_width: float = bounded(1.0, positive=True)
+
+    def __post_init__(self) -> None:
+        """Refuses what is out of bounds."""
+        require_bounds(self)
 
 
 class Strategy(NamedTuple):

@@ -3,8 +3,11 @@
 import dataclasses
 from collections.abc import Callable, Collection
 
+from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.tasks.vectors import KINDS
+
+WIDEST = 65_536  # word vectors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +25,8 @@ class TaskOptions:
         glove: file of word vectors in GloVe's text format (text tasks).
         pretrained: folder of an encoder, by whose word pieces the text is read (text tasks; see
             `irtjax.pretrained.folder`).
-        vectors: kind of word vectors where there is no `glove`, one of `vectors.KINDS` (text tasks).
-        embedding_dim: length of vectors that do not come from a file (text tasks).
+        vectors: word vectors where there is no `glove`: ppmi, made from the training text, or random (text tasks).
+        embedding_dim: length of word vectors that do not come from a file (text tasks).
         min_count: a word enters the vocabulary if the training text has it at least this often (text tasks).
         seed: of random word vectors (text tasks).
         on_progress: called with a description, the amount done and the total, while files are read.
@@ -37,9 +40,9 @@ class TaskOptions:
     extra_items: str | None = None
     glove: str | None = None
     pretrained: str | None = None
-    vectors: str = "ppmi"
-    embedding_dim: int = 100
-    min_count: int = 2
+    vectors: str = bounded("ppmi", choices=KINDS)
+    embedding_dim: int = bounded(100, 1, WIDEST)
+    min_count: int = bounded(2, 1)
     seed: int = 0
     on_progress: Callable[[str, int, int], None] = lambda *_: None
     on_note: Callable[[str], None] = lambda _: None
@@ -61,11 +64,7 @@ class TaskOptions:
             self._refuse(("glove", "vectors", "embedding_dim", "min_count"), "`pretrained` has words of its own")
         if self.glove:
             self._refuse(("vectors", "embedding_dim"), "`glove` has vectors of its own")
-        if self.vectors not in KINDS:
-            raise InputError(f"`vectors`={self.vectors}: expected one of {', '.join(KINDS)}")
-        for name in ("embedding_dim", "min_count"):
-            if getattr(self, name) < 1:
-                raise InputError(f"`{name}`={getattr(self, name)}: expected at least 1")
+        require_bounds(self)
 
     def _refuse(self, names: Collection[str], reason: str) -> None:
         for field in dataclasses.fields(self):

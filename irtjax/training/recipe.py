@@ -11,6 +11,7 @@ import numpy as np
 import optax
 
 from irtjax import networks
+from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
@@ -18,6 +19,9 @@ from irtjax.tasks.task import TextFormat
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
+
+OPTIMIZERS = ("adam", "sgd")
+WIDEST = 65_536  # layers and word vectors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,33 +31,40 @@ class Recipe:
     Attributes:
         network: name of the architecture, one of `irtjax.networks.choices(task)`.
         width: hidden units of a layer; of an image network with convolutions, the channels of the first.
-        optimizer: its name, "adam" or "sgd", see `optimizer_of`.
+        optimizer: adam, or sgd for stochastic gradient descent with `momentum`.
         learning_rate: of the optimizer.
-        momentum: of gradient descent, 0 to below 1.
-        weight_decay: λ of the optimizer, at least 0.
-        clip: greatest norm of a gradient; 0 for none.
+        momentum: of sgd, the share of the last step that the next one repeats.
+        weight_decay: decay: of sgd in its gradients, of all weights; of adam in its steps, not of biases and norms.
+        clip: greatest norm of a gradient, beyond which it is scaled down; 0 for none.
         warmup: share of all steps in which the learning rate rises, to fall to 0 after them; None for a constant rate.
         batch_size: examples in a gradient step.
-        max_epochs: where training stops in any case.
+        max_epochs: largest number of epochs of a training.
         patience: epochs without a better validation accuracy after which it stops.
         steps_per_epoch: gradient steps in an epoch, whatever the size of the training set; None for a pass over the
             network's own training set, as many whole minibatches as it fills, at least one.
-        train_embeddings: for text, whether each network trains word vectors of its own; else all share the task's.
+        train_embeddings: text: each network trains word vectors of its own; otherwise all share the task's.
+
+    Raises:
+        InputError: a field out of its bounds.
     """
 
     network: str = "mlp"
-    width: int = 32
-    optimizer: str = "adam"
-    learning_rate: float = 5e-3
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    clip: float = 0.0
-    warmup: float | None = None
-    batch_size: int = 32
-    max_epochs: int = 40
-    patience: int = 5
-    steps_per_epoch: int | None = 37
+    width: int = bounded(32, 1, WIDEST)
+    optimizer: str = bounded("adam", choices=OPTIMIZERS)
+    learning_rate: float = bounded(5e-3, positive=True)
+    momentum: float = bounded(0.0, 0, 0.999)
+    weight_decay: float = bounded(0.0, 0, 1000)
+    clip: float = bounded(0.0, 0, 1e9)
+    warmup: float | None = bounded(None, 0, 1)
+    batch_size: int = bounded(32, 1)
+    max_epochs: int = bounded(40, 1)
+    patience: int = bounded(5, 1)
+    steps_per_epoch: int | None = bounded(37, 1)
     train_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses what is out of bounds."""
+        require_bounds(self)
 
 
 _TEXT = Recipe("lstm", width=64, learning_rate=1e-3, max_epochs=15, patience=3, steps_per_epoch=200)
@@ -141,7 +152,6 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
     return digest(fields, [task.split(name)[:2] for name in task.splits])
 
 
-OPTIMIZERS = ("adam", "sgd")
 SGD_RATE = 0.1  # of gradient descent without momentum, where nothing else is known
 MASKS = frozenset({"mask"})  # parameters by name that say which units there are, and never change
 BIASES_AND_NORMS = frozenset({"bias", "scale"})

@@ -234,11 +234,11 @@ def test_damaged_tables_of_members_are_read_or_refused(folder, content):
     ("change", "message"),
     [
         ({"num_models": 1}, "a crowd of 1"),
-        ({"min_subset": 0}, "smallest subset 0"),
+        ({"min_subset": 0}, "`min_subset`=0: expected 1 to"),
         ({"min_subset": 101}, "smallest subset 101, expected 1 to 100"),
-        ({"max_corruption": 1.5}, "largest corruption rate 1.5"),
+        ({"max_corruption": 1.5}, "`max_corruption`=1.5: expected 0 to 1"),
         ({"min_width": 9}, "smallest width 9, expected 1 to 8"),
-        ({"learning_rate_factor": 0.5}, "learning rate factor 0.5, expected at least 1"),
+        ({"learning_rate_factor": 0.5}, "`learning_rate_factor`=0.5: expected 1 to 1000"),
     ],
 )
 def test_bad_crowds_are_named(change, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from irtjax.crowd.training_size import LogOdds
+from irtjax.comparison.training_size import LogOdds
 from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.evaluation import error_by_size, predicted_scores
 from irtjax.plots.new_items import item_map

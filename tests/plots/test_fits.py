@@ -42,7 +42,7 @@ def test_curves_of_few_subjects_have_bands_and_no_empty_columns():
         share = axis.get_lines()[0].get_ydata()
         assert len(share) == 5
         # ranges hold about as many subjects each
-        assert abs(share.mean() - few.items().percent_correct[item]) < 0.05
+        assert abs(share.mean() - few.items().proportion_correct[item]) < 0.05
 
 
 def test_a_ranking_has_the_most_able_first_with_their_intervals(fit, tmp_path):

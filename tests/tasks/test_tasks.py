@@ -65,7 +65,7 @@ def test_options_that_a_task_would_not_look_at_are_refused():
         tasks.load("snli", test_labels="labels.csv")
     with pytest.raises(InputError, match="`vectors`=elmo: expected one of ppmi, random"):
         tasks.load("sst2", vectors="elmo")
-    with pytest.raises(InputError, match="`embedding_dim`=0: expected at least 1"):
+    with pytest.raises(InputError, match="`embedding_dim`=0: expected 1 to 65536"):
         tasks.load("sst2", embedding_dim=0)
 
 
