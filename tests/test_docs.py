@@ -1,6 +1,7 @@
 """The documentation says what is true: commands and flags that exist, links that lead somewhere, notebooks that run."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,11 @@ from conftest import REPOSITORY
 
 PAGES = [
     path
-    for path in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"))
+    for path in (
+        *REPOSITORY.glob("*.md"),
+        *(REPOSITORY / "docs").rglob("*.md"),
+        *(REPOSITORY / "experiments" / "presets").glob("*.flags"),
+    )
     if path.name != "CHANGELOG.md"  # what was once
 ]
 NOTEBOOKS = sorted((REPOSITORY / "docs").rglob("*.ipynb"))
@@ -33,6 +38,7 @@ def test_commands_and_their_flags_exist():
         assert source.is_file(), module
         code = source.read_text(encoding="utf-8")
         defined = set(re.findall(r'(?:DEFINE_\w+|define_paths?)\(\s*"(\w+)"', code))
+        defined |= {"flagfile"}  # of absl
         defined |= {"output_dir", "guessing", "metric", "filter", "columns", "transpose"} & set(
             re.findall(r"define_(\w+)\(", code)
         )
@@ -45,6 +51,16 @@ def test_commands_and_their_flags_exist():
             defined |= set(re.findall(r'declare_key_flag\("(\w+)"\)', task_flags))
         unknown = {flag for flag in flags if flag not in defined and f"no{flag}" not in defined}
         assert not unknown, f"{module}: {unknown}"
+
+
+def test_commands_can_be_pasted():
+    """Each word is a flag, or a variable of the shell, and the flag files are there."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for arguments in re.findall(r"^python -m experiments\.\w+(.*)$", text, re.MULTILINE):
+            assert all(word.startswith(("--", "$")) for word in shlex.split(arguments)), f"{page.name}: {arguments}"
+        for path in re.findall(r"--flagfile=([\w/]+\.flags)", text):
+            assert (REPOSITORY / path).is_file(), f"{page.name}: {path}"
 
 
 def test_links_lead_somewhere():

@@ -59,33 +59,6 @@ TASK_DEFAULTS = {
         _published(CB_linear=(38.07, 0.69), CB_root=(60.08, -0.37), DDaCLAE=(33.51, -1.08)),
     ),
 }
-# What the studies state (Lalor, Wu and Yu 2019; Lalor and Yu 2020; Lalor 2020, chapter 6); docs/guide/studies.md says
-# what they leave open.
-_STUDIES = {
-    "num_models": 1000,
-    "optimizer": "sgd",
-    "epoch": "pass",
-    "epochs": 100,
-    "patience": 0,
-    "filtering_seeds": 10,
-    "curriculum_seeds": 10,
-    "curriculum_epochs": 200,
-    "curriculum_patience": 0,
-}
-_OF_TEXT = {**_STUDIES, "network": "lstm", "learning_rate": 0.1, "train_embeddings": True}
-PUBLISHED: dict[str, Mapping[str, Any]] = {
-    "mnist": {**_STUDIES, "network": "lenet", "width": 10, "learning_rate": 0.01, "momentum": 0.5},
-    "cifar10": {
-        **_STUDIES,
-        "network": "vgg16",
-        "width": 64,
-        "learning_rate": 0.01,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    },
-    "sst2": _OF_TEXT,
-    "snli": _OF_TEXT,
-}
 # settings that are fields of the library's recipes, all but for names
 OF_RECIPE = {
     "network": "network",

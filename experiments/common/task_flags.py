@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -9,7 +10,7 @@ from absl import flags
 from experiments.common import app, help
 from experiments.common.path_flags import define_path
 from experiments.common.settings import FIELDS, FILES, IDLE, OF_OPTIMIZER, Settings
-from experiments.common.task_defaults import NETWORK_DEFAULTS, PUBLISHED, TASK_DEFAULTS, defaults_of
+from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of
 from irtjax import InputError, networks, tasks
 from irtjax.arguments import out_of_bounds
 from irtjax.training.recipe import sgd_rate
@@ -20,6 +21,8 @@ _DEFINERS: dict[Any, Callable[..., Any]] = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
+PRESETS = Path(__file__).parents[1] / "presets"
+STUDIES = {task: path for task in TASK_DEFAULTS if (path := PRESETS / f"published_{task}.flags").exists()}
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
 _TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
 _PRESET = flags.DEFINE_enum(
@@ -88,10 +91,15 @@ def from_flags() -> Settings:
 
 def _of_study(task: str, given: Collection[str]) -> dict[str, Any]:
     """The settings of the study of a task, but for an optimizer in place of which another is given."""
-    if task not in PUBLISHED:
-        raise InputError(f"--preset=published: no study had {task}, expected one of {', '.join(PUBLISHED)}")
+    if task not in STUDIES:
+        raise InputError(f"--preset=published: no study had {task}, expected one of {', '.join(STUDIES)}")
+    read = flags.FlagValues()  # every setting, whether or not the binary has a flag for it
+    for name, field in FIELDS.items():
+        _DEFINERS[field.type](name, None, "", flag_values=read)
+    read(["", "--undefok=task", f"--flagfile={STUDIES[task]}"])
     left_out = OF_OPTIMIZER if "optimizer" in given else ()
-    return {name: value for name, value in PUBLISHED[task].items() if name not in left_out}
+    found = {name: read[name].value for name in FIELDS if name not in left_out}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _check(settings: Settings) -> None:

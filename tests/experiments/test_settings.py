@@ -7,16 +7,20 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 
 from experiments.common.factory import load_task
 from experiments.common.settings import Settings
 
+STUDIES = {task: f"experiments/presets/published_{task}.flags" for task in ("mnist", "cifar10", "sst2", "snli")}
 COMMANDS = {
     "fast": ["--task=mnist"],
     "study": ["--task=mnist", "--preset=published"],
     "flags first": ["--task=cifar10", "--preset=published", "--epochs=3", "--network=lenet"],
     "other optimizer": ["--task=sst2", "--preset=published", "--optimizer=adam"],
     "noise": ["--label_noise=0.2"],
+    **{f"preset {task}": [f"--task={task}", "--preset=published"] for task in STUDIES},
+    **{f"flag file {task}": [f"--flagfile={path}"] for task, path in STUDIES.items()},
     "sgd": ["--task=cifar10", "--optimizer=sgd", "--momentum=0.9", "--network=vgg16"],
 }
 PROGRAM = """
@@ -38,7 +42,8 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def found():
     arguments = json.dumps(list(COMMANDS.values()))
-    done = subprocess.run([sys.executable, "-c", PROGRAM, arguments], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", PROGRAM, arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(zip(COMMANDS, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
@@ -49,6 +54,12 @@ def test_a_study_has_its_own_settings(found):
     assert (study["optimizer"], study["momentum"], study["learning_rate"]) == ("sgd", 0.5, 0.01)
     assert (study["epoch"], study["epochs"], study["patience"], study["num_models"]) == ("pass", 100, 0, 1000)
     assert (study["curriculum_epochs"], study["curriculum_patience"]) == (200, 0)
+
+
+def test_the_flag_file_of_a_study_is_its_preset(found):
+    for task in STUDIES:
+        assert found[f"flag file {task}"] == found[f"preset {task}"]
+        assert found[f"preset {task}"]["curriculum_epochs"] == 200
 
 
 def test_flags_come_before_the_study(found):
