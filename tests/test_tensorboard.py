@@ -12,13 +12,16 @@ from conftest import REPOSITORY
 from simulation import simulate
 
 import irtjax
-from irtjax import InputError
+from irtjax import InputError, tasks
 from irtjax.crowd import train_crowd
 from irtjax.selection import compare_curricula
 from irtjax.tensorboard import Writer, of_progress
 from irtjax.training.groups import Progress
+from irtjax.training.recipe import Recipe
 
 RESPONSES = REPOSITORY / "docs/guide/responses.csv"
+TASK = tasks.load("digits")
+RECIPE = Recipe("mlp", width=8, patience=2, max_epochs=4, steps_per_epoch=10)
 
 
 def curves(folder):
@@ -106,7 +109,7 @@ def test_progress_as_numbers():
     assert of_progress(state._replace(accuracies=np.full(4, np.nan))) == counts
 
 
-def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(small_task, small_recipe, tmp_path):
+def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(tmp_path):
     class StopNow(Exception):
         pass
 
@@ -117,12 +120,12 @@ def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(small_task, small_re
                 raise StopNow
 
         return train_crowd(
-            small_task,
+            TASK,
             num_models=4,
-            recipe=small_recipe,
+            recipe=RECIPE,
             slots=2,
             checkpoints=tmp_path / "state",
-            checkpoint_seconds=0,
+            checkpoint_seconds=0.0,
             on_progress=both(writer.of_crowd(), on_progress),
         )
 
@@ -138,14 +141,14 @@ def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(small_task, small_re
     assert writer.curves["crowd/accuracy_best"][after[-1].epochs] == pytest.approx(np.max(after[-1].accuracies))
 
 
-def test_curricula_are_means_over_networks_by_epoch(small_task, small_recipe):
+def test_curricula_are_means_over_networks_by_epoch():
     writer = Written()
     progress = writer.of_curricula()
     table = compare_curricula(
-        small_task,
-        np.zeros(len(small_task.train.labels)),
+        TASK,
+        np.zeros(len(TASK.train.labels)),
         ("baseline", "no-effect"),
-        recipe=small_recipe,
+        recipe=RECIPE,
         num_seeds=2,
         slots=2,
         mesh=jax.make_mesh((1,), ("network",), devices=jax.devices()[:1]),
@@ -191,9 +194,11 @@ def test_the_pipeline_writes_curves_of_every_stage(folder, tmp_path):
         f"--output_dir={tmp_path / 'run'}",
         f"--tensorboard={folder}",
         "--num_models=8",
-        "--max_epochs=2",
-        "--curriculum_epochs=2",
+        "--epochs=2",
+        "--width=8",
+        "--steps_per_epoch=10",
         "--curriculum_seeds=2",
+        "--curriculum_length=2",
         "--filtering_seeds=1",
     )
     assert result.returncode == 0, result.stderr
