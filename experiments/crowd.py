@@ -11,7 +11,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags
+from experiments.common import app, factory, peers, settings, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd
@@ -26,6 +26,7 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
     lower_bound=0,
 )
 task_flags.define_flags(settings.of_stage("crowd"))
+tensorboard.define_tensorboard()
 peers.define_flags()
 
 
@@ -33,6 +34,7 @@ def main() -> None:
     """Trains the crowd, or what is left of it."""
     app.finite(["checkpoint_seconds"])
     chosen = task_flags.from_flags()
+    tensorboard.require()
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     factory.check_crowd(chosen, task)
     crowd.note_other_settings(chosen)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags
+from experiments.common import app, factory, peers, settings, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, items_of
@@ -55,12 +55,14 @@ OF_STRATEGIES = {  # settings, and the strategies that use them
 }
 USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 task_flags.define_flags(USED)
+tensorboard.define_tensorboard()
 peers.define_flags()
 
 
 def main() -> None:
     """Trains under each strategy unless that has been done already, then writes the report."""
     chosen = dataclasses.replace(task_flags.from_flags(), curriculum_seeds=_SEEDS.value)
+    tensorboard.require()
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     possible = choices(task)
     strategies = possible if _STRATEGIES.value is None else app.choose("strategies", _STRATEGIES.value, possible)

@@ -22,7 +22,7 @@ import jax
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, guessing, peers, response_files
+from experiments.common import app, formulas, guessing, peers, response_files, tensorboard
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
@@ -82,6 +82,7 @@ _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
 _GUARD = formulas.define_guard()
+tensorboard.define_tensorboard()
 _MISFIT = flags.DEFINE_bool(
     "misfit", False, "add infit and outfit to items.csv and subjects.csv, and lz to subjects.csv (one dimension)"
 )
@@ -132,6 +133,7 @@ def main() -> None:
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
+    tensorboard.require()
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
@@ -146,7 +148,8 @@ def main() -> None:
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value, (RANKING,)) as directory:
-        with fit_bar(_MODEL.value) as on_step, app.naming(name):
+        quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
+        with fit_bar(_MODEL.value, quantity) as on_step, app.naming(name):
             options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
             fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
         if directory is None:

@@ -10,7 +10,7 @@ On 2 CPU cores: digits 2 to 3 minutes, mnist about 7 minutes, 5,000 phrases of s
 
 import dataclasses
 
-from experiments.common import app, factory, peers, settings, task_flags
+from experiments.common import app, factory, peers, settings, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
@@ -21,12 +21,14 @@ from irtjax.populations.normal import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")
 task_flags.define_flags()
+tensorboard.define_tensorboard()
 peers.define_flags()
 
 
 def main() -> None:
     """Runs the stages that are not finished yet, then writes the report."""
     chosen = task_flags.from_flags()
+    tensorboard.require()
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     factory.check_crowd(chosen, task)
     _check(chosen, task)

@@ -19,7 +19,8 @@ from irtjax.responses.stored import StoredResponses
 from irtjax.versions import versions
 
 _ROOMS = (
-    "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "training",
+    "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
+    "training",
 )  # fmt: skip
 __all__ = [
     "Comparison",

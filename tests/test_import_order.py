@@ -15,7 +15,7 @@ FLOORS = (
     ("responses", "tasks", "item_models"),
     ("networks", "integration"),
     ("training", "estimation"),
-    ("explanatory",),
+    ("explanatory", "tensorboard"),
     ("fitting",),
     ("comparison",),
     ("scale", "evaluation"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from experiments.common import peers
+from experiments.common import peers, tensorboard
 from irtjax.errors import InputError, printable
 from irtjax.training.groups import Progress
 from irtjax.training.progress import seconds_left
@@ -113,9 +113,10 @@ def _bar(description: str, total: int | None, unit: str, bar_format: str = _FORM
 def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Progress], None]]:
     """A bar of finished networks, which also shows how many are in training, and their validation accuracies.
 
-    Yields a function of the progress of a pool or a crowd.
+    Yields a function of the progress of a pool or a crowd, which writes the curves of --tensorboard too.
     """
-    with _bar(description, num_networks, "networks", _BEST_GUESS) as bar:
+    bar_of_networks = _bar(description, num_networks, "networks", _BEST_GUESS)
+    with bar_of_networks as bar, tensorboard.networks(description) as curves:
         bar.set_postfix_str("compiling")
         first = True
 
@@ -128,6 +129,7 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
             bar.n, bar.total = state.finished, state.finished + state.training + state.waiting
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")
+            curves(state)
 
         yield on_progress
 
@@ -150,37 +152,41 @@ def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 class CurriculumProgress:
-    """One bar per strategy, over the epochs of its slowest seed.
+    """One bar per strategy, over the epochs of its slowest seed; and one curve of --tensorboard.
 
     One object serves all strategies: its callback is compiled into the program, and another one would compile again.
     """
 
-    def __init__(self, max_epochs: int) -> None:
-        self._max_epochs = max_epochs
+    def __init__(self, max_epochs: int, num_networks: int = 1) -> None:
+        self._max_epochs, self._num_networks = max_epochs, num_networks
         self._bar: _Bar | None = None
+        self._curve: Callable[[np.ndarray, np.ndarray], None]
 
     @contextlib.contextmanager
     def strategy(self, name: str) -> Iterator[None]:
-        """The bar of one strategy."""
-        with _bar(name, self._max_epochs, "epochs", _AT_MOST) as self._bar:
+        """The bar and the curve of one strategy."""
+        bar, curve = _bar(name, self._max_epochs, "epochs", _AT_MOST), tensorboard.strategy(name, self._num_networks)
+        with bar as self._bar, curve as self._curve:
             yield
 
     def on_epoch(self, epochs: np.ndarray, accuracies: np.ndarray) -> None:
-        """Moves the bar on."""
+        """Moves the bar and the curve on."""
         if self._bar is None:
             return
         self._bar.n = max(self._bar.n, int(epochs.max()))
         self._bar.set_postfix_str(f"accuracy {np.mean(accuracies):.3f}")
+        self._curve(epochs, accuracies)
 
 
 @contextlib.contextmanager
-def fit_bar(description: str) -> Iterator[Callable[[int, float], None]]:
-    """Steps of an estimator, any of them the last, with its objective (on long tests by mml, the largest change)."""
-    with _bar(description, None, "steps", _WITHOUT_END) as bar:
+def fit_bar(description: str, quantity: str = "change") -> Iterator[Callable[[int, float], None]]:
+    """Steps of an estimator, any of them the last, with a number: the `change` by mml, the `elbo` by svi."""
+    with _bar(description, None, "steps", _WITHOUT_END) as bar, tensorboard.fit(description, quantity) as curve:
 
-        def on_step(steps: int, objective: float) -> None:
+        def on_step(steps: int, value: float) -> None:
             bar.n = steps
-            bar.set_postfix_str(f"{objective:.6g}")
+            bar.set_postfix_str(f"{value:.6g}")
+            curve(steps, value)
 
         yield on_step
 

@@ -87,10 +87,11 @@ def train(
     task: Task,
     checkpoints: Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    description: str = "crowd",
 ) -> Crowd:
     """Trains the crowd that the settings describe under a progress bar; checkpoints as in `train_crowd`."""
     members = choose_members(settings, task)
-    with networks_bar("crowd", len(members)) as on_progress:
+    with networks_bar(description, len(members)) as on_progress:
         return train_crowd(
             task,
             members,

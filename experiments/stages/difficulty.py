@@ -23,7 +23,7 @@ MAX_STEPS = 4000
 
 def fit(responses: ResponseMatrix, priors: str, seed: int, description: str) -> Fit:
     """A 1PL fit by variational inference under a progress bar."""
-    with fit_bar(description) as on_chunk:
+    with fit_bar(description, "elbo") as on_chunk:
         return irtjax.fit(
             responses,
             model="1pl",

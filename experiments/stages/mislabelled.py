@@ -19,8 +19,8 @@ def run(settings: Settings, task: Task, checkpoints: Path | None = None) -> pd.D
     against them. Checkpoints are those of `crowd.train`.
     """
     wrong, flipped = flip_labels(task, settings.mislabelled, settings.seed)
-    responses = crowd.train(settings, wrong, checkpoints).responses["train"]
-    fit = difficulty.fit(responses, settings.priors, settings.seed, settings.priors)
+    responses = crowd.train(settings, wrong, checkpoints, description="mislabelled").responses["train"]
+    fit = difficulty.fit(responses, settings.priors, settings.seed, "mislabelled")
     table = pd.DataFrame(
         {
             "item_id": task.train.ids,

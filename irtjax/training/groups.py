@@ -26,6 +26,7 @@ from irtjax.training.pool import (
     accuracies,
     begin,
     begun_in,
+    epochs,
     restored,
     shapes,
     stopped_in,
@@ -52,12 +53,14 @@ class Progress(NamedTuple):
     Attributes:
         finished, training, waiting: numbers of networks.
         accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
+        epochs: that the networks have behind them, added up; a run that goes on counts on.
     """
 
     finished: int
     training: int
     waiting: int
     accuracies: np.ndarray
+    epochs: int = 0
 
 
 class Group(NamedTuple):
@@ -151,6 +154,7 @@ class _Results:
         self._rows = self._blank(count) if run is None else {}
         self.finished = np.zeros(count, bool)
         self._accuracies = np.full(count, np.nan, np.float32)
+        self._epochs = np.zeros(count, np.int64)
         self._expected = self.finished  # this process's, and those that had finished when it began
         self._told = False
 
@@ -161,7 +165,7 @@ class _Results:
         """Reads which networks have finished; `own` are those of this process."""
         if self._run is not None:
             run = self._run
-            for batch in processes.agreed(lambda: list(run.finished(["networks", "best_accuracies"]))):
+            for batch in processes.agreed(lambda: list(run.finished(["networks", "best_accuracies", "epochs"]))):
                 self._add(batch)
         self._expected = self.finished.copy()
         self._expected[own] = True
@@ -182,6 +186,7 @@ class _Results:
     def _add(self, batch: Arrays) -> None:
         self.finished[batch["networks"]] = True
         self._accuracies[batch["networks"]] = batch["best_accuracies"]
+        self._epochs[batch["networks"]] = batch["epochs"]
 
     def round(self, networks: np.ndarray, job: Job, pool: Pool) -> None:
         """Tells the progress of a pool that trains some networks."""
@@ -190,6 +195,7 @@ class _Results:
         found = accuracies(job, pool)
         known = np.isfinite(found)
         self._accuracies[networks[known]] = found[known]
+        self._epochs[networks] = np.maximum(self._epochs[networks], epochs(job, pool))
         finished = self.finished & self._expected
         finished[networks[[network.number for network in pool.stopped]]] = True
         training = np.zeros(finished.size, bool)
@@ -205,7 +211,8 @@ class _Results:
         assert self._on_progress is not None
         self._told = True
         counts = int(finished.sum()), int(training.sum())
-        self._on_progress(Progress(*counts, int(self._expected.sum()) - sum(counts), self._accuracies.copy()))
+        waiting = int(self._expected.sum()) - sum(counts)
+        self._on_progress(Progress(*counts, waiting, self._accuracies.copy(), int(self._epochs.sum())))
 
     def gathered(self, own: np.ndarray) -> dict[str, np.ndarray]:
         """The rows of all networks, in memory, from the processes that trained them."""

@@ -303,6 +303,16 @@ def accuracies(job: Job, pool: Pool) -> np.ndarray:
     return found
 
 
+def epochs(job: Job, pool: Pool) -> np.ndarray:
+    """(J,) epochs that the networks in the pool have behind them, 0 for others."""
+    found = np.zeros(job.num_networks, np.int64)
+    live = pool.numbers != EMPTY
+    found[pool.numbers[live]] = np.asarray(pool.learners.epoch)[live]
+    for network in pool.stopped:
+        found[network.number] = network.epochs
+    return found
+
+
 # A pool as arrays. Plans are not among them, as they follow from the rows of the job; nor are tree structures: leaves
 # are numbered, and put back into the structure that follows from the job.
 
