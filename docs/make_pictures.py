@@ -114,7 +114,7 @@ def flow() -> Figure:
 # Where a room stands from left to right, and its colours; one that is not named stands in the middle.
 COLUMNS = {
     "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1,
-    "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5, "plots": 2.2, "scale": 3,
+    "tensorboard": 2.4, "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5, "plots": 2.2, "scale": 3,
     "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 3, "item_models": 3, "kernels": 3,
 }  # fmt: skip
 SIDES = (
@@ -211,14 +211,16 @@ def rooms() -> Figure:
             height * floor + 0.1, height * (floor + 1) - 0.05, color="#fafafa" if floor % 2 else "#f1f3f5", zorder=0
         )
         axis.text(0.1, height * (floor + 0.5), str(floor), color="#999999", fontsize=11, va="center")
-    where = {}
+    where, wide = {}, {}
     for floor in set(level.values()):
         beside = sorted((room for room in graph if level[room] == floor), key=lambda room: COLUMNS.get(room, 1.5))
-        across = apart([1.75 + 2.65 * COLUMNS.get(room, 1.5) for room in beside], 2.5, 9.7)
+        least = min(2.5, (9.7 - 1.75) / max(1, len(beside) - 1))
+        across = apart([1.75 + 2.65 * COLUMNS.get(room, 1.5) for room in beside], least, 9.7)
         where |= {room: (x, height * (floor + 0.5)) for room, x in zip(beside, across, strict=True)}
+        wide |= dict.fromkeys(beside, least - 0.2)
     patches = {}
     for room, at in where.items():
-        patches[room] = _box(axis, at, (2.3, 0.66), room, None, SIDES.get(room, ("white", GREY)))
+        patches[room] = _box(axis, at, (wide[room], 0.66), room, None, SIDES.get(room, ("white", GREY)))
     for room, below in not_implied(graph).items():
         for other in sorted(below):
             _arrow(axis, where[room], where[other], patches[room], patches[other])
