@@ -114,8 +114,9 @@ def flow() -> Figure:
 # Where a room stands from left to right, and its colours; one that is not named stands in the middle.
 COLUMNS = {
     "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1,
-    "tensorboard": 2.4, "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5, "plots": 2.2, "scale": 3,
-    "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 3, "item_models": 3, "kernels": 3,
+    "tensorboard": 2.4, "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5,
+    "plots": 2.2, "scale": 3, "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 3,
+    "item_models": 3, "kernels": 3,
 }  # fmt: skip
 SIDES = (
     dict.fromkeys(("tasks", "networks", "training", "crowd"), (PALE_ORANGE, ORANGE))
