@@ -10,12 +10,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
     ("errors", "versions", "types"),
-    ("arguments", "storage", "processes", "populations"),
+    ("arguments", "storage", "processes", "populations", "tensorboard"),
     ("pretrained", "kernels"),
     ("responses", "tasks", "item_models"),
     ("networks", "integration"),
     ("training", "estimation"),
-    ("explanatory", "tensorboard"),
+    ("explanatory",),
     ("fitting",),
     ("comparison",),
     ("scale", "evaluation"),

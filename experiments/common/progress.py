@@ -23,6 +23,7 @@ _WITHOUT_END = "  {desc:<12} {n_fmt} {unit} [{elapsed}]{postfix}"
 _STEPS = "  {desc:<12} [{elapsed}]{postfix}"
 WIDEST = 110  # columns
 SECONDS_PER_LINE = 30
+BEAT = "progress"  # the thread that goes on where nothing is reported
 SECONDS_PER_BEAT = 1.0
 
 
@@ -49,7 +50,7 @@ class _Bar(tqdm):
         self._ended = threading.Event()
         super().__init__(**options)
         if not self.disable:
-            threading.Thread(target=self._beat, daemon=True).start()
+            threading.Thread(target=self._beat, name=BEAT, daemon=True).start()
 
     @property
     def format_dict(self) -> Any:
