@@ -203,7 +203,7 @@ class _Results:
         self._tell(finished, training & ~finished)
 
     def end(self) -> None:
-        """Tells that all have finished, where no epoch was left that could."""
+        """Reports the end where no round did: all had finished before."""
         if self._on_progress is not None and self.finished.any() and not self._told:
             self._tell(self.finished, np.zeros(self.finished.size, bool))
 
@@ -281,7 +281,7 @@ class _Checkpoints:
         return pool._replace(waiting=(*pool.waiting, *(at for at in left.values() if at not in there)))
 
     def save_if_due(self, group: Group, networks: np.ndarray, pool: Pool) -> None:
-        """Writes the pool."""
+        """Writes the pool, if enough time has passed since it was written last."""
         began = time.monotonic()
         if began - self._last < max(self._seconds, PAUSE * self._duration):
             return

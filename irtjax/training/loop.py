@@ -3,8 +3,8 @@
 Everything here carries a leading axis of G networks. Networks are vmapped inside the loop over steps, not around it, so
 that what a step reads can have one shape for all of them: text is cut to the longest sentence that any of them drew.
 
-`train` is the loop for all of whose networks begin together: curricula, soft labels, joint training. Those that begin
-one after the other, as crowds, go through the slots of `irtjax.training.pool`, which calls `train_epoch` as well.
+`train` is the loop of programs whose networks all begin together: curricula, soft labels, joint training. Networks that
+begin one after the other, as in crowds, go through the slots of `irtjax.training.pool`, which calls `train_epoch`, too.
 """
 
 import functools

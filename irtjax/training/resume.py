@@ -107,7 +107,7 @@ def open_folder(path: str | Path, signature: str) -> Folder:
             writable_directory(folder)
         if not record.exists():
             if any(path.glob("*/[!.]*.npz")):
-                raise InputError(f"{record}: is gone: remove {path}")
+                raise InputError(f"{record}: is missing, though results exist: remove {path} to start over")
             with whole_file(record) as partial:
                 partial.write_text(signature + "\n")
 

@@ -28,7 +28,7 @@ def shapes(trainer: Trainer, make_plan: MakePlan, rows: Any, shared: Any, initia
 
 
 def empty(mesh: jax.sharding.Mesh, size: int, plan: Plan, learner: Learner) -> tuple[Plan, Learner]:
-    """Empty slots, `size` on all devices together, for networks of the initial shapes."""
+    """Empty slots, `size` on all devices together, for networks of the given shapes."""
     plans, learners = jax.tree.map(functools.partial(_zeros, mesh, size), (plan, learner))
     # no network is trained on nothing, not even one that does not matter
     return plans._replace(size=plans.size + 1), learners
@@ -173,7 +173,7 @@ def choose_slots(leaf: jax.Array, at: np.ndarray) -> jax.Array:
 
 
 def put(learners: Learner, networks: Mapping[int, list[np.ndarray]]) -> Learner:
-    """The learners with others in some slots, initial as leaves of `storable`; by way of the host as well."""
+    """The learners with others in some slots, given as leaves of `storable`; by way of the host as well."""
     slots, leaves = list(networks), zip(*networks.values(), strict=True)
 
     def replace(leaf: jax.Array, new: tuple[np.ndarray, ...]) -> jax.Array:

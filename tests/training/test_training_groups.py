@@ -181,7 +181,7 @@ def test_another_run_is_refused(tmp_path):
     with pytest.raises(InputError, match=f"{tmp_path} holds networks in training with other members, data or options"):
         train(2, 2, tmp_path, options="another recipe")
     (tmp_path / "signature.txt").unlink()
-    with pytest.raises(InputError, match=rf"signature.txt: is gone: remove {tmp_path}"):
+    with pytest.raises(InputError, match=rf"signature.txt: is missing, though results exist: remove {tmp_path}"):
         train(2, 2, tmp_path)
 
 
