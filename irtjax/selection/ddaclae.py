@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
@@ -36,8 +37,9 @@ from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan
 from irtjax.training.step import Trainer
 from irtjax.types import AnyArray, Float, Shaped
 
-PROBE_STREAM = 1  # folded into the key of a network to draw the samples that it is asked
-MONITOR_STREAM = 2  # folded into it for the tests that monitor the network
+# Folded into the key of a network to draw the samples that it is asked, and for the tests that monitor it. They are
+# beyond any epoch: epochs are folded into the same key, to draw minibatches.
+PROBE_STREAM, MONITOR_STREAM = np.uint32(2**31 + 1), np.uint32(2**31 + 2)
 
 
 class History(NamedTuple):
@@ -275,7 +277,7 @@ def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracke
     return track(trainer, problem.monitor, _draws(learners, MONITOR_STREAM), learners.parameters, problem.data)
 
 
-def _draws(learners: Learner, stream: int) -> jax.Array:
+def _draws(learners: Learner, stream: np.uint32) -> jax.Array:
     """A key of each network for one purpose in one epoch."""
     return jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, stream), epoch))(
         learners.key, learners.epoch

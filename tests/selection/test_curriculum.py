@@ -13,10 +13,12 @@ from conftest import data_of, mesh_of
 from irtjax import networks, tasks
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
+from irtjax.selection import ddaclae
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
 from irtjax.selection.schedules import full_share, linear_share, root_share
 from irtjax.training.data import to_device
+from irtjax.training.loop import Learner
 from irtjax.training.step import Trainer
 
 TASK = tasks.load("digits")
@@ -259,3 +261,15 @@ def test_progress_is_reported_from_within_the_program():
     train_still(ladder(21), np.zeros(64), full_share(6), on_epoch=report)
     jax.effects_barrier()
     assert sorted(REPORTED) == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_key_is_used_twice():
+    """Those of samples, of the monitor, and of minibatches and dropout in any epoch."""
+    epochs = jnp.arange(200)
+    network = jax.random.key(3)
+    unknown = dict.fromkeys(Learner._fields)
+    learner = Learner(**unknown | {"key": jnp.repeat(network[None], 200), "epoch": epochs})
+    minibatches = jax.vmap(jax.random.split)(jax.vmap(jax.random.fold_in, (None, 0))(network, epochs)).ravel()
+    streams = [ddaclae._draws(learner, stream) for stream in (ddaclae.PROBE_STREAM, ddaclae.MONITOR_STREAM)]
+    keys = np.concatenate([jax.random.key_data(keys) for keys in (minibatches, *streams)])
+    assert len(np.unique(keys, axis=0)) == 800
