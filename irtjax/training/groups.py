@@ -25,14 +25,11 @@ from irtjax.training.pool import (
     Stopped,
     accuracies,
     begin,
-    begun_in,
     epochs,
-    restored,
     shapes,
-    stopped_in,
-    stored,
     train_all,
 )
+from irtjax.training.pool_arrays import begun_in, restored, stopped_in, stored
 from irtjax.training.resume import Folder, open_folder, wait_for
 
 CHECKPOINT_SECONDS = 30.0
