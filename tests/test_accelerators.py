@@ -283,7 +283,7 @@ def test_the_short_engine_is_float64():
     for missing, complete in (("", True), (", missing", False)):
         answers = Answers(array(subjects, items, dtype=jnp.int8), BINARY, complete)
         where = whole(blocks, block), whole(blocks)
-        scores = score_moments.Scores(at_nodes, double(tiles, size, 8), whole(8), double(tiles, size, items, 2))
+        scores = score_moments.Scores(at_nodes, double(tiles, size, 8, 1), whole(8, 1), double(tiles, size, items, 2))
         of_blocks = score_moments.Blocks(weights, *where)
         for name, program, arguments in (
             (

@@ -14,8 +14,7 @@ import numpy as np
 
 from irtjax.estimation.problem import Specification
 from irtjax.item_models.binary import BINARY
-from irtjax.item_models.protocol import ItemModel
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.responses.stored import Values
 from irtjax.types import Int
 
@@ -36,7 +35,7 @@ class Problem:
     """
 
     values: Values
-    items: ItemParameters
+    items: Items
     specification: Specification
     model: ItemModel = BINARY
     trials: Int[np.ndarray, "J I"] | None = None

@@ -14,7 +14,7 @@ from irtjax.estimation.item_step import scoring_step, solve
 from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.estimation.specify import FEWEST
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.types import AnyArray, Float, Int
 
 LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
@@ -43,7 +43,7 @@ class _Known(NamedTuple):
 
 
 def _known(
-    items: ItemParameters,
+    items: Items,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
@@ -66,7 +66,7 @@ def _known(
 
 
 def reestimate(
-    items: ItemParameters,
+    items: Items,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
@@ -172,7 +172,7 @@ def stretched(specification: Specification, unit: float) -> Specification:
     return dataclasses.replace(specification, prior_mean=means)
 
 
-def moved(specification: Specification, items: ItemParameters, origin: float) -> Specification:
+def moved(specification: Specification, items: Items, origin: float) -> Specification:
     """The estimated prior of intercepts (D = 1) on a scale of ability whose origin is here at present."""
     means = np.array(specification.prior_mean)
     own = np.asarray(_own(specification, 1))
@@ -187,7 +187,7 @@ def _own(specification: Specification, column: int) -> AnyArray:
 
 
 def slopes_determined(
-    items: ItemParameters,
+    items: Items,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,

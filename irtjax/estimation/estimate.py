@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.estimation.problem import Specification
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.populations.normal import Population
 
 
@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
         details: further entries of `fit.json`.
     """
 
-    items: ItemParameters
+    items: Items
     population: Population
     covariances: np.ndarray
     ability: np.ndarray

@@ -5,6 +5,7 @@ NumPy arrays give NumPy arrays, without compilation; JAX arrays are for compiled
 
 from irtjax.estimation.priors import PriorTerms, prior_terms
 from irtjax.estimation.problem import Specification, as_array, as_items
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
 
@@ -12,7 +13,7 @@ MAX_CHANGE = 1.0  # of any parameter in one step: a first step from afar must no
 
 
 def scoring_step(
-    items: ItemParameters,
+    items: Items,
     gradient: Float[AnyArray, "I K"],
     information: Float[AnyArray, "I K K"],
     specification: Specification,
@@ -24,12 +25,12 @@ def scoring_step(
 
     Args:
         items: where the step begins.
-        gradient: (I, K) of the log-likelihood, K = D + 3, or D + 1 where no item has asymptotes.
+        gradient: (I, K) of the log-likelihood, K = D + 1 where no item has others.
         information: (I, K, K) expected information.
         specification: what is free and shared; priors.
 
     Returns:
-        (I, D + 3).
+        (I, K), 0 for the others where the gradient leaves them out.
     """
     xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
     prior = priors_of(as_array(items)[:, :num_parameters], specification)
@@ -42,7 +43,7 @@ def scoring_step(
     if specification.has_shared:
         shared = xp.asarray(specification.shared)
         factor = xp.where(shared, xp.where(shared, factor, 1.0).min(), factor)
-    none = xp.zeros((step.shape[0], items.slope.shape[1] + 3 - num_parameters), dtype=step.dtype)
+    none = xp.zeros((step.shape[0], specification.free.shape[1] - num_parameters), dtype=step.dtype)
     return xp.concatenate([factor[:, None] * step, none], axis=1)
 
 
@@ -119,6 +120,6 @@ def priors_of(array: Float[AnyArray, "I K"], specification: Specification) -> Pr
     return prior_terms(array, specification.prior_mean, specification.prior_precision, specification.asinh_slopes)
 
 
-def log_prior(items: ItemParameters, specification: Specification) -> Float[AnyArray, " I"]:
+def log_prior(items: Items, specification: Specification) -> Float[AnyArray, " I"]:
     """Log-density (I,) of the priors of each item, up to a constant."""
     return priors_of(as_array(items), specification).log_density

@@ -1,15 +1,18 @@
 """Which parameters of which item are estimated, shared or held, how the scale is identified, and in what order.
 
-Arrays of item parameters (I, K) have the columns slope_1 … slope_D, intercept, lower, upper, so that K is D + 3, or
-D + 1 where no item has asymptotes. `Layout` numbers the free ones, and those of the population, in one vector.
+Arrays of item parameters (I, K) have the columns slope_1 … slope_D, intercept, and the others of the model, such as
+lower and upper. K is D + 1 + L, or D + 1 where no item has others. `Layout` numbers the free ones, and those of the
+population, in one vector.
 """
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import numpy as np
 
+from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
@@ -17,11 +20,11 @@ from irtjax.types import AnyArray, Float, Int
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("has_shared", "mean_fixed", "sd_fixed", "free_slopes", "estimated", "asinh_slopes"),
+    meta_fields=("dims", "has_shared", "mean_fixed", "sd_fixed", "free_slopes", "estimated", "asinh_slopes"),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
-    """What is estimated, per item i and parameter k in the order slope_1 … slope_D, intercept, lower, upper.
+    """What is estimated, per item i and parameter k in the order slope_1 … slope_D, intercept, others.
 
     A pytree: its arrays are traced, its flags are static.
 
@@ -30,6 +33,7 @@ class Specification:
         shared: (I,) bool, the item's slope is the one that all 1PL items have in common.
         prior_mean: (I, K) of normal priors.
         prior_precision: (I, K), 0 where there is none.
+        dims: D.
         has_shared: whether any item's slope is shared.
         mean_fixed: the population mean is 0 by convention: what the E-step finds is folded into the intercepts.
         sd_fixed: its standard deviation is 1 by convention, and folded into the slopes. Unfolded, it is estimated.
@@ -43,17 +47,13 @@ class Specification:
     shared: AnyArray
     prior_mean: AnyArray
     prior_precision: AnyArray
+    dims: int
     has_shared: bool
     mean_fixed: bool
     sd_fixed: bool
     free_slopes: bool
     estimated: tuple[tuple[int, ...], ...] = ()
     asinh_slopes: bool = False
-
-    @property
-    def dims(self) -> int:
-        """D."""
-        return self.free.shape[1] - 3
 
     def without_rotation(self) -> "Specification":
         """The same, but with the slopes free that are held only to fix the rotation, under the prior of the others."""
@@ -66,14 +66,18 @@ class Specification:
         return dataclasses.replace(self, free=free, prior_mean=mean, prior_precision=precision)
 
 
-def as_array(items: ItemParameters) -> Float[AnyArray, "I K"]:
-    """(I, D + 3): slopes, intercept, lower, upper."""
+def as_array(items: Items) -> Float[AnyArray, "I K"]:
+    """(I, K): slopes, intercept, others."""
     xp = items.slope.__array_namespace__()
-    return xp.concatenate([items.slope, *(leaf[:, None] for leaf in items[1:])], axis=1)
+    others = [items.others] if isinstance(items, PredictorParameters) else [items.lower[:, None], items.upper[:, None]]
+    return xp.concatenate([items.slope, items.intercept[:, None], *others], axis=1)
 
 
-def as_items(array: Float[AnyArray, "I K"]) -> ItemParameters:
-    """The inverse of `as_array`."""
+def as_items(array: Float[AnyArray, "I K"], like: Items | None = None) -> Any:
+    """The inverse of `as_array`; `like` items of the same kind, or right/wrong ones."""
+    if isinstance(like, PredictorParameters):
+        dims = like.slope.shape[1]
+        return like._replace(slope=array[:, :dims], intercept=array[:, dims], others=array[:, dims + 1 :])
     dims = array.shape[1] - 3
     return ItemParameters(array[:, :dims], array[:, dims], array[:, dims + 1], array[:, dims + 2])
 

@@ -128,6 +128,7 @@ def specify(
         shared=shared,
         prior_mean=compact(mean),
         prior_precision=compact(np.where(free, precision, 0.0)),
+        dims=dims,
         has_shared=bool(shared.any()),
         mean_fixed=not has_anchors,
         sd_fixed=not has_anchors and "rasch" not in types,

@@ -13,7 +13,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int
@@ -54,7 +54,7 @@ class Expected(NamedTuple):
 
 
 def e_step(
-    items: ItemParameters,
+    items: Items,
     population: Population,
     answers: Answers,
     grid: SparseGrid,

@@ -70,7 +70,6 @@ def _normal_approximations(
     modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, batch_size=64)
     modes = modes.reshape(len(modes), -1)  # of one dimension they are numbers
     found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
-    by_x = 1.0 if found.by_predictor is None else found.by_predictor
-    weight = found.variance * by_x**2 * (1.0 if observed is None else observed)
+    weight = found.weights(jnp.ones(found.mean.shape) if observed is None else observed)[0][0]
     information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
     return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))

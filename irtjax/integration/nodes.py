@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.item_models.binary import BINARY
-from irtjax.item_models.protocol import ItemModel, Moments, Natural
-from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
@@ -82,31 +81,31 @@ def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndar
     return np.asarray(population.mean)[None, :] + np.asarray(population.sd)[None, :] * quadrature.nodes
 
 
-def natural(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> Natural:
+def natural(model: ItemModel, items: Items, nodes: Float[np.ndarray, "Q D"]) -> Natural:
     """What an answer adds to log-likelihoods at nodes, as NumPy arrays."""
-    asymptotes = has_asymptotes(items)
+    asymptotes = items.has_others()
     if _many(items, nodes):
         return Natural(*map(np.asarray, _natural(model, asymptotes, items, nodes)))
     return Natural(*map(np.asarray, model.natural(items, nodes, asymptotes=asymptotes)))
 
 
-def moments(model: ItemModel, items: ItemParameters, nodes: Float[np.ndarray, "Q D"], *, asymptotes: bool) -> Moments:
+def moments(model: ItemModel, items: Items, nodes: Float[np.ndarray, "Q D"], *, asymptotes: bool) -> Moments:
     """The statistics of one trial at nodes, as NumPy arrays; without `asymptotes` their derivatives are left out."""
     if _many(items, nodes):
         return jax.tree.map(np.asarray, _moments(model, asymptotes, items, nodes))
     return jax.tree.map(np.asarray, model.moments(items, nodes, asymptotes=asymptotes))
 
 
-def _many(items: ItemParameters, nodes: Float[np.ndarray, "Q D"]) -> bool:
+def _many(items: Items, nodes: Float[np.ndarray, "Q D"]) -> bool:
     """Whether compilation is worth it: not with thousands of numbers; with millions it is five times as fast."""
     return len(nodes) * len(items.intercept) > COMPILED
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _natural(model: ItemModel, asymptotes: bool, items: ItemParameters, nodes: jax.Array) -> Natural:
+def _natural(model: ItemModel, asymptotes: bool, items: Items, nodes: jax.Array) -> Natural:
     return model.natural(jax.tree.map(jnp.asarray, items), nodes, asymptotes=asymptotes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _moments(model: ItemModel, asymptotes: bool, items: ItemParameters, nodes: jax.Array) -> Moments:
+def _moments(model: ItemModel, asymptotes: bool, items: Items, nodes: jax.Array) -> Moments:
     return model.moments(jax.tree.map(jnp.asarray, items), nodes, asymptotes=asymptotes)

@@ -17,7 +17,7 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.importance_nodes import importance_nodes
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import Quadrature, nodes_per_dimension, rectangular, spacing, steepest
 from irtjax.populations.normal import Population
 from irtjax.types import Float, Int
@@ -91,7 +91,7 @@ class SharedNodes:
         """Nodes of half the spacing."""
         return dataclasses.replace(self, number=2 * self.number - 1)
 
-    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
@@ -103,7 +103,7 @@ class SharedNodes:
                 return found
         return everywhere(_grid(self.number, self.dims))
 
-    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, nodes_per_dimension(self.dims))
         *_, coarse, fine = levels(items, population, answers, finer, coarsest)
@@ -145,11 +145,11 @@ class ImportanceNodes:
         """Twice as many."""
         return ImportanceNodes(2 * self.number)
 
-    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
         """A window for each subject."""
         return importance_nodes(items, answers, self.number)
 
-    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
             e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float, Int
@@ -124,7 +124,7 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 
 
 def levels(
-    items: ItemParameters, population: Population, answers: Answers, number: int, coarsest: int | None = None
+    items: Items, population: Population, answers: Answers, number: int, coarsest: int | None = None
 ) -> Iterator[Level]:
     """Where posteriors are, from coarse nodes to fine: each level halves the spacing of the one before.
 
@@ -251,7 +251,7 @@ def _children(
 
 @BLAS.wrap(limits=1, user_api="blas")
 def _log_likelihoods(
-    items: ItemParameters,
+    items: Items,
     population: Population,
     answers: Answers,
     grid: Grid,

@@ -63,8 +63,10 @@ class Binary:
         )
         return Moments(xp.exp(log_p), xp.exp(of_both), by_x, xp.stack(by_others, axis=2))
 
-    def second_derivatives(self, items: ItemParameters, theta: Float[AnyArray, "Q D"]) -> Float[AnyArray, "Q I L L"]:
-        """Of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
+    def curvature(
+        self, items: ItemParameters, theta: Float[AnyArray, "Q D"], residual: Float[AnyArray, "Q I"]
+    ) -> Float[AnyArray, "Q I 3 3"]:
+        """Residuals times ∂² of the logit of P by x, lower and upper: ∂²P / (P (1 - P)) - (1 - 2 P) ∂η ∂η'.
 
         ∂²P/∂x² = ∂P/∂x (1 - 2 s), ∂²P/∂lower² = ∂P/∂lower (1 - 2 c), ∂²P/∂lower ∂x = -∂P/∂lower s, and ∂²P/∂upper ∂x
         = ∂P/∂upper (1 - s).
@@ -85,7 +87,8 @@ class Binary:
             (upper * not_s, none, upper * d),
         )
         own = xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
-        return own - (1 - 2 * p)[:, :, None, None] * by[:, :, :, None] * by[:, :, None, :]
+        second = own - (1 - 2 * p)[:, :, None, None] * by[:, :, :, None] * by[:, :, None, :]
+        return residual[:, :, None, None] * second
 
 
 BINARY = Binary()

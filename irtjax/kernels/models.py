@@ -37,10 +37,9 @@ class ItemParameters(NamedTuple):
         """Those of some of the items, by their positions, a mask or a slice."""
         return ItemParameters(*(leaf[items] for leaf in self))
 
-
-def has_asymptotes(items: ItemParameters) -> bool:
-    """Whether any item has one."""
-    return bool(np.isfinite(items.lower).any() or np.isfinite(items.upper).any())
+    def has_others(self) -> bool:
+        """Whether any item has an asymptote, and so more than slopes and an intercept."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
 
 class Curve(NamedTuple):

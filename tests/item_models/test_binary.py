@@ -34,7 +34,7 @@ def test_the_family_is_that_of_the_curves(dims, asymptotes):
     np.testing.assert_allclose(-log_normalizer, np.log(q), rtol=1e-12, atol=1e-13)
     found = BINARY.moments(items, theta, asymptotes=asymptotes)
     np.testing.assert_allclose(found.mean, p, rtol=1e-12)
-    np.testing.assert_allclose(found.variance, p * q, rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, p * q, rtol=1e-12)
     with jax.enable_x64(True):
         compiled = jax.jit(functools.partial(BINARY.natural, asymptotes=True))(items, theta)
         np.testing.assert_allclose(compiled.eta, eta, rtol=1e-10, atol=1e-12)
@@ -60,7 +60,8 @@ def test_derivatives_are_those_by_automatic_differentiation(dims):
     found = BINARY.moments(items, theta, asymptotes=True)
     np.testing.assert_allclose(found.by_predictor, gradient[:, :, 0], rtol=1e-8)
     np.testing.assert_allclose(found.by_others, gradient[:, :, 1:], rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(BINARY.second_derivatives(items, theta), hessian, rtol=1e-8, atol=1e-12)
+    curvature = BINARY.curvature(items, theta, found.mean)
+    np.testing.assert_allclose(curvature, found.mean[:, :, None, None] * np.asarray(hessian), rtol=1e-8, atol=1e-12)
     plain = BINARY.moments(items_of(dims, False), theta, asymptotes=False)
     assert plain.by_predictor is None  # η is the predictor
     assert plain.by_others is None

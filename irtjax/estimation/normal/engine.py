@@ -27,7 +27,6 @@ from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.normal.scale import LatentScale, rotate
 from irtjax.estimation.normal.start import starting_posterior
 from irtjax.estimation.problem import Specification, as_array, without_asymptotes
-from irtjax.kernels.models import has_asymptotes
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch
@@ -243,7 +242,7 @@ class NormalPosteriors:
             scaled=state.scaled._replace(items=placed),
             damping=(undamped(as_array(placed)), undamped(state.scaled.posterior.mean)),
             specification=spread,
-            asymptotes=has_asymptotes(items),
+            asymptotes=items.has_others(),
             chunks=chunks,
             steps=0,
         )

@@ -8,7 +8,7 @@ from irtjax.estimation.quadrature import slope_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
 from irtjax.integration.rules import Refinement
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.types import Bool, Float
 
 SAMPLE_WEIGHTS = 2**25  # beyond it the error is known from a sample of the subjects
@@ -19,7 +19,7 @@ STEEP = 20.0  # a slope, in standard deviations of the population, that few real
 NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
-def refinement(state: State, items: ItemParameters, at_most: int) -> Refinement:
+def refinement(state: State, items: Items, at_most: int) -> Refinement:
     """What finer nodes would change, on an even sample of the subjects if they are too many."""
     at_most = -(-at_most // processes.number())
     num_subjects = state.answers.num_subjects
@@ -81,7 +81,7 @@ def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool
         return suspects
     grid = state.rule.finer().lay_out(items, population, state.answers)
 
-    def log_likelihood(items: ItemParameters) -> float:
+    def log_likelihood(items: Items) -> float:
         found = e_step(items, population, state.answers, grid)
         return float(processes.total(found.log_likelihoods.sum()))
 
@@ -94,7 +94,7 @@ def _rise(steps: Refinement, found: Refinement) -> bool:
     return bool(steps.log_likelihoods.sum() >= found.log_likelihoods.sum())
 
 
-def _scaled(items: ItemParameters, chosen: np.ndarray, factor: float) -> ItemParameters:
+def _scaled(items: Items, chosen: np.ndarray, factor: float) -> Items:
     """Some items with curves so much steeper, where they are."""
     share = np.where(chosen, factor, 1.0)
     return items._replace(slope=np.asarray(items.slope) * share[:, None], intercept=np.asarray(items.intercept) * share)

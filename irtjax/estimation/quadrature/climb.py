@@ -20,8 +20,7 @@ from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.e_step import Expected, e_step
 from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.item_models.protocol import ItemModel
-from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
@@ -70,7 +69,7 @@ class Point(NamedTuple):
         boundary_mass: shares of all posteriors at the rim of their grid.
     """
 
-    items: ItemParameters
+    items: Items
     population: Population
     objective: float
     gradient: np.ndarray
@@ -82,7 +81,7 @@ class Point(NamedTuple):
 
 
 def evaluate(
-    items: ItemParameters,
+    items: Items,
     population: Population,
     answers: Answers,
     grid: SparseGrid,
@@ -96,7 +95,7 @@ def evaluate(
 @np.errstate(all="ignore")  # an item may run off to infinity
 def _point(
     found: Expected,
-    items: ItemParameters,
+    items: Items,
     population: Population,
     model: ItemModel,
     grid: SparseGrid,
@@ -106,9 +105,9 @@ def _point(
         model,
         place_nodes(population, grid.nodes),
         found.statistics,
-        np.broadcast_to(found.observed, found.statistics.shape),
+        np.broadcast_to(found.observed, (len(found.statistics), len(items.intercept))),
     )
-    asymptotes = has_asymptotes(items)
+    asymptotes = items.has_others()
     gradient, information = item_score.score(items, counts, asymptotes=asymptotes)
     size = gradient.shape[1]
     prior = priors_of(as_array(items)[:, :size], specification)
@@ -213,8 +212,8 @@ def _shortened_where_it_loses(
     return result
 
 
-def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[ItemParameters, Population]:
-    items = as_items(as_array(point.items) + places.gather(step))
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Population]:
+    items = as_items(as_array(point.items) + places.gather(step), point.items)
     mean, sd = (np.asarray(leaf) for leaf in point.population)
     mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
     return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
@@ -224,7 +223,7 @@ def climb(
     point: Point,
     memory: Memory,
     specification: Specification,
-    evaluate_at: Callable[[ItemParameters, Population], Point],
+    evaluate_at: Callable[[Items, Population], Point],
     most_slope: float = np.inf,
 ) -> tuple[Point, Memory, float]:
     """One quasi-Newton step, shortened until the objective rises; none where that does not help.

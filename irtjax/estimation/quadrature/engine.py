@@ -24,7 +24,7 @@ from irtjax.estimation.quadrature.state import Phase, State
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
-from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.item_models.protocol import Items
 from irtjax.populations.normal import Population
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
@@ -156,7 +156,7 @@ class QuadratureEngine:
     def _estimate_priors(self, state: State) -> State:
         """Priors estimated anew; the phase ends where they hardly move."""
         point, specification = state.point, state.specification
-        gradient, information = item_score.score(point.items, point.counts, asymptotes=has_asymptotes(point.items))
+        gradient, information = item_score.score(point.items, point.counts, asymptotes=point.items.has_others())
         unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
         # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
@@ -214,7 +214,7 @@ def _next_phase(state: State) -> State:
     return state._replace(ahead=state.ahead[1:], rounds=0)
 
 
-def _with_items(state: State, items: ItemParameters) -> State:
+def _with_items(state: State, items: Items) -> State:
     """The state with items elsewhere, where the last steps tell nothing."""
     return _restart(state._replace(point=state.point._replace(items=items), memory=Memory()))
 
@@ -227,10 +227,10 @@ def _may_drop_slope_prior(state: State) -> bool:
     specification = state.specification
     if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
         return False
-    return (0,) in specification.estimated and state.released is None and not has_asymptotes(state.point.items)
+    return (0,) in specification.estimated and state.released is None and not state.point.items.has_others()
 
 
-def _evaluate(items: ItemParameters, population: Population, state: State) -> Point:
+def _evaluate(items: Items, population: Population, state: State) -> Point:
     return evaluate(items, population, state.answers, state.grid, state.specification)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import layout
+from irtjax.estimation.problem import Specification, layout
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import observed_information, slope_bounds
 from irtjax.estimation.quadrature.observed_information import Part
@@ -26,7 +26,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     """The estimate that a state of the engine stands for."""
     point, specification, answers = state.point, state.specification, state.answers
     items, population = point.items, point.population
-    dims, num_items = specification.dims, answers.num_items
+    dims = specification.dims
     num_subjects = int(processes.total(answers.num_subjects))
     placed = state.rule.lay_out(items, population, answers)
     found = e_step(items, population, answers, placed)
@@ -35,7 +35,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
     difference = node_checks.refinement(state, items, num_subjects).change
     unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
-    errors = _Errors(np.full((num_items, dims + 3, dims + 3), np.nan))
+    errors = _Errors(_unknown(specification))
     if standard_errors:
         errors = _errors(state, placed, unbounded)
         if dims == 1:
@@ -78,10 +78,16 @@ class _Errors(NamedTuple):
     identified: bool = True
 
 
+def _unknown(specification: Specification) -> np.ndarray:
+    """(I, K, K) of covariances that are not known."""
+    num_items, size = np.asarray(specification.free).shape
+    return np.full((num_items, size, size), np.nan)
+
+
 def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"]) -> _Errors:
     """Errors of the items that have a finite estimate, the others being as they are."""
     (items, population, _, gradient, *_), specification = state.point, state.specification
-    places, none = layout(specification), np.full((len(unbounded), *2 * (specification.dims + 3,)), np.nan)
+    places, none = layout(specification), _unknown(specification)
     off = np.isin(np.arange(places.size), places.items[unbounded])
     finite = slope_bounds.without(specification, places, off)
     if off.all():

@@ -5,79 +5,77 @@ import dataclasses
 import numpy as np
 
 from irtjax.integration.nodes import moments, natural
-from irtjax.item_models.protocol import ItemModel
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.types import Float
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Answers at nodes, as many as the posteriors expect; of models with one statistic per item.
+    """Answers at nodes, as many as the posteriors expect.
 
     Attributes:
         model: of the items.
         nodes: (Q, D).
-        statistics: (Q, I), of right/wrong items the number of right answers.
+        statistics: (Q, M), S of each item: of right/wrong items the number of right answers.
         observed: (Q, I).
     """
 
     model: ItemModel
     nodes: Float[np.ndarray, "Q D"]
-    statistics: Float[np.ndarray, "Q I"]
+    statistics: Float[np.ndarray, "Q M"]
     observed: Float[np.ndarray, "Q I"]
 
 
-def log_likelihood(items: ItemParameters, counts: Counts) -> Float[np.ndarray, " I"]:
+def log_likelihood(items: Items, counts: Counts) -> Float[np.ndarray, " I"]:
     """Expected log-likelihood (I,) of the counts, in nats: Σ T η - n A."""
     eta, log_normalizer = natural(counts.model, items, counts.nodes)
-    return (counts.statistics * eta - counts.observed * log_normalizer).sum(axis=0)
+    of_statistics, of_trials = counts.statistics * eta, counts.observed * log_normalizer
+    if eta.shape == log_normalizer.shape:
+        return (of_statistics - of_trials).sum(axis=0)
+    return of_statistics.sum(axis=0).reshape(log_normalizer.shape[1], -1).sum(axis=1) - of_trials.sum(axis=0)
 
 
 def score(
-    items: ItemParameters, counts: Counts, *, asymptotes: bool
+    items: Items, counts: Counts, *, asymptotes: bool
 ) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
     """Gradient (I, K) and expected information (I, K, K) of the counts in the parameters of each item.
 
-    Σ (T - n E T) ∂η and Σ n Var T ∂η ∂η', sums over nodes; slopes and intercept by products with the nodes.
+    Σ (T - n E T) ∂η and Σ n ∂η' Cov T ∂η, sums over nodes; slopes and intercept by products with the nodes.
 
     Args:
         items: of I items.
         counts: at Q nodes.
-        asymptotes: whether any item has one; without, their derivatives are left out and K is D + 1, not D + 3.
+        asymptotes: whether any item has more than slopes and an intercept; without, derivatives by the L others are
+            left out and K is D + 1, not D + 1 + L.
     """
     nodes, found = counts.nodes, moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
     design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
     products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
-    residual = counts.statistics - counts.observed * found.mean
-    weight = counts.observed * found.variance
-    by_x = found.by_predictor
-    of_x = weight if by_x is None else weight * by_x
-    first = design.shape[1]
-    size = first + (0 if found.by_others is None else found.by_others.shape[2])
-    gradient, information = np.empty((found.mean.shape[1], size)), np.empty((found.mean.shape[1], size, size))
-    gradient[:, :first] = (residual if by_x is None else residual * by_x).T @ design
-    squares = (of_x if by_x is None else of_x * by_x).T @ products
-    information[:, :first, :first] = squares.reshape(-1, first, first)
-    others = [] if found.by_others is None else list(np.moveaxis(np.asarray(found.by_others), 2, 0))
-    for k, one in enumerate(others, first):
-        gradient[:, k] = (residual * one).sum(axis=0)
-        information[:, :first, k] = information[:, k, :first] = (of_x * one).T @ design
-        for n, other in enumerate(others[: k - first + 1], first):
-            information[:, k, n] = information[:, n, k] = (weight * one * other).sum(axis=0)
+    by_x, *others = found.scores(found.residual(counts.statistics, counts.observed))
+    (of_x, *_), *rows = found.weights(counts.observed)
+    first, num_items = design.shape[1], by_x.shape[1]
+    size = first + len(others)
+    gradient, information = np.empty((num_items, size)), np.empty((num_items, size, size))
+    gradient[:, :first] = by_x.T @ design
+    information[:, :first, :first] = (of_x.T @ products).reshape(-1, first, first)
+    for k, (one, (cross, *own)) in enumerate(zip(others, rows, strict=True), first):
+        gradient[:, k] = one.sum(axis=0)
+        information[:, :first, k] = information[:, k, :first] = cross.T @ design
+        for n, other in enumerate(own, first):
+            information[:, k, n] = information[:, n, k] = other.sum(axis=0)
     return gradient, information
 
 
 def population_score(
-    items: ItemParameters, counts: Counts, mean: Float[np.ndarray, " D"], *, asymptotes: bool
+    items: Items, counts: Counts, mean: Float[np.ndarray, " D"], *, asymptotes: bool
 ) -> tuple[Float[np.ndarray, " two_D"], Float[np.ndarray, " two_D"]]:
     """Gradient and expected information (2 D,) in means and log standard deviations of the population.
 
     The nodes are where the population puts them, mean + sd z, so that these parameters enter by the predictors.
     """
     found = moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
-    by_x = 1.0 if found.by_predictor is None else found.by_predictor
-    residual = (counts.statistics - counts.observed * found.mean) * by_x
-    weight = counts.observed * found.variance * by_x**2
+    residual = found.scores(found.residual(counts.statistics, counts.observed))[0]
+    weight = found.weights(counts.observed)[0][0]
     distance = counts.nodes - mean[None, :]
     by_mean, by_square = residual @ items.slope, weight @ items.slope**2
     return (

@@ -5,7 +5,7 @@ data, abilities included, less the posterior covariance of their score,
 
     -∂²/∂φ² Σ_j log L_j = Σ_j E_j[-∂²l_j] - E_j[s_j s_j'] + E_j[s_j] E_j[s_j]',     s_j = ∂l_j/∂φ.
 
-Here is the information of complete data, Σ n Var T ∂η ∂η' - (T - n E T) ∂²η; `score_moments` has the means and
+Here is the information of complete data, Σ n ∂η' Cov T ∂η - (T - n E T) ∂²η; `score_moments` has the means and
 covariances of scores, (T - n E T) ∂η.
 """
 
@@ -23,8 +23,7 @@ from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.item_models.protocol import ItemModel
-from irtjax.kernels.models import ItemParameters, has_asymptotes
+from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
@@ -67,7 +66,7 @@ class Part(NamedTuple):
 
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
-    items: ItemParameters, population: Population, parts: Iterable[Part], specification: Specification
+    items: Items, population: Population, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
 
@@ -84,7 +83,7 @@ def of_all_parameters(
     both = free[:, :, None] & free[:, None, :]
     rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
     precision = np.zeros(index.shape)
-    precision[:, : specification.dims + 3] = priors_of(as_array(items), specification).information
+    precision[:, : specification.free.shape[1]] = priors_of(as_array(items), specification).information
     information = np.zeros((places.size, places.size))
     np.add.at(information, (rows, columns), (precision[:, :, None] * np.eye(index.shape[1]))[both])
     # parameters of one item first, then those that all have in common: a shared slope and the population
@@ -93,25 +92,26 @@ def of_all_parameters(
     for answers, expected, grid in parts:
         complete = _complete(answers.model, items, population, expected, grid)
         np.add.at(information, (rows, columns), complete.information[both])
-        common = np.zeros((*complete.mean.shape, size - num_own))
+        per_item = complete.mean.shape[1] // len(index)
+        statistics = per_item * chosen[:, None] + np.arange(per_item)
+        common, of_columns = np.zeros((*complete.mean.shape, size - num_own)), np.repeat(index, per_item, axis=0)
         for at in range(num_own, size):
-            common[:, :, at - num_own] = np.where(index[None] == at, complete.by, 0.0).sum(axis=2)
-        own = complete.by[:, chosen, kinds]
-        information -= processes.total(
-            score_moments.covariances(expected.weights, grid, answers, Scores(complete.mean, own, chosen, common))
-        )
+            common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
+        scores = Scores(complete.mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
+        information -= processes.total(score_moments.covariances(expected.weights, grid, answers, scores))
     return information
 
 
 class _Complete(NamedTuple):
     """Complete data: answers at nodes, as many as the posterior expects.
 
-    Parameters are slopes, intercept, lower, upper, and means and log standard deviations (D each) of the population.
+    Parameters are slopes, intercept, L others, and means and log standard deviations (D each) of the population: P in
+    all, 3 D + 1 + L.
 
     Attributes:
-        mean: (Q, I) E T of one trial.
-        by: (Q, I, 3 D + 3) ∂η.
-        information: (I, 3 D + 3, 3 D + 3).
+        mean: (Q, M) E T of one trial.
+        by: (Q, M, P) ∂η.
+        information: (I, P, P).
     """
 
     mean: np.ndarray
@@ -120,57 +120,66 @@ class _Complete(NamedTuple):
 
 
 def _complete(
-    model: ItemModel, items: ItemParameters, population: Population, expected: Expected, grid: SparseGrid
+    model: ItemModel, items: Items, population: Population, expected: Expected, grid: SparseGrid
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
     distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
-    asymptotes = has_asymptotes(items)
-    mean, variance, by_x, by_others = moments(model, items, nodes, asymptotes=asymptotes)
-    second = np.asarray(model.second_derivatives(items, nodes)) if asymptotes else None
-    coordinate = _derivatives_of_predictor(slope, nodes, distance)
-    by: np.ndarray = coordinate.copy() if by_x is None else np.asarray(by_x)[:, :, None] * coordinate
-    if by_others is not None:
-        by[:, :, dims + 1 : dims + 3] = by_others
-    statistics, observed = expected.statistics, np.broadcast_to(expected.observed, expected.statistics.shape)
-    residual = statistics - observed * mean
-    information = _products(observed * variance, by, by)
-    information -= _of_the_population(residual if by_x is None else residual * by_x, slope, distance)
-    if second is not None:
-        information -= _curvature(residual, second, coordinate, dims)
-    return _Complete(np.asarray(mean), by, information)
+    first, num_others = dims + 1, as_array(items).shape[1] - dims - 1
+    found = moments(model, items, nodes, asymptotes=items.has_others())
+    observed = np.broadcast_to(expected.observed, (len(nodes), len(slope)))
+    residual = found.residual(expected.statistics, observed)
+    coordinate = _derivatives_of_predictor(slope, nodes, distance, num_others)
+    of_columns = np.repeat(coordinate, found.per_item, axis=1)
+    by_x, *by_others = found.derivatives()
+    by: np.ndarray = of_columns.copy() if by_x is None else by_x[:, :, None] * of_columns
+    for k, one in enumerate(by_others, first):
+        by[:, :, k] = one
+    weights = found.weights(observed)
+    if by_x is not None:
+        curvature = np.asarray(model.curvature(items, nodes, residual))
+        weights = [[one - curvature[:, :, k, n] for n, one in enumerate(row)] for k, row in enumerate(weights)]
+    information = _of_parameters(weights, coordinate, first)
+    information -= _of_the_population(found.scores(residual)[0], slope, distance, num_others)
+    return _Complete(np.asarray(found.mean), by, information)
 
 
-def _derivatives_of_predictor(slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Derivatives (Q, I, 3 D + 3) of slope·θ + intercept in all parameters; 0 for asymptotes."""
+def _of_parameters(weights: list[list[np.ndarray]], coordinate: np.ndarray, first: int) -> np.ndarray:
+    """Sums (I, P, P) over nodes of weights (Q, I) of pairs of predictor and others, `first` of which has that place."""
+    (of_x, *_), *rows = weights
+    information = np.einsum("qik,qil->ikl", of_x[:, :, None] * coordinate, coordinate)
+    for k, (cross, *own) in enumerate(rows, first):
+        mixed = np.einsum("qi,qik->ik", cross, coordinate)
+        information[:, k] += mixed
+        information[:, :, k] += mixed
+        for n, one in enumerate(own, first):
+            total = one.sum(axis=0)
+            information[:, k, n] += total
+            if n < k:
+                information[:, n, k] += total
+    return information
+
+
+def _derivatives_of_predictor(
+    slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray, num_others: int
+) -> np.ndarray:
+    """Derivatives (Q, I, P) of slope·θ + intercept in all parameters; 0 for the others."""
     num_nodes, dims = nodes.shape
-    by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 3))
+    by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 1 + num_others))
     by_parameter[:, :, :dims], by_parameter[:, :, dims] = nodes[:, None, :], 1
     # a node is mean + sd · z, and its derivative in log sd the distance from the mean
-    by_parameter[:, :, dims + 3 : 2 * dims + 3] = slope[None]
-    by_parameter[:, :, 2 * dims + 3 :] = slope[None] * distance[:, None, :]
+    by_parameter[:, :, -2 * dims : -dims] = slope[None]
+    by_parameter[:, :, -dims:] = slope[None] * distance[:, None, :]
     return by_parameter
 
 
-def _curvature(residual: np.ndarray, second: np.ndarray, coordinate: np.ndarray, dims: int) -> np.ndarray:
-    """Sums (I, 3 D + 3, 3 D + 3) over nodes of residuals (Q, I) times ∂²η, from that by predictor, lower and upper."""
-    weighted = residual[:, :, None, None] * second
-    curvature = _products(weighted[:, :, 0, 0], coordinate, coordinate)
-    for k in (1, 2):
-        cross = np.einsum("qi,qik->ik", weighted[:, :, 0, k], coordinate)
-        curvature[:, dims + k] += cross
-        curvature[:, :, dims + k] += cross
-    curvature[:, dims + 1 : dims + 3, dims + 1 : dims + 3] += weighted[:, :, 1:, 1:].sum(axis=0)
-    return curvature
-
-
-def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Sums (I, 3 D + 3, 3 D + 3) of residuals (Q, I), in the predictor, times its second derivatives.
+def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.ndarray, num_others: int) -> np.ndarray:
+    """Sums (I, P, P) of residuals (Q, I), in the predictor, times its second derivatives.
 
     It is linear in all but mean and log sd of the population, which multiply the slopes.
     """
     dims = slope.shape[1]
-    mean, log_sd = dims + 3, 2 * dims + 3
-    sums: np.ndarray = np.zeros((len(slope), *2 * (3 * dims + 3,)))
+    mean, log_sd = dims + 1 + num_others, 2 * dims + 1 + num_others
+    sums: np.ndarray = np.zeros((len(slope), *2 * (log_sd + dims,)))
     of_mean, of_log_sd = residual.sum(axis=0), residual.T @ distance
     for k in range(dims):
         for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
@@ -180,14 +189,9 @@ def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.nda
     return sums
 
 
-def _products(weight: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Weighted products (I, K, K) of (Q, I, K), summed over nodes."""
-    return np.einsum("qik,qil->ikl", weight[:, :, None] * one, other)
-
-
 @np.errstate(all="ignore")
 def each_item_covariances(
-    items: ItemParameters, population: Population, parts: Iterable[Part], specification: Specification
+    items: Items, population: Population, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of each right/wrong item by itself; arguments as above.
 
@@ -196,8 +200,8 @@ def each_item_covariances(
     errors are left out: the posterior of an ability depends on all items that the subject answered, whose parameters
     are estimates too. An item whose likelihood has no maximum gets NaN, and the others keep their errors.
     """
-    dims = specification.dims
-    size = dims + 3 if has_asymptotes(items) else dims + 1
+    dims, num_parameters = specification.dims, np.asarray(specification.free).shape[1]
+    size = num_parameters if items.has_others() else dims + 1
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = np.asarray(precision)[:, :, None] * np.eye(size)
     of_scale, num_subjects = np.zeros(()), 0
@@ -209,8 +213,9 @@ def each_item_covariances(
         # what is missing of the information is E s s' less E s E s', here of each right/wrong answer
         wrong = expected.observed - expected.statistics
         squares = expected.statistics * (1 - complete.mean) ** 2 + wrong * complete.mean**2
-        information += complete.information[:, :size, :size] - _products(squares, own, own)
-        of_scale = of_scale + complete.information[:, dims + 3 :, dims + 3 :]
+        of_answers = np.einsum("qik,qil->ikl", squares[:, :, None] * own, own)
+        information += complete.information[:, :size, :size] - of_answers
+        of_scale = of_scale + complete.information[:, num_parameters:, num_parameters:]
         num_subjects += int(processes.total(answers.num_subjects))
     anchor_information = None
     if not specification.mean_fixed:

@@ -12,6 +12,7 @@ import numpy as np
 
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
+from irtjax.item_models.protocol import per_statistic
 from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
@@ -35,26 +36,26 @@ class Scores(NamedTuple):
     """What scores at nodes are made of, for T tiles of S places; or for R nodes, until they are put into tiles.
 
     Attributes:
-        mean: (T, S, I) E T of one trial.
-        own: (T, S, N) ∂η by each parameter that one item has.
-        items: (N,) which.
-        common: (T, S, I, C) ∂η by the parameters that items have in common.
+        mean: (T, S, M) E T of one trial.
+        own: (T, S, N, L) ∂η by each parameter that one item has, of the L statistics of that item.
+        columns: (N, L) which these are.
+        common: (T, S, M, C) ∂η by the parameters that items have in common.
     """
 
     mean: AnyArray
     own: AnyArray
-    items: AnyArray
+    columns: AnyArray
     common: AnyArray
 
     @property
     def size(self) -> int:
         """P = N + C."""
-        return self.own.shape[-1] + self.common.shape[-1]
+        return self.own.shape[-2] + self.common.shape[-1]
 
     def in_tiles(self, grid: SparseGrid) -> "Scores":
         """Those of nodes, in the tiles of their grid."""
         mean, own, common = (grid.in_tiles(np.asarray(leaf)) for leaf in (self.mean, self.own, self.common))
-        return Scores(mean, own, self.items, common)
+        return Scores(mean, own, self.columns, common)
 
 
 def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes: Scores) -> np.ndarray:
@@ -77,18 +78,23 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
 
 
 def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
-    """T - n E T, where E T (I,) is that of one node, or (S, I) those of all nodes of one subject."""
+    """T - n E T, where E T (M,) is that of one node, or (S, M) those of all nodes of one subject."""
     observed = some.observed()
-    return some.statistics() - (mean if observed is None else observed * mean)
+    return some.statistics() - (
+        mean if observed is None else per_statistic(observed, mean.shape[-1] // observed.shape[1]) * mean
+    )
 
 
 @jax.jit
 def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers, scores: Scores) -> jax.Array:
     """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
-    (num_tiles, size, num_items, num_common), num_own = scores.common.shape, scores.own.shape[2]
-    of_residuals = num_items if num_own else 0  # not needed where only parameters in common are free
-    columns = jnp.concatenate([scores.items, of_residuals + jnp.arange(num_common)])
-    factors = jnp.concatenate([scores.own, jnp.ones((num_tiles, size, num_common))], axis=2)
+    (num_tiles, size, num_columns, num_common), (num_own, of_each) = scores.common.shape, scores.own.shape[2:]
+    of_residuals = num_columns if num_own else 0  # not needed where only parameters in common are free
+    # a parameter that items have in common is a column of its own, and no others
+    common = jnp.broadcast_to(of_residuals + jnp.arange(num_common)[:, None], (num_common, of_each))
+    columns = jnp.concatenate([scores.columns, common])
+    alone = jnp.broadcast_to(jnp.arange(of_each) == 0, (num_tiles, size, num_common, of_each))
+    factors = jnp.concatenate([scores.own, alone.astype(scores.own.dtype)], axis=2)
     both = of_residuals + num_common
 
     def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -109,8 +115,12 @@ def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers,
         _, products = jax.lax.fori_loop(begin[tile], end[tile], block, begun)
 
         def node(q: jax.Array, squares: jax.Array) -> jax.Array:
-            factor = factors[tile, q]
-            return squares + factor[:, None] * factor[None, :] * products[q][columns][:, columns]
+            factor, found = factors[tile, q], products[q]
+            if of_each == 1:
+                one = columns[:, 0]
+                return squares + factor[:, :1] * factor[None, :, 0] * found[one][:, one]
+            half = sum(factor[:, k, None] * found[columns[:, k]] for k in range(of_each))
+            return squares + sum(factor[None, :, k] * half[:, columns[:, k]] for k in range(of_each))
 
         return jax.lax.fori_loop(0, size, node, squares)
 
@@ -125,7 +135,8 @@ def _squares_of_one(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Arr
         root = jnp.sqrt(at.weights[0])[:, None]
         residuals = root * _residuals(answers.rows(at.rows), scores.mean[at.tile])
         of_common = jnp.einsum("si,sic->sc", residuals, scores.common[at.tile])
-        both = jnp.concatenate([residuals[:, scores.items] * scores.own[at.tile], of_common], axis=1)
+        of_own = (residuals[:, scores.columns] * scores.own[at.tile]).sum(axis=2)
+        both = jnp.concatenate([of_own, of_common], axis=1)
         return squares + both.T @ both, None
 
     return jax.lax.scan(block, jnp.zeros((scores.size, scores.size)), blocks)[0]
@@ -138,14 +149,17 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
     def block(means: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
         some, mean = answers.rows(at.rows), scores.mean[at.tile]
         statistics, observed = some.statistics(), some.observed()
+        if observed is not None:
+            observed = per_statistic(observed, statistics.shape[1] // observed.shape[1])
 
-        def mean_score(by: AnyArray, items: AnyArray | slice) -> AnyArray:
-            """Of one parameter each of N items, with ∂η (S, N): (B, N)."""
-            expected = at.weights @ (mean[:, items] * by)
-            of_mean = expected if observed is None else observed[:, items] * expected
-            return statistics[:, items] * (at.weights @ by) - of_mean
+        def mean_score(by: AnyArray, columns: AnyArray | slice) -> AnyArray:
+            """Of one parameter each in N statistics, with ∂η (S, N): (B, N)."""
+            expected = at.weights @ (mean[:, columns] * by)
+            of_mean = expected if observed is None else observed[:, columns] * expected
+            return statistics[:, columns] * (at.weights @ by) - of_mean
 
-        parts = [mean_score(scores.own[at.tile], scores.items)]
+        own = scores.own[at.tile]
+        parts = [sum(mean_score(own[:, :, k], scores.columns[:, k]) for k in range(own.shape[2]))]
         for k in range(scores.common.shape[3]):
             parts.append(mean_score(scores.common[at.tile, :, :, k], slice(None)).sum(axis=1, keepdims=True))
         return means.at[at.rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
@@ -156,8 +170,10 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
 def squared_means(
     weights: AnyArray, grid: SparseGrid, answers: Answers, mean: np.ndarray, by: np.ndarray
 ) -> np.ndarray:
-    """Squares (I, K, K) of posterior mean scores, ∂η being (R, I, K), summed over subjects; some items at a time."""
+    """Squares (I, K, K) of posterior mean scores, ∂η being (R, M, K), summed over subjects; some items at a time."""
     num_subjects, num_items, size = answers.num_subjects, answers.num_items, by.shape[2]
+    if mean.shape[1] > num_items:
+        raise NotImplementedError("items of several statistics")
     blocks, mean, by = Blocks.on(grid, weights), grid.in_tiles(mean), grid.in_tiles(by)
     number = min(num_items, max(1, ENTRIES // (num_subjects * size)))
     result = np.empty((num_items, size, size))
@@ -173,8 +189,8 @@ def _squares_of_items(
     blocks: Blocks, answers: Answers, mean: jax.Array, by: jax.Array, start: jax.Array | int
 ) -> jax.Array:
     some = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, by.shape[2], axis=-1), answers)
-    own = by.reshape(*by.shape[:2], -1)  # all parameters of an item, then those of the next
-    items = jnp.repeat(jnp.arange(by.shape[2]), by.shape[3])
+    own = by.reshape(*by.shape[:2], -1, 1)  # all parameters of an item, then those of the next
+    items = jnp.repeat(jnp.arange(by.shape[2]), by.shape[3])[:, None]
     means = _means(blocks, some, Scores(mean, own, items, jnp.zeros((*mean.shape, 0))))
     means = means.reshape(len(means), -1, by.shape[3])
     return jnp.einsum("jik,jil->ikl", means, means)

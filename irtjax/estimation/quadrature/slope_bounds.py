@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from irtjax.estimation.problem import Layout, Specification, as_array, layout
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items
 from irtjax.types import Bool, Float
 
 
@@ -27,7 +27,7 @@ def bounds(
     return result
 
 
-def as_vector(items: ItemParameters, places: Layout) -> Float[np.ndarray, " P"]:
+def as_vector(items: Items, places: Layout) -> Float[np.ndarray, " P"]:
     """The free parameters of items in the order of a layout; 0 for the population."""
     result = np.zeros(places.size)
     free = places.items >= 0
@@ -43,7 +43,7 @@ def held(
 
 
 def at_bounds(
-    items: ItemParameters, specification: Specification, sd: Float[np.ndarray, " D"], most_slope: float
+    items: Items, specification: Specification, sd: Float[np.ndarray, " D"], most_slope: float
 ) -> Bool[np.ndarray, " I"]:
     """The items with a slope at its bound: if the objective is at rest, it has no maximum in it."""
     places = layout(specification)
