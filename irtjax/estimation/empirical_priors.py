@@ -21,7 +21,6 @@ LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, an
 STEEP = 3.0  # times as steep as most
 MOST_STEP = 20.0  # of an intercept, to where responses alone would have it
 MOST_CHANGE = 1.0  # of a mean in one step
-NOTHING = Weak(0.0, 0.0, 0.0, MOST_SD)
 DETERMINED = 0.9  # share of a parameter that responses determine, on average, from which on it needs no prior
 FIXED_POINTS = 50
 USUAL_SD = 0.5  # of asinh slopes: that of log a in the default prior of BILOG
@@ -161,7 +160,7 @@ def _weak(specification: Specification, group: tuple[int, ...]) -> Weak:
     """What is known of a group of priors before there are items."""
     if specification.dims == 1 and group == (0,):
         return WEAK_SLOPES
-    return WEAK_INTERCEPTS if group == (specification.dims,) else NOTHING
+    return WEAK_INTERCEPTS if group == (specification.dims,) else specification.weak_others
 
 
 def stretched(specification: Specification, unit: float) -> Specification:
@@ -222,8 +221,12 @@ def largest_change(before: Specification, after: Specification) -> float:
     return float(max(changes))
 
 
-def summary(specification: Specification) -> dict[str, Any]:
+def summary(specification: Specification, others: str | None = None) -> dict[str, Any]:
     """Mean and standard deviation of every prior but those of single items, for `fit.json`.
+
+    Args:
+        specification: of a fit.
+        others: what columns after the intercept are called, and numbered; those of asymptotes if None.
 
     The mean of an estimated prior of intercepts, which depends on the slope, is that of all items.
     """
@@ -233,7 +236,9 @@ def summary(specification: Specification) -> dict[str, Any]:
     )
     precision[np.asarray(specification.shared), 0] *= np.sum(specification.shared)  # each item has its share of it
     names = [f"discrimination_{k + 1}" if dims > 1 else "discrimination" for k in range(dims)]
-    columns = dict(zip([*names, "intercept", "logit_guessing", "logit_upper"], range(dims + 3), strict=True))
+    size = free.shape[1] - dims
+    after = ["logit_guessing", "logit_upper"] if others is None else [f"{others}_{k}" for k in range(1, size)]
+    columns = dict(zip([*names, "intercept", *after], range(free.shape[1]), strict=True))
     priors: dict[str, dict[str, Any]] = {}
     for name, column in columns.items():
         chosen = np.flatnonzero(free[:, column] & (precision[:, column] > 0))

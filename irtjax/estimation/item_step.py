@@ -52,12 +52,15 @@ def natural_step(
 ) -> Float[AnyArray, "I K"]:
     """The change information⁻¹ gradient of the free parameters, 0 for those held; arguments hold priors already.
 
-    Of the gradient in a shared slope only the sum over its items counts.
+    Of the gradient in a parameter that items have in common only the sum over these counts.
     """
     xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
     identity = xp.eye(num_parameters, dtype=gradient.dtype)[None]
-    shared, free = xp.asarray(specification.shared), xp.asarray(specification.free)[:, :num_parameters]
-    own = free & ~(shared[:, None] & (xp.arange(num_parameters) == 0)[None, :])
+    free = xp.asarray(specification.free)[:, :num_parameters]
+    common = {column: xp.asarray(items) for column, items in specification.common.items() if column < num_parameters}
+    own = free
+    for column, items in common.items():
+        own = own & ~(items[:, None] & (xp.arange(num_parameters) == column)[None, :])
     own_gradient = xp.where(own, gradient, 0.0)
     own_information = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
     # a unit diagonal where nothing is free, and a trace of one where nothing is known, keep the systems regular
@@ -65,14 +68,22 @@ def natural_step(
     own_information = own_information + xp.where(own, tiny[:, None], 1.0)[:, :, None] * identity
     step = solve(own_information, own_gradient)
 
-    if specification.has_shared:
-        weight = shared.astype(gradient.dtype)
-        coupling = xp.where(own, information[:, :, 0], 0.0) * weight[:, None]
-        response = solve(own_information, coupling)
-        rest = (weight * gradient[:, 0] - (coupling * step).sum(1)).sum()
-        curvature = (weight * information[:, 0, 0] - (coupling * response).sum(1)).sum()
-        # of a unit change of the common slope: its own, and the response of the others
-        step = step + rest / curvature * (weight[:, None] * identity[0, :1] - response)
+    if common:
+        weights = {column: items.astype(gradient.dtype) for column, items in common.items()}
+        couplings = {k: xp.where(own, information[:, :, k], 0.0) * weight[:, None] for k, weight in weights.items()}
+        responses = {k: solve(own_information, coupling) for k, coupling in couplings.items()}
+        rest = [(weights[k] * gradient[:, k] - (couplings[k] * step).sum(1)).sum() for k in common]
+        curvature = [
+            [
+                (weights[k] * weights[n] * information[:, k, n] - (couplings[k] * responses[n]).sum(1)).sum()
+                for n in common
+            ]
+            for k in common
+        ]
+        changes = solve(xp.stack([xp.stack(row) for row in curvature])[None], xp.stack(rest)[None])[0]
+        for at, k in enumerate(common):
+            # of a unit change of what is in common: its own, and the response of the others
+            step = step + changes[at] * (weights[k][:, None] * identity[0, k : k + 1] - responses[k])
 
     return xp.where(free, step, 0.0)
 

@@ -136,7 +136,7 @@ def fit_mml(
             Problem(values, *set_aside(plan.items, plan.specification, plan.aside, totals.right)),
             max_iterations=max_iterations,
             patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
-            on_iteration=None if on_iteration is None else functools.partial(_report, on_iteration),
+            on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
         )
         if plan.held is not None:
             estimate = mark_unbounded(estimate, plan.held)
@@ -162,7 +162,7 @@ def fit_mml(
         log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=number,
         iterations=outcome.iterations,
-        status=_status(outcome.status, estimate, FAR_ON_OWN if own else FAR),
+        status=status_of(outcome.status, estimate, FAR_ON_OWN if own else FAR),
         integration=estimate.integration,
         unbounded=estimate.unbounded,
         seconds=outcome.seconds,
@@ -220,7 +220,7 @@ def _with_extremes(
     )
 
 
-def _status(status: Status, estimate: Estimate, far: float) -> Status:
+def status_of(status: Status, estimate: Estimate, far: float) -> Status:
     """How the fit ended, by what is known at the end; `far` from the maximum it has not converged."""
     if status not in (Status.CONVERGED, Status.STALLED):
         return status
@@ -231,5 +231,6 @@ def _status(status: Status, estimate: Estimate, far: float) -> Status:
     return Status.SHORT if estimate.distance > far else status
 
 
-def _report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:
+def report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:
+    """Tells a caller the number of steps and the change."""
     on_iteration(iterations, info.change)

@@ -124,6 +124,9 @@ class Weak(NamedTuple):
 WEAK_SLOPES = Weak(sd=0.25, of_sd=4.0, damping=1.0, most_sd=0.6)
 WEAK_INTERCEPTS = Weak(sd=1.5, of_sd=5.0, damping=1.0, most_sd=10.0)
 
+NOTHING = Weak(0.0, 0.0, 0.0, 2.0)  # of asymptotes, whose priors are estimated from 50 items or not at all
+WEAK_STEPS = Weak(sd=0.5, of_sd=5.0, damping=1.0, most_sd=2.0)  # between thresholds
+
 
 class PriorTerms(NamedTuple):
     """What normal priors add to the log-likelihood of items, and to its derivatives.

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from irtjax.estimation.priors import NOTHING, Weak
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
@@ -20,7 +21,17 @@ from irtjax.types import AnyArray, Float, Int
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
-    meta_fields=("dims", "has_shared", "mean_fixed", "sd_fixed", "free_slopes", "estimated", "asinh_slopes"),
+    meta_fields=(
+        "dims",
+        "has_shared",
+        "mean_fixed",
+        "sd_fixed",
+        "free_slopes",
+        "estimated",
+        "asinh_slopes",
+        "common_others",
+        "weak_others",
+    ),
 )
 @dataclasses.dataclass(frozen=True)
 class Specification:
@@ -41,6 +52,8 @@ class Specification:
         estimated: columns whose prior is estimated (`estimation.empirical_priors`); those that share its standard
             deviation together.
         asinh_slopes: the prior of slopes is one of asinh slope (`priors.to_prior_scale`).
+        common_others: columns after the intercept in which all items where they are free have one parameter in common.
+        weak_others: what is known beforehand of the estimated priors of columns after the intercept.
     """
 
     free: AnyArray
@@ -54,6 +67,16 @@ class Specification:
     free_slopes: bool
     estimated: tuple[tuple[int, ...], ...] = ()
     asinh_slopes: bool = False
+    common_others: tuple[int, ...] = ()
+    weak_others: Weak = NOTHING
+
+    @property
+    def common(self) -> dict[int, AnyArray]:
+        """By column, the items (I,) that have a parameter in common."""
+        free = self.free
+        return ({0: self.shared} if self.has_shared else {}) | {
+            column: free[:, column] for column in self.common_others
+        }
 
     def without_rotation(self) -> "Specification":
         """The same, but with the slopes free that are held only to fix the rotation, under the prior of the others."""
@@ -84,10 +107,10 @@ def as_items(array: Float[AnyArray, "I K"], like: Items | None = None) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Position of every free parameter in one vector of P: items' own, the shared slope, means and log sds.
+    """Position of every free parameter in one vector of P: items' own, those in common, means and log sds.
 
     Attributes:
-        items: (I, K) position of each item parameter, -1 where it is held. Items that share a slope share its position.
+        items: (I, K) position of each item parameter, -1 where it is held. Items that share one share its position.
         mean: (D,) position of the population's means, -1 where they are fixed.
         log_sd: (D,) position of the logarithms of its standard deviations, -1 where they are fixed.
         num_own: parameters of single items; the rest is common to all.
@@ -105,21 +128,22 @@ class Layout:
         return np.where(self.items >= 0, vector[self.items], 0.0)
 
     def add_up(self, array: Float[np.ndarray, "I K"]) -> Float[np.ndarray, " P"]:
-        """A gradient by item as a vector, that of the shared slope summed over its items; 0 for the population."""
+        """A gradient by item as a vector, those in common summed over their items; 0 for the population."""
         free = self.items[:, : array.shape[1]] >= 0
         return np.bincount(self.items[:, : array.shape[1]][free], array[free], self.size).astype(array.dtype)
 
 
 def layout(specification: Specification) -> Layout:
     """The layout of a specification."""
-    free, shared = np.asarray(specification.free), np.asarray(specification.shared)
+    free, common = np.asarray(specification.free), specification.common
     index = np.full(free.shape, -1)
     own = free.copy()
-    own[:, 0] &= ~shared
+    for column, items in common.items():
+        own[:, column] &= ~np.asarray(items)
     num_own = size = int(own.sum())
     index[own] = np.arange(num_own)
-    if specification.has_shared:
-        index[shared, 0] = size
+    for column, items in common.items():
+        index[np.asarray(items), column] = size
         size += 1
     population: list[np.ndarray] = []
     for fixed in (specification.mean_fixed, specification.sd_fixed):

@@ -187,13 +187,7 @@ def start_items(
         guessing: (I,) lower asymptotes that are held; NaN where they are not. Right answers by guessing are taken out
             of percent correct.
     """
-    num_items, dims = len(right), specification.dims
-    slope = np.where(specification.free[:, :dims], 1.0 / np.sqrt(dims), 0.0)
-    slope[:, 0] = np.where(specification.free[:, 0], slope[:, 0], 1.0)
-    if dims > 1:  # equal slopes in all dimensions would be a saddle point: tilt them, item by item
-        angle = np.linspace(0.2, np.pi / 2 - 0.2, num_items)
-        tilt = np.stack([np.cos(angle), *[np.sin(angle) * np.cos(0.7 * k) for k in range(dims - 1)]], axis=1)
-        slope = np.where(specification.free[:, :dims], tilt, 0.0)
+    dims, slope = specification.dims, start_slopes(np.asarray(specification.free), specification.dims)
     lower = np.where(specification.free[:, dims + 1], -START_ASYMPTOTE, -np.inf)
     known: np.ndarray | float = 0.0
     if guessing is not None:
@@ -207,3 +201,14 @@ def start_items(
         lower=compact(lower),
         upper=compact(np.where(specification.free[:, dims + 2], START_ASYMPTOTE, np.inf)),
     )
+
+
+def start_slopes(free: Bool[np.ndarray, "I K"], dims: int) -> Float[np.ndarray, "I D"]:
+    """Slopes of 1, free or held; with D > 1 tilted, as equal ones would be a saddle point."""
+    slope = np.where(free[:, :dims], 1.0 / np.sqrt(dims), 0.0)
+    slope[:, 0] = np.where(free[:, 0], slope[:, 0], 1.0)
+    if dims > 1:
+        angle = np.linspace(0.2, np.pi / 2 - 0.2, len(free))
+        tilt = np.stack([np.cos(angle), *[np.sin(angle) * np.cos(0.7 * k) for k in range(dims - 1)]], axis=1)
+        slope = np.where(free[:, :dims], tilt, 0.0)
+    return slope

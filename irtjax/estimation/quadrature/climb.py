@@ -154,9 +154,11 @@ def _precondition(vector: np.ndarray, point: Point, specification: Specification
     """The inverse information of complete data times a vector (P,); 0 for what the specification holds."""
     size = point.information.shape[1]
     by_item = places.gather(vector)[:, :size]
-    if specification.has_shared:
-        first = int(np.argmax(specification.shared))
-        by_item[:, 0] = np.where(specification.shared & (np.arange(len(by_item)) != first), 0.0, by_item[:, 0])
+    for column, items in specification.common.items():
+        if column < size:  # once, of the items that have it in common
+            by_item[:, column] = np.where(
+                items & (np.arange(len(by_item)) != int(np.argmax(items))), 0.0, by_item[:, column]
+            )
     step = natural_step(by_item, point.information, specification)
     result = np.zeros(places.size)
     free = places.items[:, :size] >= 0

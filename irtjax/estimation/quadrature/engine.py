@@ -25,6 +25,7 @@ from irtjax.integration.nodes import to_answers
 from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
+from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
@@ -67,7 +68,8 @@ class QuadratureEngine:
         """Begins, without asymptotes where any are free: their likelihood has several maxima."""
         specification, items, released = problem.specification, problem.items, None
         dims, ahead = specification.dims, (*_priors_of(specification), Phase.LAST_STEPS)
-        if not self.warm and np.asarray(specification.free)[:, dims + 1 :].any():
+        may_have = isinstance(items, ItemParameters)
+        if not self.warm and may_have and np.asarray(specification.free)[:, dims + 1 :].any():
             released = items, specification
             searches = (Phase.MODES, *_priors_of(specification)) * (MOST_SEARCHES if self.search and dims == 1 else 0)
             items, specification = without_asymptotes(items, specification)
@@ -227,7 +229,9 @@ def _may_drop_slope_prior(state: State) -> bool:
     specification = state.specification
     if not specification.asinh_slopes or (specification.dims,) in specification.estimated:
         return False
-    return (0,) in specification.estimated and state.released is None and not state.point.items.has_others()
+    items = state.point.items
+    asymptotes = isinstance(items, ItemParameters) and items.has_others()
+    return (0,) in specification.estimated and state.released is None and not asymptotes
 
 
 def _evaluate(items: Items, population: Population, state: State) -> Point:

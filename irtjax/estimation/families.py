@@ -1,0 +1,120 @@
+"""Marginal maximum likelihood of items that are not right or wrong: the fit, from responses to estimates."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtjax.arguments import not_negative, whole_number
+from irtjax.errors import InputError
+from irtjax.estimation import empirical_priors
+from irtjax.estimation.driver import Problem, run
+from irtjax.estimation.estimate import Estimate, in_logits, oriented
+from irtjax.estimation.mml import FAR, report, status_of
+from irtjax.estimation.problem import num_parameters
+from irtjax.estimation.quadrature import engine as fixed_nodes
+from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
+from irtjax.estimation.result import Fit
+from irtjax.estimation.specify import check_dims
+from irtjax.estimation.specify_families import plan_families
+from irtjax.integration.rules import SharedNodes
+from irtjax.item_models.listing import MODELS, columns
+from irtjax.item_models.nominal import of_categories
+from irtjax.kernels.quadrature import nodes_per_dimension
+from irtjax.responses.scaled import ScaledResponses
+
+MOST_DIMS = 3  # in which subjects share nodes
+
+
+def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimate:
+    """Turned around where all items are nominal and higher categories go with lower abilities: no slope says so."""
+    if set(models) != {"nominal"}:
+        return estimate
+    slopes, _ = of_categories(estimate.items.others, int(estimate.items.top.max()))
+    if (slopes @ np.arange(slopes.shape[1])).sum() >= 0:
+        return estimate
+    half = estimate.items.others.shape[1] // 2
+    sign = np.ones(estimate.covariances.shape[1])
+    sign[2 : 2 + half] = -1.0
+    return estimate._replace(
+        items=estimate.items._replace(others=estimate.items.others * sign[2:]),
+        ability=-estimate.ability,
+        covariances=estimate.covariances * sign[:, None] * sign[None, :],
+    )
+
+
+def fit_families(
+    responses: ScaledResponses,
+    model: str | Sequence[str],
+    *,
+    dims: int = 1,
+    priors: str | None = "auto",
+    num_nodes: int | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = 3000,
+    standard_errors: bool = True,
+    on_iteration: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Fits items with grades or categories by marginal maximum likelihood (Bock and Aitkin 1981).
+
+    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them.
+
+    Raises:
+        InputError: responses or models that cannot be fitted.
+    """
+    models = (model,) * responses.num_items if isinstance(model, str) else tuple(model)
+    unknown = sorted(set(models) - set(MODELS))
+    if unknown:
+        raise InputError(f"unknown model {unknown[0]!r}, expected one of {', '.join(MODELS)}")
+    if len(models) != responses.num_items:
+        raise InputError(f"{len(models)} models for {responses.num_items} items")
+    check_dims(dims, responses.num_items)
+    if dims > MOST_DIMS:
+        raise InputError(f"`dims` {dims}: grades and categories have up to {MOST_DIMS} dimensions")
+    whole_number("max_iterations", max_iterations, 1)
+    if tolerance is not None:
+        not_negative("tolerance", tolerance)
+    plan = plan_families(responses, models, dims, priors)
+    rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
+    precision = TOLERANCE if tolerance is None else tolerance
+    engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
+    estimate, outcome = run(
+        engine,
+        Problem(np.asarray(plan.responses.values), plan.items, plan.specification, plan.model, plan.responses.trials),
+        max_iterations=max_iterations,
+        patience=fixed_nodes.PATIENCE,
+        on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
+    )
+    estimate = oriented_by_categories(oriented(estimate), models)
+    number = num_parameters(estimate.specification)
+    if plan.in_logits:
+        estimate = in_logits(estimate)
+    squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
+    details: dict[str, Any] = {
+        **estimate.details,
+        "models": list(models),
+        "grades": [None if scale.labels is None else list(scale.labels) for scale in plan.responses.scales],
+        "without_maximum": plan.responses.item_ids[estimate.unbounded].tolist(),
+        "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
+        "priors": empirical_priors.summary(estimate.specification, others="step"),
+    }
+    return Fit(
+        responses=plan.responses,
+        model=model if isinstance(model, str) else "mixed",
+        estimator="mml",
+        parameters=estimate.items,
+        population=estimate.population,
+        item_columns=columns(plan.model, estimate.items, estimate.covariances),
+        ability=squeeze(estimate.ability),
+        ability_se=squeeze(estimate.ability_se),
+        log_likelihood=estimate.log_likelihood,
+        log_likelihood_error=estimate.log_likelihood_error,
+        num_parameters=number,
+        iterations=outcome.iterations,
+        status=status_of(outcome.status, estimate, FAR),
+        integration=estimate.integration,
+        unbounded=estimate.unbounded,
+        seconds=outcome.seconds,
+        details=details,
+    )

@@ -1,0 +1,282 @@
+"""Items that are not right or wrong: one engine model out of a family for each item.
+
+A response depends on ability by a predictor x = slope·θ + intercept, and on the item's other parameters. A family says
+how (`graded`, `partial_credit`, `nominal`, `unit_interval`): statistics T of a response, η and A (`protocol`), and E T
+and Cov T, elementwise in items and nodes. Derivatives are by automatic differentiation, so that a family is a page.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.item_models.protocol import Moments, Natural, PredictorParameters
+from irtjax.types import AnyArray, Float, Int
+
+
+class Coordinates(NamedTuple):
+    """Items at nodes, as families take them.
+
+    Attributes:
+        x: (Q, I) predictor.
+        others: (I, L).
+        top: (I,) highest category.
+    """
+
+    x: AnyArray
+    others: AnyArray
+    top: AnyArray
+
+
+class Family(Protocol):
+    """How responses of some items depend on predictor and other parameters. Arrays are NumPy's or JAX's alike."""
+
+    def num_statistics(self, top: int) -> int:
+        """S of an item whose highest category is `top`."""
+
+    def num_others(self, top: int) -> int:
+        """L of that item."""
+
+    def statistics(self, values: AnyArray, num_statistics: int) -> Float[AnyArray, "J I S"]:
+        """T of responses; of missing ones, which are negative, whatever is finite."""
+
+    def log_base(
+        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, "J I"]:
+        """Log h of responses, in nats."""
+
+    def natural(self, at: Coordinates, num_statistics: int) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I"]]:
+        """η and A, finite wherever the parameters are."""
+
+    def mean(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S"]:
+        """E T."""
+
+    def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
+        """Cov T."""
+
+    def start(
+        self,
+        values: Float[np.ndarray, "J I"],
+        trials: Int[np.ndarray, "J I"] | None,
+        top: Int[np.ndarray, " I"],
+        num_others: int,
+    ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
+        """Intercepts and others to start from, with slopes of 1."""
+
+    def reported(self, slope: AnyArray, intercept: AnyArray, others: AnyArray, top: int) -> dict[str, AnyArray]:
+        """Columns of `items.csv` of one item: numbers, out of slopes (D,), intercept and others (L,)."""
+
+    def restored(self, columns: dict[str, Float[np.ndarray, " I"]], top: Int[np.ndarray, " I"]) -> PredictorParameters:
+        """Parameters from such columns (D = 1)."""
+
+
+FLATTER = np.sqrt(1 + 1 / 2.89)  # a normal population of variance 1 flattens logits by about as much
+
+
+def frequencies(values: Float[np.ndarray, "J I"], top: int) -> Float[np.ndarray, "I C"]:
+    """How often each category was given, and half a time more."""
+    return np.stack([(values == k).sum(axis=0) + 0.5 for k in range(top + 1)], axis=1)
+
+
+def slopes_and_places(slope: AnyArray, d: AnyArray) -> dict[str, AnyArray]:
+    """Slopes, and intercepts d_1 … d_K on the scale of ability, b_k = -d_k / a; with D > 1 the d_k themselves."""
+    if slope.shape[0] > 1:
+        names = {f"discrimination_{k + 1}": slope[k] for k in range(slope.shape[0])}
+        return names | {f"intercept_{k + 1}": d[k] for k in range(d.shape[0])}
+    b = -d / slope[0]
+    return {
+        "difficulty": b.mean(),
+        "discrimination": slope[0],
+        **{f"threshold_{k + 1}": b[k] for k in range(b.shape[0])},
+    }
+
+
+def places_of(columns: dict[str, Float[np.ndarray, " I"]], top: Int[np.ndarray, " I"]) -> Float[np.ndarray, "I K"]:
+    """d_1 … d_K out of slopes and thresholds; 0 beyond those that an item has."""
+    most = int(top.max())
+    b = np.stack([columns[f"threshold_{k}"] for k in range(1, most + 1)], axis=1)
+    return np.where(there(top, most), -columns["discrimination"][:, None] * b, 0.0)
+
+
+class Indicators:
+    """Statistics of categories: T_k = [y = k] for k from 1."""
+
+    def num_statistics(self, top: int) -> int:
+        """One for each category but the lowest."""
+        return top
+
+    def statistics(self, values: AnyArray, num_statistics: int) -> Float[AnyArray, "J I S"]:
+        """[y = k]."""
+        xp = values.__array_namespace__()
+        return (values[:, :, None] == xp.arange(1, num_statistics + 1)).astype(float)
+
+    def log_base(
+        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, "J I"]:
+        """0."""
+        return np.zeros(values.shape)
+
+    def natural(self, at: Coordinates, num_statistics: int) -> tuple[AnyArray, AnyArray]:
+        """η and A: a family's own."""
+        raise NotImplementedError
+
+    def mean(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S"]:
+        """P(y = k) = exp(η_k - A)."""
+        eta, log_normalizer = self.natural(at, num_statistics)
+        xp = eta.__array_namespace__()
+        return xp.where(there(at.top, num_statistics), xp.exp(eta - log_normalizer[:, :, None]), 0.0)
+
+    def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
+        """P_k [k = l] - P_k P_l."""
+        p = self.mean(at, num_statistics)
+        xp = p.__array_namespace__()
+        return p[..., None] * xp.eye(num_statistics) - p[..., :, None] * p[..., None, :]
+
+
+def there(top: AnyArray, num_statistics: int) -> AnyArray:
+    """(I, S) whether an item has category k, k from 1."""
+    return top[:, None] >= top.__array_namespace__().arange(1, num_statistics + 1)
+
+
+def log_normalizer_of(eta: Float[AnyArray, "Q I S"], top: AnyArray) -> Float[AnyArray, "Q I"]:
+    """A = log(1 + Σ_k exp η_k), of the categories that an item has."""
+    xp = eta.__array_namespace__()
+    own = xp.where(there(top, eta.shape[2]), eta, -xp.inf)
+    largest = xp.maximum(own.max(axis=2), 0.0)
+    return largest + xp.log(xp.exp(-largest) + xp.exp(own - largest[:, :, None]).sum(axis=2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Families:
+    """The model of a test whose items have families.
+
+    Attributes:
+        families: that occur.
+        of_items: (I,) which family each item has; one number for all.
+        per_item: S, the most that any item has.
+    """
+
+    families: tuple[Any, ...]
+    of_items: tuple[int, ...]
+    per_item: int
+    name: str = "families"
+
+    def groups(self, num_items: int) -> Iterator[tuple[Any, np.ndarray]]:
+        """Each family with its items."""
+        kinds = np.broadcast_to(np.array(self.of_items), num_items)
+        for kind, family in enumerate(self.families):
+            yield family, np.flatnonzero(kinds == kind)
+
+    def take(self, items: np.ndarray) -> "Families":
+        """Those of some of the items."""
+        if len(self.of_items) == 1:
+            return self
+        return dataclasses.replace(self, of_items=tuple(np.array(self.of_items)[items].tolist()))
+
+    def statistics(self, values: AnyArray) -> Float[AnyArray, "J M"]:
+        """T of responses, 0 where they are missing."""
+        xp = values.__array_namespace__()
+        found = self._by_family(
+            values.shape[1], lambda family, items: family.statistics(values[:, items], self.per_item)
+        )
+        return xp.where((values >= 0)[:, :, None], found, 0.0).reshape(values.shape[0], -1)
+
+    def log_base(
+        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, " J"]:
+        """Σ log h over the responses of each subject."""
+        found = self._by_family(
+            values.shape[1],
+            lambda family, items: family.log_base(values[:, items], None if trials is None else trials[:, items]),
+        )
+        return np.where(values >= 0, found, 0.0).sum(axis=1)
+
+    def natural(self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Natural:
+        """η and A at abilities."""
+        del asymptotes
+        x = theta @ items.slope.T + items.intercept[None, :]
+        return Natural(*self._natural(Coordinates(x, items.others, items.top)))
+
+    def moments(self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Moments:
+        """Means, covariances and derivatives of the statistics."""
+        del asymptotes
+        x = theta @ items.slope.T + items.intercept[None, :]
+        mean, covariance, by_x, by_others = _moments(self, Coordinates(x, items.others, items.top))
+        return Moments(mean, covariance, by_x, by_others)
+
+    def curvature(
+        self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], residual: Float[AnyArray, "Q M"]
+    ) -> Float[AnyArray, "Q I K K"]:
+        """Σ_s residual_s ∂²η_s by predictor and others."""
+        x = theta @ items.slope.T + items.intercept[None, :]
+        return _curvature(self, Coordinates(x, items.others, items.top), residual)
+
+    def _natural(self, at: Coordinates) -> tuple[Float[AnyArray, "Q M"], Float[AnyArray, "Q I"]]:
+        num_nodes, num_items = at.x.shape
+        xp = at.x.__array_namespace__()
+        eta, log_normalizer = self._by_family(
+            num_items, lambda family, items: family.natural(_some(at, items), self.per_item)
+        )
+        return xp.where(there(at.top, self.per_item), eta, 0.0).reshape(num_nodes, -1), log_normalizer
+
+    def _by_family(self, num_items: int, function: Callable[[Any, Any], Any]) -> Any:
+        """Arrays with an axis 1 of items, out of those of each family."""
+        if len(self.families) == 1:
+            return function(self.families[0], slice(None))
+        groups = list(self.groups(num_items))
+        order = np.argsort(np.concatenate([items for _, items in groups]))
+
+        def join(*parts: AnyArray) -> AnyArray:
+            return parts[0].__array_namespace__().concatenate(parts, axis=1)[:, order]
+
+        return jax.tree.map(join, *(function(family, items) for family, items in groups))
+
+
+def _some(at: Coordinates, items: AnyArray | slice) -> Coordinates:
+    return Coordinates(at.x[:, items], at.others[items], at.top[items])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _moments(model: Families, at: Coordinates) -> tuple[jax.Array, ...]:
+    num_nodes, num_items = at.x.shape
+
+    def moment(name: str) -> jax.Array:
+        return model._by_family(
+            num_items, lambda family, items: getattr(family, name)(_some(at, items), model.per_item)
+        )
+
+    derivatives = _derivatives(lambda at: model._natural(at)[0], at)
+    return (
+        moment("mean").reshape(num_nodes, -1),
+        moment("covariance"),
+        derivatives[0],
+        jnp.moveaxis(derivatives[1:], 0, 2),
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _curvature(model: Families, at: Coordinates, residual: jax.Array) -> jax.Array:
+    def weighted(at: Coordinates) -> jax.Array:
+        return (residual * model._natural(at)[0]).reshape(*at.x.shape, -1).sum(axis=2)
+
+    second = _derivatives(functools.partial(_derivatives, weighted), at)
+    return jnp.moveaxis(second, (0, 1), (2, 3))
+
+
+def _derivatives(function: Callable[[Coordinates], jax.Array], at: Coordinates) -> jax.Array:
+    """Derivatives (1 + L, ...) of what is elementwise in items and nodes, by predictor and each of the others."""
+
+    def by(tangent: jax.Array) -> jax.Array:
+        of_x, of_others = tangent[0], tangent[1:]
+
+        def moved(x: jax.Array, others: jax.Array) -> jax.Array:
+            return function(Coordinates(x, others, at.top))
+
+        tangents = jnp.full_like(at.x, of_x), jnp.broadcast_to(of_others, at.others.shape)
+        return jax.jvp(moved, (at.x, at.others), tangents)[1]
+
+    return jax.vmap(by)(jnp.eye(1 + at.others.shape[1], dtype=at.x.dtype))

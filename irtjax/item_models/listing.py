@@ -1,0 +1,81 @@
+"""The models of items that are not right or wrong, by the names that users write."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.item_models.families import Families
+from irtjax.item_models.graded import GRADED
+from irtjax.item_models.nominal import NOMINAL
+from irtjax.item_models.partial_credit import PARTIAL_CREDIT
+from irtjax.item_models.protocol import PredictorParameters
+from irtjax.types import Float, Int
+
+
+class Listed(NamedTuple):
+    """A model.
+
+    Attributes:
+        family: how a response depends on predictor and others.
+        own_slopes: whether each item has a slope of its own. Else all have one, or are 1.
+        common_steps: whether all items have the same steps between categories.
+    """
+
+    family: Any
+    own_slopes: bool = True
+    common_steps: bool = False
+
+
+MODELS = {
+    "graded": Listed(GRADED),
+    "gpcm": Listed(PARTIAL_CREDIT),
+    "pcm": Listed(PARTIAL_CREDIT, own_slopes=False),
+    "rsm": Listed(PARTIAL_CREDIT, own_slopes=False, common_steps=True),
+    "nominal": Listed(NOMINAL),
+}
+CATEGORICAL = tuple(MODELS)
+
+
+def model_of(models: tuple[str, ...], top: Int[np.ndarray, " I"]) -> Families:
+    """The model of a test, out of that of each item and its highest category."""
+    families = tuple(dict.fromkeys(MODELS[name].family for name in models))
+    which = tuple(families.index(MODELS[name].family) for name in models)
+    per_item = max(family.num_statistics(int(top.max())) for family in families)
+    return Families(families, which if len(families) > 1 else (0,), per_item)
+
+
+def num_others(model: Families) -> int:
+    """L, of the items of a model."""
+    return max(family.num_others(model.per_item) for family in model.families)
+
+
+def columns(
+    model: Families, items: PredictorParameters, covariances: Float[np.ndarray, "I K K"]
+) -> dict[str, Float[np.ndarray, " I"]]:
+    """Estimates and standard errors in the terms of `items.csv`, NaN where an item has no such parameter.
+
+    Standard errors are by the delta method; that of a parameter that was held is 0.
+    """
+    num_items, dims = items.slope.shape
+    found: dict[str, np.ndarray] = {}
+    for family, group in model.groups(num_items):
+        for top in np.unique(items.top[group]):
+            chosen = group[items.top[group] == top]
+            array = np.concatenate([items.slope, items.intercept[:, None], items.others], axis=1)[chosen]
+
+            def reported(one: jax.Array, family: Any = family, top: int = int(top)) -> dict[str, jax.Array]:
+                return family.reported(one[:dims], one[dims], one[dims + 1 :], top)
+
+            with jax.enable_x64(True):
+                values = jax.vmap(reported)(jnp.asarray(array))
+                by = jax.vmap(jax.jacfwd(reported))(jnp.asarray(array))
+            for name, value in values.items():
+                gradient = np.asarray(by[name])
+                # what does not enter may have no variance
+                held = np.where(gradient[:, :, None] * gradient[:, None, :] == 0, 0.0, covariances[chosen])
+                variance = np.einsum("ik,ikl,il->i", gradient, held, gradient)
+                for column, result in ((name, np.asarray(value)), (f"{name}_se", np.sqrt(np.maximum(variance, 0.0)))):
+                    found.setdefault(column, np.full(num_items, np.nan))[chosen] = result
+    return found

@@ -1,0 +1,86 @@
+"""Categories 0 … K without order, by the nominal model (Bock 1972).
+
+    P(y = k) ∝ exp(s_k θ + c_k),      Σ_k s_k = Σ_k c_k = 0
+
+The predictor of an item is θ itself (slope 1, intercept 0). The others are K orthonormal contrasts of the s, then K of
+the c (`contrasts`): no category is the baseline.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from irtjax.item_models.contrasts import helmert
+from irtjax.item_models.families import Coordinates, Indicators, log_normalizer_of
+from irtjax.item_models.protocol import PredictorParameters
+from irtjax.types import AnyArray, Float, Int
+
+WEAK = 5.0  # responses at the middle, that draw the mean of a category there
+
+
+@dataclasses.dataclass(frozen=True)
+class Nominal(Indicators):
+    """The family."""
+
+    name: str = "nominal"
+
+    def num_others(self, top: int) -> int:
+        """Slopes and intercepts of K + 1 categories."""
+        return 2 * top
+
+    def natural(self, at: Coordinates, num_statistics: int) -> tuple[AnyArray, AnyArray]:
+        """η_k = (s_k - s_0) θ + c_k - c_0."""
+        slopes, intercepts = (part[:, 1:] - part[:, :1] for part in of_categories(at.others, num_statistics))
+        eta = at.x[:, :, None] * slopes[None] + intercepts[None]
+        return eta, log_normalizer_of(eta, at.top)
+
+    def start(
+        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+    ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
+        """Logarithms of frequencies; slopes by where those who chose a category are on the first principal axis."""
+        del trials
+        most = int(top.max())
+        chosen = (values[:, :, None] == np.arange(most + 1)).astype(float)
+        counts = chosen.sum(axis=0)
+        centred = np.where(
+            (values >= 0)[:, :, None], chosen - counts / np.maximum(counts.sum(1, keepdims=True), 1), 0.0
+        )
+        axis = np.linalg.svd(centred.reshape(len(values), -1), full_matrices=False)[0][:, 0] * np.sqrt(len(values))
+        own = np.arange(most + 1) <= top[:, None]
+        mean = np.einsum("j,jic->ic", axis, chosen) / (counts + WEAK)
+        others = np.zeros((len(top), num_others))
+        width = num_others // 2
+        for part, each in enumerate((mean, np.log(counts + 0.5))):
+            middle = np.where(own, each, 0.0).sum(axis=1) / (top + 1)
+            others[:, part * width : part * width + most] = np.where(own, each - middle[:, None], 0.0) @ helmert(
+                most + 1
+            )
+        return np.zeros(len(top)), others
+
+    def reported(self, slope: AnyArray, intercept: AnyArray, others: AnyArray, top: int) -> dict[str, AnyArray]:
+        """Slopes and intercepts of all categories."""
+        del slope, intercept
+        slopes, intercepts = (part[0] for part in of_categories(others[None], top))
+        return {f"slope_{k}": slopes[k] for k in range(top + 1)} | {
+            f"intercept_{k}": intercepts[k] for k in range(top + 1)
+        }
+
+    def restored(self, columns: dict[str, Float[np.ndarray, " I"]], top: Int[np.ndarray, " I"]) -> PredictorParameters:
+        """Parameters from slopes and intercepts of all categories."""
+        most = int(top.max())
+        parts = [
+            np.nan_to_num(np.stack([columns[f"{name}_{k}"] for k in range(most + 1)], axis=1)) @ helmert(most + 1)
+            for name in ("slope", "intercept")
+        ]
+        none = np.zeros(len(top))
+        return PredictorParameters(np.ones((len(top), 1)), none, np.concatenate(parts, axis=1), top)
+
+
+def of_categories(others: Float[AnyArray, "I L"], top: int) -> tuple[Float[AnyArray, "I C"], Float[AnyArray, "I C"]]:
+    """Slopes and intercepts of the categories, each of which sums to zero over those that an item has."""
+    contrasts, width = helmert(top + 1).T, others.shape[1] // 2
+    return others[:, :top] @ contrasts, others[:, width : width + top] @ contrasts
+
+
+NOMINAL = Nominal()
