@@ -18,7 +18,7 @@ from irtjax.integration.importance_nodes import importance_nodes
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.item_models.protocol import Items
-from irtjax.kernels.quadrature import Quadrature, nodes_per_dimension, rectangular, spacing, steepest
+from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension, rectangular, spacing, steepest
 from irtjax.populations.normal import Population
 from irtjax.types import Float, Int
 
@@ -66,13 +66,14 @@ class Refinement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SharedNodes:
-    """A grid in [-6, 6] standard deviations of the population, `number` of nodes in each of `dims` dimensions.
+    """A grid in [-bound, bound] standard deviations of the population, `number` of nodes in each of `dims` dimensions.
 
     Where there are many, each subject is integrated only where its posterior has weight (`sparse_grid`).
     """
 
     number: int
     dims: int
+    bound: float = BOUND
     way = "nodes"
     tolerance = Tolerance(1e-5, 5e-4)
     moves_with_posterior = False
@@ -80,7 +81,7 @@ class SharedNodes:
     @property
     def steepest(self) -> float:
         """The slope that they can tell from a step."""
-        return steepest(spacing(self.number))
+        return steepest(spacing(self.number, self.bound))
 
     @property
     def weights_of_finer(self) -> int:
@@ -91,22 +92,31 @@ class SharedNodes:
         """Nodes of half the spacing."""
         return dataclasses.replace(self, number=2 * self.number - 1)
 
+    def wider(self) -> "SharedNodes":
+        """As far apart, twice as far out."""
+        return dataclasses.replace(self, number=2 * self.number - 1, bound=2 * self.bound)
+
+    @property
+    def coarsest(self) -> int:
+        """Nodes per dimension that are always all looked at."""
+        return round((nodes_per_dimension(self.dims) - 1) * self.bound / BOUND) + 1
+
     def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
-            *_, level = levels(items, population, answers, self.number)
+            *_, level = levels(items, population, answers, self.number, self.coarsest, self.bound)
             found = active_tiles(level)
             # a block costs what a full one does
             cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], answers.num_subjects * total])
             if cost < WORTH * of_all:
                 return found
-        return everywhere(_grid(self.number, self.dims))
+        return everywhere(_grid(self.number, self.bound, self.dims))
 
     def refined(self, items: Items, population: Population, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
-        finer, coarsest = self.finer().number, min(self.number, nodes_per_dimension(self.dims))
-        *_, coarse, fine = levels(items, population, answers, finer, coarsest)
+        finer, coarsest = self.finer().number, min(self.number, self.coarsest)
+        *_, coarse, fine = levels(items, population, answers, finer, coarsest, self.bound)
         change = fine.log_likelihoods - coarse.log_likelihoods
         size, num_items = fine.grid.side**self.dims, answers.num_items
         of_each = len(fine.tile) / len(change) * size
@@ -124,7 +134,7 @@ class SharedNodes:
         return {
             "posteriors": "fixed nodes",
             "nodes": self.number**self.dims,
-            "node_spacing": spacing(self.number) * float(np.max(population.sd)),
+            "node_spacing": spacing(self.number, self.bound) * float(np.max(population.sd)),
         }
 
 
@@ -232,5 +242,5 @@ def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> Importa
 
 
 @functools.cache
-def _grid(number: int, dims: int) -> Quadrature:
-    return rectangular(number, dims=dims)
+def _grid(number: int, bound: float, dims: int) -> Quadrature:
+    return rectangular(number, bound, dims)

@@ -92,11 +92,13 @@ class Grid(NamedTuple):
         number: of nodes per dimension.
         side: of a tile, in nodes.
         dims: D.
+        bound: where they end, in standard deviations of the population.
     """
 
     number: int
     side: int
     dims: int
+    bound: float = BOUND
 
     @property
     def across(self) -> tuple[int, ...]:
@@ -112,7 +114,7 @@ class Grid(NamedTuple):
 
     def nodes(self, index: Int[np.ndarray, "R D"]) -> Quadrature:
         """Nodes by their index in each dimension."""
-        line = np.linspace(-BOUND, BOUND, self.number)
+        line = np.linspace(-self.bound, self.bound, self.number)
         log_weight = -0.5 * line**2
         log_weight -= np.logaddexp.reduce(log_weight)
         return Quadrature(line[index], log_weight[index].sum(axis=1))
@@ -124,7 +126,12 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 
 
 def levels(
-    items: Items, population: Population, answers: Answers, number: int, coarsest: int | None = None
+    items: Items,
+    population: Population,
+    answers: Answers,
+    number: int,
+    coarsest: int | None = None,
+    bound: float = BOUND,
 ) -> Iterator[Level]:
     """Where posteriors are, from coarse nodes to fine: each level halves the spacing of the one before.
 
@@ -137,6 +144,7 @@ def levels(
         answers: of J subjects.
         number: nodes per dimension of the last level.
         coarsest: of the first, if halves of the last come near it; the usual number of nodes if None.
+        bound: where the nodes end, in standard deviations of the population.
     """
     dims = items.slope.shape[1]
     numbers, coarsest = [number], coarsest or nodes_per_dimension(dims)
@@ -147,12 +155,12 @@ def levels(
     side = max(2, round(TILE ** (1 / dims)))
     subject, places, shares = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
     for number in reversed(numbers):
-        grid = Grid(number, side, dims)
+        grid = Grid(number, side, dims, bound)
         if number == numbers[-1]:
             all_tiles = math.prod(grid.across)
             subject, places = np.tile(np.arange(num_subjects), all_tiles), np.repeat(np.arange(all_tiles), num_subjects)
         else:
-            coarse = Grid((number + 1) // 2, side, dims)
+            coarse = Grid((number + 1) // 2, side, dims, bound)
             subject, places, _ = _with_neighbours(coarse, num_subjects, subject, places, shares > NOTABLE)
             subject, places = _children(subject, places, coarse, grid)
         parts = _log_likelihoods(items, population, answers, grid, subject, places)

@@ -60,9 +60,9 @@ def sobol(number: int, dims: int) -> Float[np.ndarray, "Q D"]:
     return qmc.Sobol(dims, scramble=False).random(number)
 
 
-def spacing(num_nodes: int) -> float:
-    """Distance of neighbouring nodes of `rectangular(num_nodes)`, in standard deviations of the population."""
-    return 2 * BOUND / (num_nodes - 1)
+def spacing(num_nodes: int, bound: float = BOUND) -> float:
+    """Distance of neighbouring nodes of `rectangular(num_nodes, bound)`, in standard deviations of the population."""
+    return 2 * bound / (num_nodes - 1)
 
 
 def steepest(spacing: float) -> float:

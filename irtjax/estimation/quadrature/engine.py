@@ -121,6 +121,8 @@ class QuadratureEngine:
         with jax.enable_x64(True):
             if phase is Phase.PRIORS:
                 return self._estimate_priors(state)
+            if self.adapt and node_checks.cut_off(state):
+                return _restart(state._replace(rule=state.rule.wider(), tolerance=LOOSE))
             if self.adapt and node_checks.too_coarse(state, SLACK if later else 1.0):
                 return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))
             if phase is Phase.ASYMPTOTES:
