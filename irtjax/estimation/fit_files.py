@@ -14,9 +14,11 @@ from irtjax.errors import InputError
 from irtjax.estimation.draws import ItemPosterior
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
+from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.responses.stored import DiscardedResponses, Responses, StoredResponses, Totals
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
@@ -40,7 +42,6 @@ ENTRIES = (
 )
 ARRAYS = ("ability", "ability_se", "unbounded")
 TUPLES: dict[str, Any] = {
-    "parameters": ItemParameters,
     "population": Population,
     "item_posterior": ItemPosterior,
     "regression": Regression,
@@ -124,15 +125,19 @@ def _finite(value: Any) -> Any:
 
 
 def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
-    responses: Responses = fields["responses"]
+    responses: Responses | ScaledResponses = fields["responses"]
     arrays = {name: fields[name] for name in ARRAYS}
-    if isinstance(responses, StoredResponses):  # too large a copy
+    if isinstance(responses, ScaledResponses):
+        arrays["values"] = responses.values
+        if responses.trials is not None:
+            arrays["trials"] = responses.trials
+    elif isinstance(responses, StoredResponses):  # too large a copy
         arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
     else:
         arrays["right"] = _packed(responses.values, 1)
         if responses.values.min() == MISSING:
             arrays["observed"] = ~_packed(responses.values, MISSING)
-    for name in TUPLES:
+    for name in (*TUPLES, "parameters"):
         if fields[name] is not None:
             arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
     arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
@@ -143,6 +148,7 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         "subject_ids": responses.subject_ids.tolist(),
         "item_ids": responses.item_ids.tolist(),
         "item_columns": list(fields["item_columns"]),
+        **_scales(responses),
     }
     return arrays | {"record": np.frombuffer(json.dumps(record).encode(), np.uint8)}
 
@@ -152,14 +158,15 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
     if record["format"] != FORMAT:
         raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
     return {
-        "responses": _responses(arrays, record["subject_ids"], record["item_ids"]),
+        "responses": _responses(arrays, record),
+        "parameters": _restored("parameters", PredictorParameters if "values" in arrays else ItemParameters, arrays),
         "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
         **{name: arrays[name] for name in ARRAYS},
         "status": Status(record["status"]),
         "details": record["details"],
         **{name: record[name] for name in ENTRIES},
         **{
-            name: kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
+            name: _restored(name, kind, arrays)
             for name, kind in TUPLES.items()
             if f"{name}.{kind._fields[0]}" in arrays
         },
@@ -172,8 +179,27 @@ def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " byt
     return np.concatenate([np.packbits(values[at : at + step] == code) for at in range(0, len(values), step)])
 
 
-def _responses(arrays: Arrays, subject_ids: list[str], item_ids: list[str]) -> Responses:
+def _restored(name: str, kind: Any, arrays: Arrays) -> Any:
+    """A tuple of arrays."""
+    return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
+
+
+def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
+    """Labels of each scale once, and which one each item has."""
+    if not isinstance(responses, ScaledResponses):
+        return {}
+    labels = list(dict.fromkeys(scale.labels for scale in responses.scales))
+    return {"scales": labels, "scale_of_items": [labels.index(scale.labels) for scale in responses.scales]}
+
+
+def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResponses:
     """The responses of a fit; of those that it read from files, the totals."""
+    subject_ids, item_ids = record["subject_ids"], record["item_ids"]
+    if "values" in arrays:
+        scales = [Scale(None if labels is None else tuple(labels)) for labels in record["scales"]]
+        of_items = tuple(scales[number] for number in record["scale_of_items"])
+        ids = np.array(subject_ids), np.array(item_ids)
+        return ScaledResponses(arrays["values"], *ids, of_items, arrays.get("trials"))
     shape = len(subject_ids), len(item_ids)
     if "right" not in arrays:
         totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))

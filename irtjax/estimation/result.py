@@ -14,9 +14,9 @@ from irtjax.estimation import fit_files, fit_text, item_prediction
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
-from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import Responses
 from irtjax.versions import versions
 
@@ -34,10 +34,11 @@ class Fit:
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
 
     Attributes:
-        responses: what was fitted; gives the order of items and subjects.
+        responses: what was fitted, a `ResponseMatrix`, `StoredResponses` or `ScaledResponses`; gives the order of items
+            and subjects.
         model: such as "2pl", or "mixed".
         estimator: "mml" or "svi".
-        parameters: in slope-intercept form.
+        parameters: in slope-intercept form: `ItemParameters`, or `PredictorParameters` of other items than right/wrong.
         population: mean and standard deviation (D,) of ability, on the scale that is reported.
         item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
         ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
@@ -57,10 +58,10 @@ class Fit:
         slope_regression: of discriminations on these features, of the 2PL: of asinh a by MML, of log a by SVI.
     """
 
-    responses: Responses
+    responses: Any
     model: str
     estimator: str
-    parameters: ItemParameters
+    parameters: Any
     population: Population
     item_columns: dict[str, np.ndarray]
     ability: np.ndarray
@@ -171,12 +172,19 @@ class Fit:
         return pd.DataFrame(
             {
                 "item_id": self.responses.item_ids,
+                **self._models(),
                 **self.item_columns,
                 **_totals(self.responses, axis=0),
                 "extreme": self.extreme.astype(int),
                 **({} if self.discriminates is None else {"discriminates": self.discriminates.astype(int)}),
             }
         )
+
+    def _models(self) -> dict[str, list[Any]]:
+        """Model and categories of each item, where they are not right/wrong."""
+        if not isinstance(self.responses, ScaledResponses):
+            return {}
+        return {"model": self.details["models"], "grades": [scale.text for scale in self.responses.scales]}
 
     @property
     def extreme(self) -> np.ndarray:
@@ -314,6 +322,8 @@ def load_fit(directory: str | os.PathLike) -> Fit:
     return Fit(**fit_files.read(directory))
 
 
-def _totals(responses: Responses, axis: int) -> dict[str, np.ndarray]:
+def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
+    if isinstance(responses, ScaledResponses):
+        return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}
     right, observed = responses.counts(axis)
     return {"num_responses": observed, "proportion_correct": share_right(right, observed)}

@@ -52,9 +52,10 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
     alone = np.array([scale.top == 0 for scale in used.scales])
     if alone.any():
         i = int(np.argmax(alone))
+        only = (used.scales[i].labels or ("",))[0]
         raise InputError(
             f"item {str(used.item_ids[i])!r} (1 of {alone.sum()} such): every response is "
-            f"{used.scales[i].labels[0]!r}, which tells no one from another: leave it out"
+            f"{only!r}, which tells no one from another: leave it out"
         )
     determined = dims > 1 or priors is None or _thresholds_determined(used) > DETERMINED
     if determined:
@@ -79,7 +80,7 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
             others = tuple(range(2, size))
             precision[:, 2:] = np.where(nominal, OPTION_SD, STEP_SD)[:, None] ** -2.0
             if others and not steps_in_common:
-                groups = _halves(others, nominal.all())
+                groups = _halves(others, bool(nominal.all()))
                 estimated += groups
             precision[:, steps_in_common] = 0.0
         precision = np.where(free, precision, 0.0)

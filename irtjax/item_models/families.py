@@ -260,14 +260,14 @@ def _moments(model: Families, at: Coordinates) -> tuple[jax.Array, ...]:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _curvature(model: Families, at: Coordinates, residual: jax.Array) -> jax.Array:
-    def weighted(at: Coordinates) -> jax.Array:
+    def weighted(at: Coordinates) -> AnyArray:
         return (residual * model._natural(at)[0]).reshape(*at.x.shape, -1).sum(axis=2)
 
     second = _derivatives(functools.partial(_derivatives, weighted), at)
     return jnp.moveaxis(second, (0, 1), (2, 3))
 
 
-def _derivatives(function: Callable[[Coordinates], jax.Array], at: Coordinates) -> jax.Array:
+def _derivatives(function: Callable[[Coordinates], Any], at: Coordinates) -> jax.Array:
     """Derivatives (1 + L, ...) of what is elementwise in items and nodes, by predictor and each of the others."""
 
     def by(tangent: jax.Array) -> jax.Array:

@@ -10,11 +10,10 @@ node. The score of any parameter is Σ (T_s - n E T_s) ∂η_s. An engine sees t
 columns, each of one item.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float, Int
 
 
@@ -42,7 +41,7 @@ class PredictorParameters(NamedTuple):
         return True
 
 
-Items = ItemParameters | PredictorParameters
+Items: TypeAlias = Any  # `ItemParameters` of right/wrong items, `PredictorParameters` of others
 
 
 class Natural(NamedTuple):
@@ -100,7 +99,7 @@ class Moments(NamedTuple):
         if self.per_item == 1:
             weight = observed * self.covariance
             first = weight if derivatives[0] is None else weight * derivatives[0]
-            of_rows = [first, *(weight * by for by in derivatives[1:])]
+            of_rows = [first, *(weight * by for by in derivatives[1:] if by is not None)]
         else:
             xp = self.mean.__array_namespace__()
             shape = *self.covariance.shape[:3], 1

@@ -11,6 +11,7 @@ from irtjax.responses.matrix import as_ids, frozen, require_unique
 from irtjax.types import Bool, Float, Int, Shaped
 
 MISSING = -1
+BETWEEN = "|"  # labels in a cell of a table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Scale:
     def top(self) -> int:
         """K, the highest category; 1 without categories."""
         return 1 if self.labels is None else len(self.labels) - 1
+
+    @property
+    def text(self) -> str:
+        """The labels in one cell of a table, lowest first; empty without categories."""
+        return BETWEEN.join(str(label) for label in self.labels or ())
 
     @property
     def worth(self) -> Float[np.ndarray, " C"]:
@@ -99,6 +105,12 @@ class ScaledResponses:
                 at = self.observed[:, i]
                 values[at, i] = scale.worth[np.asarray(self.values)[at, i].astype(int)]
         return values
+
+    def mean(self, axis: int) -> Float[np.ndarray, " N"]:
+        """Means of what responses are worth, NaN where there are none: grades, or shares of successes."""
+        worths = self.worths()
+        observed = self.observed.sum(axis=axis)
+        return np.divide(np.nansum(worths, axis=axis), observed, out=np.full(len(observed), np.nan), where=observed > 0)
 
     def counts(self, axis: int) -> tuple[Float[np.ndarray, " N"], Int[np.ndarray, " N"]]:
         """Sums of responses as shares of the way from the lowest to the highest, and numbers of responses."""

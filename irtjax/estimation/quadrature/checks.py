@@ -59,15 +59,15 @@ def too_coarse(state: State, slack: float) -> bool:
     return bool(too_much and found.affordable)
 
 
-def cut_off(state: State) -> bool:
+def cut_off(state: State, rule: SharedNodes) -> bool:
     """Whether posteriors reach the ends of the nodes, so that a part of them is left out.
 
     The population has next to nothing there. But where items hardly tell subjects apart, as in a narrow population, the
     answers of one who had all or nothing right may say that the subject is there.
     """
-    if not isinstance(state.rule, SharedNodes) or state.rule.wider().number > MOST_NODES:
+    if rule.wider().number > MOST_NODES:
         return False
-    ends = np.any(np.abs(state.grid.nodes.nodes) > state.rule.bound - 1e-9, axis=1)
+    ends = np.any(np.abs(state.grid.nodes.nodes) > rule.bound - 1e-9, axis=1)
     observed = state.point.counts.observed
     return bool((observed[ends].sum(axis=0) > AT_ENDS * observed.sum(axis=0)).any())
 

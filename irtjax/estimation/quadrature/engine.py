@@ -22,7 +22,7 @@ from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
 from irtjax.integration.nodes import to_answers
-from irtjax.integration.rules import NodeRule
+from irtjax.integration.rules import NodeRule, SharedNodes
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
@@ -121,7 +121,7 @@ class QuadratureEngine:
         with jax.enable_x64(True):
             if phase is Phase.PRIORS:
                 return self._estimate_priors(state)
-            if self.adapt and node_checks.cut_off(state):
+            if self.adapt and isinstance(state.rule, SharedNodes) and node_checks.cut_off(state, state.rule):
                 return _restart(state._replace(rule=state.rule.wider(), tolerance=LOOSE))
             if self.adapt and node_checks.too_coarse(state, SLACK if later else 1.0):
                 return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))

@@ -10,7 +10,7 @@ covariances of scores, (T - n E T) ∂η.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,19 +131,19 @@ def _complete(
     coordinate = _derivatives_of_predictor(slope, nodes, distance, num_others)
     of_columns = np.repeat(coordinate, found.per_item, axis=1)
     by_x, *by_others = found.derivatives()
-    by: np.ndarray = of_columns.copy() if by_x is None else by_x[:, :, None] * of_columns
+    by: np.ndarray = of_columns.copy() if by_x is None else np.asarray(by_x)[:, :, None] * of_columns
     for k, one in enumerate(by_others, first):
         by[:, :, k] = one
-    weights = found.weights(observed)
+    weights: list[list[Any]] = found.weights(observed)
     if by_x is not None:
         curvature = np.asarray(model.curvature(items, nodes, residual))
         weights = [[one - curvature[:, :, k, n] for n, one in enumerate(row)] for k, row in enumerate(weights)]
     information = _of_parameters(weights, coordinate, first)
-    information -= _of_the_population(found.scores(residual)[0], slope, distance, num_others)
+    information -= _of_the_population(np.asarray(found.scores(residual)[0]), slope, distance, num_others)
     return _Complete(np.asarray(found.mean), by, information)
 
 
-def _of_parameters(weights: list[list[np.ndarray]], coordinate: np.ndarray, first: int) -> np.ndarray:
+def _of_parameters(weights: list[list[Any]], coordinate: np.ndarray, first: int) -> np.ndarray:
     """Sums (I, P, P) over nodes of weights (Q, I) of pairs of predictor and others, `first` of which has that place."""
     (of_x, *_), *rows = weights
     information = np.einsum("qik,qil->ikl", of_x[:, :, None] * coordinate, coordinate)
