@@ -38,7 +38,7 @@ def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: boo
         try:
             rest = flags.FLAGS(arguments)
         except flags.Error as error:
-            _stop(_about_flags(error))
+            _stop(_about_flags(error, arguments[1:]))
         if len(rest) > 1:
             _stop(f"unexpected argument {rest[1]!r}; flags start with --")
         return rest
@@ -75,9 +75,15 @@ def as_flags(message: str) -> str:
     )
 
 
-def _about_flags(error: flags.Error) -> str:
-    """An error of absl in one line; of a flag that is missing, with what the flag is for."""
+def _about_flags(error: flags.Error, arguments: Sequence[str]) -> str:
+    """An error of absl in one line; of a flag that is missing, with what it is for, of one in a file, with the file."""
     message = " ".join(str(error).split())
+    if isinstance(error, flags.CantOpenFlagFileError):
+        return message.replace("ERROR:: Unable to open flagfile", "--flagfile: cannot be read")
+    if isinstance(error, flags.UnrecognizedFlagError):
+        given = {name.lstrip("-"): value for name, _, value in (argument.partition("=") for argument in arguments)}
+        if "flagfile" in given and error.flagname not in given:
+            return f"--flagfile={given['flagfile']}: this command has no flag --{error.flagname}, which is in that file"
     missing = re.fullmatch(r"flag --(\w+)=None: .*", message)
     if missing is not None:
         return f"--{missing[1]} is missing: {flags.FLAGS[missing[1]].help}"
