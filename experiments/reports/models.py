@@ -87,7 +87,7 @@ def section(comparison: Comparison, by: str) -> str:
     for score, title in SCORES.items():
         columns[title] = functools.partial(_estimate, score=score)
     columns["log-loss above the lowest"] = lambda row: (
-        _estimate(row, "log_loss_difference") if row["log_loss_difference"] else "lowest"
+        _estimate(row, "log_loss_difference") if row["log_loss_difference"] else "0 (lowest)"
     )
     columns["folds converged"] = "{folds_converged:.0%}"
     return f"""## Held-out {by}
