@@ -20,7 +20,8 @@ from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
-from irtjax.comparison.cross_validation import candidates, require_folds
+from irtjax.comparison.candidates import candidates
+from irtjax.comparison.cross_validation import require_folds
 from irtjax.comparison.held_out import WAYS
 from irtjax.errors import InputError
 from irtjax.fitting import ESTIMATORS, MODELS

@@ -171,6 +171,7 @@ def fit_mml(
             "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
+            "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
             **of_extremes,
         },
     )
