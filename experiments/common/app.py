@@ -17,7 +17,7 @@ from tqdm import tqdm
 from experiments.common import help, peers
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
-from irtjax import FitWarning, InputError
+from irtjax import FitWarning, InputError, processes
 from irtjax.errors import printable
 from irtjax.storage.files import discard_partial
 
@@ -151,7 +151,7 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
         results: their names there; patterns such as `*/items.csv` are allowed.
 
     Raises:
-        InputError: a file that a flag names is also one of the results, by whatever path; or a folder is.
+        InputError: a file that a flag names is not there, or also one of the results, by whatever path; or a folder is.
     """
     places = [place for pattern in results for place in Path(output_dir).glob(pattern)]
     for place in places:
@@ -160,6 +160,8 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
     for name in names:
         given = flags.FLAGS[name].value
         for file in given if isinstance(given, list) else [given]:
+            if file and processes.number() == 1 and not os.path.exists(file):
+                raise InputError(f"--{name}={file}: cannot be read (No such file or directory)")
             if file and Path(file).exists() and any(place.samefile(file) for place in places):
                 raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
 

@@ -86,7 +86,8 @@ def compare(
         if on_progress is not None:
             on_progress(next(done), total, what)
 
-    of_folds, of_bins, of_fits, said = [], [], [], []
+    of_folds, of_bins, of_fits = [], [], []
+    said: list[dict[str, Any]] = []
     for candidate in chosen:
         fit_it = functools.partial(_fit, candidate=candidate, seed=seed)
         report(f"{candidate}, all responses")

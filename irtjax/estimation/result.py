@@ -27,8 +27,8 @@ Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interva
 class Fit:
     """Item parameters and abilities on one logit scale.
 
-    `repr(fit)` has its main figures in five lines, `fit.summary()` in a few more. Two fits are equal if every figure
-    in them is, the seconds included.
+    `repr(fit)` has its main figures in five lines, and notes; `fit.summary()` in a few more. Two fits are equal if
+    every figure in them is, the seconds included.
 
     The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
@@ -88,7 +88,8 @@ class Fit:
 
     def __repr__(self) -> str:
         of_items = fit_text.of_items(self.item_columns)[:2]
-        return "\n".join([*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]])
+        lines = [*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes())])
 
     def summary(self) -> fit_text.Text:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""

@@ -324,6 +324,9 @@ def test_mixed_types():
     np.testing.assert_allclose(items.discrimination[:4], items.discrimination[0])
     assert (items.guessing[:8] == 0).all()
     assert (items.guessing[8:] > 0).all()
+    assert irtjax.fit(responses, ["2pl"] * 12, priors="none").log_likelihood == pytest.approx(
+        irtjax.fit(responses, "2pl", priors=None).log_likelihood, abs=1e-9
+    )
     same = irtjax.fit(responses, ["2pl"] * 12)
     assert same.log_likelihood == pytest.approx(irtjax.fit(responses, "2pl").log_likelihood, abs=1e-9)
     # the joint optimum: no other common slope does better

@@ -72,6 +72,7 @@ def test_bad_flags_get_one_line(tmp_path):
             ([file, "--by=rows"], "--by=rows: 'rows' is none of cells, subjects, items"),
             ([file, "--dims=1,x"], "--dims=1,x: expected whole numbers from 1 up"),
             ([file, "--models=3pl", "--estimators=svi"], "no candidates"),
+            (["--responses={tmp}/no.csv"], "--responses={tmp}/no.csv: cannot be read (No such file"),
             ([file, "--folds=6"], "--folds=6, expected 2 to 5"),
         ],
         tmp_path,

@@ -1,5 +1,6 @@
 """What the formats share: codes of cells, ids that arrays can hold, a matrix from answers one by one."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ Ids = Sequence[str] | Shaped[np.ndarray, " N"]
 # A cell as written by us, by people, by pandas (whose columns turn to floats where a cell is empty) and by R.
 CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING, "NA": MISSING, "NaN": MISSING}
 CELLS |= {word: code for code, words in enumerate(("FALSE False false", "TRUE True true")) for word in words.split()}
+ID_WORDS = {"id", "ids", "subject", "userid", "uuid", "model", "person", "student", "user", "respondent", "name"}
 LARGE, SPARSE = 2**30, 1e-3  # responses, and the share of them that is not missing, below which a matrix is a mistake
 PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 
@@ -95,6 +97,23 @@ def matrix_of(values: AnyArray, subject_ids: Ids, item_ids: Ids) -> ResponseMatr
     require_sound_ids(subject_ids, "subject")
     require_sound_ids(item_ids, "item")
     return ResponseMatrix(values, subject_ids, item_ids)
+
+
+def refuse_responses_as_ids(name: str, ids: Iterable[str]) -> None:
+    """Refuses a first column of a matrix that looks like an item: it has responses only, and no name of ids.
+
+    Raises:
+        InputError: says what to do; where 0 and 1 are ids indeed, too.
+    """
+    words = set(re.findall(r"[a-z]+", name.lower()))
+    if words & ID_WORDS or not name.strip() or name.startswith("Unnamed"):
+        return
+    found = {cell.strip() for cell in ids}
+    if found and found <= CELLS.keys():
+        raise InputError(
+            f"the first column, {shown(name)}, has only responses where subject ids belong: put a column subject_id "
+            "with an id for each subject before it, or call it subject_id if these are ids"
+        )
 
 
 def require_sound_ids(ids: Ids, what: str) -> None:
