@@ -16,7 +16,7 @@ from irtjax.estimation.problem import Specification
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.stored import Values
+from irtjax.responses.values import Values
 from irtjax.types import Int
 
 PATIENCE = 40  # steps without a smaller change, after which a phase has stalled

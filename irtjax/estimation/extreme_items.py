@@ -18,7 +18,7 @@ from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import Values, mine
+from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int
 
 ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)

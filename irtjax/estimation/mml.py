@@ -29,7 +29,7 @@ from irtjax.integration.rules import NodeRule, Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.responses.matrix import require_estimable
-from irtjax.responses.stored import Responses, Values, keep
+from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
 
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged

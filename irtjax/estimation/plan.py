@@ -16,7 +16,7 @@ from irtjax.estimation.special_items import anchored_items, held_guessing, place
 from irtjax.estimation.specify import few_with_asymptotes, item_types, specify, start_items
 from irtjax.integration.rules import Totals
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float, Int
 
 SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood

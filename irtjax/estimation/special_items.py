@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.estimate import Estimate
 from irtjax.item_models.tables import from_columns
 from irtjax.kernels.models import ItemParameters, information
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
 LEAST_SPREAD = 0.01  # logits between abilities a standard deviation apart, to the steepest item

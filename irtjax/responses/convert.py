@@ -15,7 +15,8 @@ from irtjax.responses.formats.data_frames import names_in, of_long_table, of_tab
 from irtjax.responses.formats.long_tables import LONG_COLUMNS
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import Responses
 
 SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 

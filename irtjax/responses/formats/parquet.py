@@ -13,7 +13,8 @@ from irtjax.errors import InputError
 from irtjax.responses.formats.data_frames import codes_of, names_in, of_long_table, of_table, texts
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, long_names
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_sound_ids
-from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming, one_line, shown
 from irtjax.types import Int
 
