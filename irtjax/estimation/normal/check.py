@@ -3,7 +3,7 @@
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate
 from irtjax.integration.posteriors import posteriors
 from irtjax.responses.values import Values
 

@@ -12,8 +12,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import item_score

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import observed_information
