@@ -24,7 +24,8 @@ from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import mark_unbounded, set_aside, with_error_of_the_mean
 from irtjax.estimation.specify import check_dims
-from irtjax.integration.rules import NodeRule, Totals, choose_rule
+from irtjax.integration.node_rule import NodeRule
+from irtjax.integration.rules import Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.populations.normal import Population

@@ -7,7 +7,7 @@ from irtjax import processes
 from irtjax.estimation.quadrature.climb import at_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
-from irtjax.integration.rules import Refinement
+from irtjax.integration.node_rule import Refinement
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
 

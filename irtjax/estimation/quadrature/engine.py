@@ -20,8 +20,8 @@ from irtjax.estimation.quadrature.climb import Memory, Point, at_bounds, climb, 
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
+from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.nodes import to_answers
-from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.populations.normal import Population
