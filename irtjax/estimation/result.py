@@ -17,7 +17,7 @@ from irtjax.estimation.regression import Regression
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval

@@ -1,7 +1,7 @@
 """Which way abilities are integrated out: on nodes that subjects share, around each posterior, or by normal posteriors.
 
-Two rules lay out nodes and say whether they are fine enough: a grid that all subjects share (`SharedNodes`), in up to
-three dimensions, and nodes of each subject's own (`ImportanceNodes`), in more.
+Two rules (`node_rule`) lay out nodes: a grid that all subjects share (`SharedNodes`), in up to three dimensions, and
+nodes of each subject's own (`importance_nodes.ImportanceNodes`), in more.
 """
 
 import dataclasses
@@ -13,14 +13,14 @@ import numpy as np
 from irtjax import processes
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.integration.e_step import e_step
-from irtjax.integration.importance_nodes import importance_nodes
+from irtjax.integration.importance_nodes import importance_nodes_to_start_with
+from irtjax.integration.node_rule import NodeRule, Refinement, Tolerance
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, nodes_per_dimension, rectangular, spacing, steepest
 from irtjax.populations.normal import Population
-from irtjax.types import Float, Int
+from irtjax.types import Int
 
 WAYS = ("auto", "nodes", "around", "normal")
 MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
@@ -33,35 +33,6 @@ WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
 MOST_OF_EACH = 12_000  # of all nodes, at which one subject's posterior has weight
 MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB
-OWN_STEEPEST = 10.0  # the slope at which an item tells own nodes no more than a step
-MOST_CURVES = 2**25  # of own nodes of all subjects: 0.25 GB for each of several arrays
-FEWEST_OWN, MOST_TO_START, MOST_OWN = 64, 256, 1024  # own nodes of a subject
-
-
-class Tolerance(NamedTuple):
-    """By how much finer nodes may change log-likelihoods, in nats.
-
-    Attributes:
-        mean: that of all subjects, for each of them.
-        of_each: that of one subject, on average: errors of opposite sign are there to be exploited.
-    """
-
-    mean: float
-    of_each: float
-
-
-class Refinement(NamedTuple):
-    """What finer nodes would change.
-
-    Attributes:
-        change: (J,) of the log-likelihood of each subject, in nats.
-        affordable: whether a fit can be made on them.
-        log_likelihoods: (J,) by them.
-    """
-
-    change: Float[np.ndarray, " J"]
-    affordable: bool
-    log_likelihoods: Float[np.ndarray, " J"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,44 +99,6 @@ class SharedNodes:
         }
 
 
-@dataclasses.dataclass(frozen=True)
-class ImportanceNodes:
-    """So many nodes around each subject's posterior (`importance_nodes`)."""
-
-    number: int
-    way = "around"
-    tolerance = Tolerance(2e-3, 2e-2)
-    moves_with_posterior = (
-        True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
-    )
-    steepest = OWN_STEEPEST
-    weights_of_finer = 2
-
-    def finer(self) -> "ImportanceNodes":
-        """Twice as many."""
-        return ImportanceNodes(2 * self.number)
-
-    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
-        """A window for each subject."""
-        return importance_nodes(items, answers, self.number)
-
-    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
-        """These nodes with twice as many."""
-        coarse, fine = (
-            e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
-            for rule in (self, self.finer())
-        )
-        curves = 2 * self.number * num_subjects * answers.num_items
-        return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
-
-    def summary(self, population: Population) -> dict[str, object]:
-        """Entries of `fit.json`."""
-        return {"posteriors": "own nodes", "nodes": self.number}
-
-
-NodeRule = SharedNodes | ImportanceNodes
-
-
 class Totals(NamedTuple):
     """What the choice goes by.
 
@@ -218,17 +151,11 @@ def choose_rule(way: str, num_nodes: int | None, totals: Totals, dims: int) -> N
         return SharedNodes(2 * number - 1 if width < spacing(number) and dims < 3 else number, dims)
     if way == "normal" or width < NARROW:
         return None
-    around: ImportanceNodes | None = importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
+    around = importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
     if around is None and way == "around":
         size = f"{totals.num_subjects:,} subjects × {len(totals.right):,} items"
         raise InputError(f"`integration` 'around': too many responses ({size}) for nodes of each subject's own")
     return around
-
-
-def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
-    """As many as such a test can have; None where these are too few."""
-    most = MOST_CURVES // (num_subjects * num_items)
-    return ImportanceNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
 
 
 @functools.cache

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.quadrature import slope_bounds
+from irtjax.estimation.quadrature.climb import at_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
-from irtjax.integration.rules import Refinement
+from irtjax.integration.node_rule import Refinement
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float
 
@@ -48,7 +48,7 @@ def too_coarse(state: State, slack: float) -> bool:
     """
     items, rule = state.point.items, state.rule
     found = refinement(state, items, JUDGES)
-    off = slope_bounds.at_bounds(items, state.specification, state.point.population.sd, rule.steepest)
+    off = at_bounds(state.point, state.specification, rule.steepest)
     if items.slope.shape[1] > 1 and off.any() and found.affordable:
         steepest = rule.finer().steepest == rule.steepest
         if steepest or _rise(refinement(state, _scaled(items, off, STEP), JUDGES), found):

@@ -12,17 +12,16 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import item_score, slope_bounds
-from irtjax.estimation.quadrature.climb import Memory, Point, climb, evaluate
+from irtjax.estimation.quadrature import item_score
+from irtjax.estimation.quadrature.climb import Memory, Point, at_bounds, climb, evaluate
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
+from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.nodes import to_answers
-from irtjax.integration.rules import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.kernels.models import ItemParameters, has_asymptotes
 from irtjax.populations.normal import Population
@@ -145,9 +144,7 @@ class QuadratureEngine:
         """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
         fresh = _restart(state)
         apart = abs(fresh.point.objective - state.point.objective) / state.answers.num_subjects
-        run_off = slope_bounds.at_bounds(
-            state.point.items, state.specification, state.point.population.sd, state.rule.steepest
-        )
+        run_off = at_bounds(state.point, state.specification, state.rule.steepest)
         if apart > APART and state.rounds < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
             return fresh._replace(rounds=state.rounds + 1)
         tolerance = max(self.tolerance, ROUGH)
