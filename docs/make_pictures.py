@@ -2,7 +2,7 @@
 
 Run it from the root of the repository: `python docs/make_pictures.py`. It writes docs/images/{one_pl,models,flow,rooms,
 filtering_*,forest_*}.svg. The rooms are drawn from the imports that are really there, the results of filtering and of
-curricula from the tables of docs/results/{filtering,curriculum,encoders}.md.
+curricula from docs/results/filtering.csv and the tables of docs/results/{curriculum,encoders}.md.
 """
 
 import ast
@@ -230,15 +230,16 @@ def rooms() -> Figure:
     return figure
 
 
-# Names of pictures, and the page and section of the results that has the table.
+# `data` in docs/results/filtering.csv, and what the picture calls it.
 FILTERING = {
-    "sst2": ("filtering", "SST-2"),
-    "snli": ("filtering", "SNLI"),
-    "mnist": ("filtering", "MNIST"),
-    "cifar10": ("filtering", "CIFAR-10"),
-    "sst2_frozen": ("encoders", "SST-2, a head on frozen vectors"),
-    "snli_frozen": ("encoders", "SNLI, a head on frozen vectors"),
+    "sst2": "SST-2",
+    "snli": "SNLI",
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "sst2_frozen": "SST-2, a head on frozen vectors",
+    "snli_frozen": "SNLI, a head on frozen vectors",
 }
+# Names of pictures, and the page and section of the results that has the table.
 CURRICULA = {
     "sst2": ("curriculum", "SST-2"),
     "snli": ("curriculum", "SNLI"),
@@ -248,17 +249,13 @@ CURRICULA = {
 }
 
 
-def filtering(page: str, section: str) -> Figure:
-    """Test accuracy of each strategy by the share of data kept, as a section of the results has it."""
-    rows = _table(page, section)
-    cells = []
-    for strategy, *others in rows.itertuples(index=False):
-        for share, cell in zip(rows.columns[1:], others, strict=True):
-            mean, half = map(float, re.findall(r"[\d.]+", cell))
-            cells.append((strategy, float(share.split("%")[0]) / 100, mean / 100, half / 100))
-    table = pd.DataFrame(cells, columns=["strategy", "share", "mean", "half"])
+def filtering(data: str, name: str) -> Figure:
+    """Test accuracy of each strategy by the share of data kept, of one set of data in docs/results/filtering.csv."""
+    rows = pd.read_csv(DOCS / "results" / "filtering.csv").query("data == @data")
+    columns = {"share": rows.percent_kept / 100, "mean": rows.accuracy / 100, "half": rows.half_interval / 100}
+    table = rows[["strategy"]].assign(**columns)
     table = table.sort_values("strategy", key=lambda names: names.map(ORDER.index), kind="stable")
-    return selection.accuracy_dots(table, f"{section}: which examples to train on?")
+    return selection.accuracy_dots(table, f"{name}: which examples to train on?")
 
 
 # Those that keep similar examples stand together. AVI and AVO are around the mean difficulty where nothing else stands.
@@ -340,8 +337,8 @@ def main() -> None:
     """Draws and saves them; the same bytes for the same code and imports."""
     matplotlib.rcParams.update({"svg.hashsalt": "irtjax", "font.family": "DejaVu Sans"})
     pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
-    for name, (page, section) in FILTERING.items():
-        pictures[f"filtering_{name}"] = functools.partial(filtering, page, section)
+    for data, name in FILTERING.items():
+        pictures[f"filtering_{data}"] = functools.partial(filtering, data, name)
     for name, (page, section) in CURRICULA.items():
         pictures[f"forest_{name}"] = functools.partial(forest, page, section)
     for name, draw in pictures.items():

@@ -99,6 +99,41 @@ _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_b
 
 def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
+    _check_flags()
+    responses = _responses()
+    items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
+    groups = _groups(responses, items)
+    expert = _expert(responses)
+    wanted = Wanted(_SHORT_FORM.value, _range(), _LEAST.value)
+    subjects = _subjects(responses)
+    fresh = None if _FRESH.value is None else _fresh(responses)
+    agreement = _agreement(items)
+    held = _held(responses, items)
+    parts = {name: responses.choose_items(groups == name) for name in dict.fromkeys(groups.tolist())}
+    options = {name: _options(part, expert, held) for name, part in parts.items()}
+    for name, part in parts.items():
+        with _naming(name):
+            usable_items(part, options[name])  # raises for any group before the first is built
+    _check_folders(list(parts))
+    with whole_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
+        found = []
+        for name, part in parts.items():
+            with steps(name) as on_step, _naming(name):
+                result = build_scale(part, options[name], on_step)
+            found.append(_findings(name, result, fresh, subjects))
+        write(found, directory, wanted, agreement, _flags())
+        if _GUARD.value:
+            formulas.guard(directory)
+    retained = sum(group.result.num_retained for group in found)
+    print(
+        f"Done: {_OUTPUT_DIR.value}/report.html, report.md and scale.csv "
+        f"({retained} of {responses.num_items} items retained)",
+        flush=True,
+    )
+
+
+def _check_flags() -> None:
+    """Refuses flags that are out of range or without effect, and results in place of what is read."""
     for flag in (_LEVEL, _COMMUNALITY, _RATIO, _LEAST):
         if not np.isfinite(flag.value):
             raise InputError(f"--{flag.name}={flag.value}: expected a number")
@@ -112,6 +147,10 @@ def main() -> None:
         [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
     )
     response_files.require_effect([_RESPONSES.value])
+
+
+def _responses() -> ResponseMatrix:
+    """The responses of --responses, as --missing wants them."""
     responses = response_files.read(_RESPONSES.value)
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
@@ -119,41 +158,21 @@ def main() -> None:
             f"{_RESPONSES.value}: item '{reserved[0]}' is named like a column of information.csv: rename it"
         )
     with app.naming(_RESPONSES.value):
-        responses = _without_gaps(responses)
-    items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
-    groups = _groups(responses, items)
-    expert = _expert(responses)
-    low, high = _range()
-    subjects = _subjects(responses)
-    fresh = None if _FRESH.value is None else _fresh(responses)
-    agreement = _agreement(items)
-    rules = Rules(_LEVEL.value, _COMMUNALITY.value, triplets=_TRIPLETS.value)
-    held = _held(responses, items)
-    by_design = _MISSING.value == BY_DESIGN
-    parts = {name: responses.choose_items(groups == name) for name in dict.fromkeys(groups.tolist())}
-    wanted = {}
-    for name, part in parts.items():
-        drop = tuple(item for item in expert if item in set(part.item_ids.tolist()))
-        wanted[name] = ScaleOptions(
-            rules, _RATIO.value, drop, _SEED.value, _FACTORS.value, _TEST_GUESSING.value, held, by_design
-        )
-        with _naming(name):
-            usable_items(part, wanted[name])  # raises for any group before the first is built
-    _check_folders(list(parts))
-    with whole_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
-        found = []
-        for name, part in parts.items():
-            with steps(name) as on_step, _naming(name):
-                result = build_scale(part, wanted[name], on_step)
-            found.append(_findings(name, result, fresh, subjects))
-        write(found, directory, Wanted(_SHORT_FORM.value, (low, high), _LEAST.value), agreement, _flags())
-        if _GUARD.value:
-            formulas.guard(directory)
-    retained = sum(group.result.num_retained for group in found)
-    print(
-        f"Done: {_OUTPUT_DIR.value}/report.html, report.md and scale.csv "
-        f"({retained} of {responses.num_items} items retained)",
-        flush=True,
+        return _without_gaps(responses)
+
+
+def _options(part: ResponseMatrix, expert: list[str], held: dict[str, float] | None) -> ScaleOptions:
+    """How the scale of a group of items is built."""
+    there = set(part.item_ids.tolist())
+    return ScaleOptions(
+        Rules(_LEVEL.value, _COMMUNALITY.value, triplets=_TRIPLETS.value),
+        _RATIO.value,
+        tuple(item for item in expert if item in there),
+        _SEED.value,
+        _FACTORS.value,
+        _TEST_GUESSING.value,
+        held,
+        _MISSING.value == BY_DESIGN,
     )
 
 

@@ -11,6 +11,7 @@ Each candidate is fitted once to all responses, and once per fold and way of hol
 first command takes a quarter of a minute, and two models of 5,000 subjects × 250 items in all three ways two minutes.
 """
 
+from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -20,7 +21,8 @@ from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
-from irtjax.comparison.cross_validation import candidates, require_folds
+from irtjax.comparison.candidates import candidates
+from irtjax.comparison.cross_validation import require_folds
 from irtjax.comparison.held_out import WAYS
 from irtjax.errors import InputError
 from irtjax.fitting import ESTIMATORS, MODELS
@@ -63,6 +65,8 @@ def main() -> None:
     by = app.choose("by", _BY.value, tuple(WAYS))
     number = len(candidates(*chosen.values()))
     app.keep_inputs(["responses"], _OUTPUT_DIR.value, models.FILES)
+    if Path(_OUTPUT_DIR.value, "fit.json").exists():
+        raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit (fit.json): choose another folder")
     response_files.require_effect([_RESPONSES.value])
     responses = response_files.read(_RESPONSES.value)
     with app.naming(_RESPONSES.value):

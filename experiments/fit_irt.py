@@ -37,7 +37,7 @@ from irtjax.integration.rules import WAYS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
 
 _RESPONSES = define_paths(

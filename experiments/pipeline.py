@@ -5,7 +5,7 @@ report.md and its pictures to the run directory. After an interruption the same 
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
-On 2 CPU cores: digits 2 to 3 minutes, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
+On 2 CPU cores: digits 1 to 2 minutes, mnist about 7 minutes, 5,000 phrases of sst2 about 16 minutes.
 """
 
 import dataclasses

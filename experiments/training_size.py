@@ -25,7 +25,7 @@ from irtjax import InputError, ResponseMatrix, read_responses
 from irtjax.arguments import LARGEST
 from irtjax.comparison.training_size import regress
 from irtjax.crowd import Crowd, train_crowd
-from irtjax.crowd.training_size import sized_members
+from irtjax.crowd.training_size import half_decades, sized_members
 from irtjax.responses.joining import concatenate_items
 from irtjax.tasks import Task
 
@@ -100,9 +100,7 @@ def sizes_of(words: list[str], num_examples: int) -> list[int]:
         InputError: fewer than two, or one that is no number of examples.
     """
     if not words:
-        half_decades = LEAST * 10 ** (np.arange(40) / 2)
-        rounded = [int(float(f"{size:.2g}")) for size in half_decades]
-        return [*(size for size in rounded if size < num_examples), num_examples]
+        return half_decades(LEAST, num_examples)
     try:
         sizes = sorted({num_examples if word == "all" else int(word) for word in words})
     except ValueError:

@@ -3,8 +3,9 @@
 import importlib
 from types import ModuleType
 
-from irtjax.comparison.cross_validation import Comparison, compare
+from irtjax.comparison.cross_validation import compare
 from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
+from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit_files import read_items

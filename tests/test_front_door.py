@@ -66,11 +66,13 @@ def test_a_fit_to_a_table_is_that_to_its_matrix(fit):
 def test_a_fit_says_what_it_is_in_five_lines(fit, by_svi):
     for one in (fit, by_svi):
         lines = repr(one).splitlines()
-        assert len(lines) == 5
+        lines, notes = lines[:5], lines[5:]
+        assert notes == [f"note: {note}" for note in one.notes()]
         assert lines[0].startswith(f"2pl by {one.estimator}: 300 subjects × 12 items, converged after")
         assert f"{one.log_likelihood:,.2f}" in lines[1]
         assert f"{one.difficulty.min():.2f} to {one.difficulty.max():.2f}" in lines[2]
         assert max(map(len, lines)) < 120
+    assert fit.notes()[0].startswith("1 of 12 items has a discrimination that cannot be told from 0")
     summary = fit.summary()
     assert repr(summary) == str(summary) == summary
     hardest = fit.items().sort_values("difficulty").item_id.iloc[-1]

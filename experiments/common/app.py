@@ -17,7 +17,7 @@ from tqdm import tqdm
 from experiments.common import help, peers
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
-from irtjax import FitWarning, InputError
+from irtjax import FitWarning, InputError, processes
 from irtjax.errors import printable
 from irtjax.storage.files import discard_partial
 
@@ -38,7 +38,7 @@ def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: boo
         try:
             rest = flags.FLAGS(arguments)
         except flags.Error as error:
-            _stop(_about_flags(error))
+            _stop(_about_flags(error, arguments[1:]))
         if len(rest) > 1:
             _stop(f"unexpected argument {rest[1]!r}; flags start with --")
         return rest
@@ -75,9 +75,15 @@ def as_flags(message: str) -> str:
     )
 
 
-def _about_flags(error: flags.Error) -> str:
-    """An error of absl in one line; of a flag that is missing, with what the flag is for."""
+def _about_flags(error: flags.Error, arguments: Sequence[str]) -> str:
+    """An error of absl in one line; of a flag that is missing, with what it is for, of one in a file, with the file."""
     message = " ".join(str(error).split())
+    if isinstance(error, flags.CantOpenFlagFileError):
+        return message.replace("ERROR:: Unable to open flagfile", "--flagfile: cannot be read")
+    if isinstance(error, flags.UnrecognizedFlagError):
+        given = {name.lstrip("-"): value for name, _, value in (argument.partition("=") for argument in arguments)}
+        if "flagfile" in given and error.flagname not in given:
+            return f"--flagfile={given['flagfile']}: this command has no flag --{error.flagname}, which is in that file"
     missing = re.fullmatch(r"flag --(\w+)=None: .*", message)
     if missing is not None:
         return f"--{missing[1]} is missing: {flags.FLAGS[missing[1]].help}"
@@ -145,7 +151,7 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
         results: their names there; patterns such as `*/items.csv` are allowed.
 
     Raises:
-        InputError: a file that a flag names is also one of the results, by whatever path; or a folder is.
+        InputError: a file that a flag names is not there, or also one of the results, by whatever path; or a folder is.
     """
     places = [place for pattern in results for place in Path(output_dir).glob(pattern)]
     for place in places:
@@ -154,6 +160,8 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
     for name in names:
         given = flags.FLAGS[name].value
         for file in given if isinstance(given, list) else [given]:
+            if file and processes.number() == 1 and not os.path.exists(file):
+                raise InputError(f"--{name}={file}: cannot be read (No such file or directory)")
             if file and Path(file).exists() and any(place.samefile(file) for place in places):
                 raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
 

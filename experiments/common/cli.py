@@ -1,6 +1,7 @@
 """`irtjax <command>`: the binaries from anywhere, without a checkout."""
 
 import ast
+import difflib
 import runpy
 import sys
 from importlib.metadata import version
@@ -61,7 +62,9 @@ def _run() -> None:
     elif command == "--version":
         print(f"irtjax {version('irtjax')}")
     elif command not in COMMANDS:
-        print(f"error: no command {command!r}, expected one of {', '.join(COMMANDS)}", file=sys.stderr)
+        close = difflib.get_close_matches(command, COMMANDS, 1)
+        meant = f": did you mean {close[0]}?" if close else f", expected one of {', '.join(COMMANDS)}"
+        print(f"error: no command {command!r}{meant}", file=sys.stderr)
         sys.exit(2)
     else:
         sys.argv = [f"irtjax {command}", *sys.argv[2:]]

@@ -186,7 +186,7 @@ def fit_bar(description: str, quantity: str = "change") -> Iterator[Callable[[in
 
         def on_step(steps: int, value: float) -> None:
             bar.n = steps
-            bar.set_postfix_str(f"{value:.6g}")
+            bar.set_postfix_str(f"{quantity} {value:.6g}")
             curve(steps, value)
 
         yield on_step

@@ -11,7 +11,7 @@ from experiments.common import app, help
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats.long_tables import ROLES
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 
 OF_HARNESS = ("metric", "filter")
 NAMES = (*OF_HARNESS, "columns", "transpose")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import Comparison, ResponseMatrix, versions
-from irtjax.comparison.cross_validation import Candidate
+from irtjax.comparison.candidates import Candidate
 from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
@@ -28,9 +28,8 @@ SCORES = {"log_loss": "log-loss", "brier": "Brier score", "auc": "AUC", "calibra
 def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, Any], directory: Path) -> str:
     """Writes the tables, the picture and report.md; returns the recommendation."""
     table = comparison.table
-    write_csv(
-        table.drop(columns="seconds").assign(converged=table["converged"].astype(int)), directory / "comparison.csv"
-    )
+    flagged = table.assign(**{name: table[name].astype(int) for name in ("converged", "priors")})
+    write_csv(flagged.drop(columns="seconds"), directory / "comparison.csv")
     write_csv(comparison.folds.assign(converged=comparison.folds["converged"].astype(int)), directory / "folds.csv")
     write_csv(comparison.calibration, directory / "calibration.csv")
     size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
@@ -47,6 +46,7 @@ def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, An
         "## Calibration\n\n![Share of right answers against predicted probability](calibration.png)\n\n"
         "On the grey line predictions are right on average. Below: how many predictions there are.",
         all_responses(comparison),
+        *said(comparison),
         document.provenance(flags, versions()),
     ]
     document.write(parts, directory)
@@ -87,7 +87,7 @@ def section(comparison: Comparison, by: str) -> str:
     for score, title in SCORES.items():
         columns[title] = functools.partial(_estimate, score=score)
     columns["log-loss above the lowest"] = lambda row: (
-        _estimate(row, "log_loss_difference") if row["log_loss_difference"] else "lowest"
+        _estimate(row, "log_loss_difference") if row["log_loss_difference"] else "0 (lowest)"
     )
     columns["folds converged"] = "{folds_converged:.0%}"
     return f"""## Held-out {by}
@@ -104,16 +104,44 @@ def all_responses(comparison: Comparison) -> str:
         "model": "{name}",
         "log-likelihood": "{log_likelihood:,.1f}",
         "parameters": "{num_parameters:,.0f}",
+        "priors": lambda row: "yes" if row["priors"] else "no",
         "AIC": "{aic:,.1f}",
         "BIC": "{bic:,.1f}",
         "converged": lambda row: "yes" if row["converged"] else "no",
         "seconds": "{seconds:.1f}",
     }
+    under_priors = ""
+    if rows["priors"].any():
+        under_priors = (
+            " Where parameters of items have priors, the log-likelihood is not at its maximum, and may be below that "
+            "of a narrower model: there is no AIC, BIC or likelihood ratio, and only held-out answers compare it."
+        )
     return f"""## Fits to all responses
 
-Marginal log-likelihoods at the estimates. AIC and BIC (smaller is better) are those of maximum likelihood estimates.
+Marginal log-likelihoods at the estimates. AIC and BIC (smaller is better) are those of maximum likelihood estimates.{
+        under_priors
+    }
 
 {markdown.table_of(rows.assign(name=_names(rows)), columns)}"""
+
+
+def said(comparison: Comparison) -> list[str]:
+    """The section of the warnings of the fits: all of those to all responses, and the first of each kind of fold."""
+    if comparison.warnings.empty:
+        return []
+    lines = []
+    for (*fields, by), rows in comparison.warnings.groupby([*Candidate._fields, "by"], sort=False):
+        first, name, where = rows.iloc[0], str(Candidate(*fields)), "all responses"
+        if not by:
+            lines += [f"* {name}, {where}: {markdown.inline(message)}" for message in rows["message"]]
+            continue
+        where = f"{rows['fold'].nunique()} of {_num_folds(comparison)} folds of {by}, such as fold {first['fold']}"
+        lines.append(f"* {name}, {where}: {markdown.inline(first['message'])}")
+    return ["## Warnings of the fits\n\n" + "\n".join(lines)]
+
+
+def _num_folds(comparison: Comparison) -> int:
+    return int(comparison.folds["fold"].max())
 
 
 def _candidate(row: pd.Series) -> Candidate:

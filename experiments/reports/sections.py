@@ -6,23 +6,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_ind
 
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import TASK_DEFAULTS
 from experiments.common.task_items import CrowdCost
 from experiments.reports import markdown
+from irtjax.comparison.rank_agreement import rank_gaps
 from irtjax.plots import selection
 from irtjax.plots.difficulty import class_densities
 from irtjax.plots.style import save_figure
+from irtjax.selection.filter_summary import accuracies, against_control, largest_classes
+from irtjax.selection.measures import never_half
 from irtjax.selection.strategies import BASELINE
-from irtjax.selection.summary import interval
+from irtjax.selection.summary import net_saving
+from irtjax.selection.tracking import tracking_errors
 from irtjax.tasks import Task, describe
 from irtjax.tasks.text import lengths
 
 NUM_TEXTS = 10
-CONTROL = "random"  # the strategy that the others are compared with
-ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
 
 def filtering(directory: Path, centre: float) -> str:
@@ -30,7 +31,7 @@ def filtering(directory: Path, centre: float) -> str:
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     strategies, shares = table.strategy.unique(), sorted(table.share.unique())
     save_figure(selection.accuracy_against_share(table, strategies), directory / "filtering.png")
-    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(["mean", interval])
+    cells = accuracies(table)
     rows = [
         [strategy, *(markdown.percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in strategies
     ]
@@ -45,24 +46,20 @@ same.
 
 ![Accuracy against data kept](filtering.png)
 
-{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}{_against_random(table, shares)}"""
+{markdown.table(["strategy", *(f"{100 * share:g}%" for share in shares)], rows)}{_against_control(table, shares)}"""
 
 
-def _against_random(table: pd.DataFrame, shares: list[float]) -> str:
+def _against_control(table: pd.DataFrame, shares: list[float]) -> str:
     """Differences of each strategy from the random choice, with intervals."""
-    accuracies = table.groupby(["strategy", "share"]).test_accuracy.apply(np.array)
-    others = [name for name in table.strategy.unique() if name != CONTROL]
-    if len(others) == table.strategy.nunique() or table.seed.nunique() < 2:
+    differences = against_control(table)
+    if differences.empty:
         return ""
-    rows = []
-    for name in others:
-        cells = []
-        for share in shares:
-            one, other = (100 * accuracies[strategy, share] for strategy in (name, CONTROL))
-            low, high = ttest_ind(one, other, equal_var=False).confidence_interval()
-            limits = "" if np.isnan(low) else f" ({low:+.1f} to {high:+.1f})"
-            cells.append(f"{one.mean() - other.mean():+.1f}{limits}")
-        rows.append([name, *cells])
+
+    def cell(difference: float, low: float, high: float) -> str:
+        return f"{difference:+.1f}" + ("" if np.isnan(low) else f" ({low:+.1f} to {high:+.1f})")
+
+    names = differences.index.unique("strategy")
+    rows = [[name, *(cell(*differences.loc[(name, share)]) for share in shares)] for name in names]
     return f"""
 
 The same against the random choice, in points, with the 95% interval of the difference (Welch):
@@ -75,14 +72,10 @@ def class_balance(directory: Path) -> str:
     table = pd.read_csv(directory / "filtering" / "kept.csv", dtype={"class": str})
     save_figure(selection.class_balance(table), directory / "class_balance.png")
     shares = sorted(table.share.unique())
-    rows = []
-    for strategy in table.strategy.unique():
-        row = [strategy]
-        for share in shares:
-            kept = table[(table.strategy == strategy) & (table.share == share)]
-            most = kept.loc[kept.examples.idxmax()]
-            row.append(f"{100 * most.share_of_kept:.0f}% ({markdown.inline(most['class'])})")
-        rows.append(row)
+    most = largest_classes(table)
+    cells = [f"{100 * row.share_of_kept:.0f}% ({markdown.inline(row['class'])})" for _, row in most.iterrows()]
+    by_both = pd.Series(cells, most.index)
+    rows = [[name, *(by_both[name, share] for share in shares)] for name in table.strategy.unique()]
     return f"""## Class balance of what is kept
 
 The largest class among the examples kept, and its share of them. Classes differ in difficulty, so that a filter by
@@ -139,12 +132,8 @@ def monitor(directory: Path, number: int) -> str:
         return ""
     table = pd.read_csv(directory / "curriculum" / "monitor.csv")
     save_figure(selection.monitored(table, table.strategy.unique(), number), directory / "monitor.png")
-    rows = []
-    for strategy, part in table.groupby("strategy", sort=False):
-        off = (part.monitor_score - part.train_accuracy).abs().mean()
-        tracked = [f"{_mean_correlation(part, name):.3f}" for name in ("train_accuracy", "dev_accuracy")]
-        rows.append([strategy, f"{off:.3f}", f"{part.monitor_score_se.mean():.3f}", *tracked])
     header = ["strategy", "mean error", "standard error claimed", "r, training", "r, validation"]
+    rows = [[row[0], *(f"{value:.3f}" for value in row[1:])] for row in tracking_errors(table).itertuples()]
     return f"""## Do {number} items track a network?
 
 After each epoch, each network is asked {number} training examples, one by one: each the one that tells most, given the
@@ -156,12 +145,6 @@ asked: where a network overfits, prediction and validation accuracy part.
 ![Ability, predicted and true accuracy against epoch](monitor.png)
 
 {markdown.table(header, rows)}"""
-
-
-def _mean_correlation(table: pd.DataFrame, name: str) -> float:
-    """Correlation of the predicted accuracy with a true one over epochs, mean of the seeds."""
-    by_seed = [rows.monitor_score.corr(rows[name]) for _, rows in table.groupby("seed")]
-    return float(np.mean(by_seed))
 
 
 def _probe(settings: Settings, table: pd.DataFrame) -> str:
@@ -176,11 +159,11 @@ def _probe(settings: Settings, table: pd.DataFrame) -> str:
 
 def _stalled(table: pd.DataFrame) -> str:
     """Says how many networks never came to select half of the data, which can happen if all they select is easy."""
-    most = table[table.strategy == "DDaCLAE"].groupby("seed").share.max()
-    stalled = int((most < 0.5).sum())
+    networks = table[table.strategy == "DDaCLAE"]
+    stalled = never_half(networks)
     if not stalled:
         return ""
-    return f" With DDaCLAE, {stalled} of {len(most)}\nnetworks never came to select half of the data."
+    return f" With DDaCLAE, {stalled} of {networks.seed.nunique()}\nnetworks never came to select half of the data."
 
 
 def against_published(settings: Settings, directory: Path) -> str:
@@ -243,14 +226,10 @@ def _saving(percent: float) -> str:
 
 def cost(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> str:
     """What the difficulties cost, and what the strategy saved by using them."""
-    summary = pd.read_csv(directory / "curriculum" / "summary.csv").set_index("strategy")
-    if strategy not in summary.index:
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    if strategy not in set(summary.strategy):
         return ""
-    fewer = summary.examples_used[BASELINE] - summary.examples_used[strategy]
-    asked = summary.items_asked[strategy]
-    saved = fewer - ANSWER_COST * asked
-    low, high = summary.examples_ratio_low[strategy], summary.examples_ratio_high[strategy]
-    certain = low > 1 or high < 1
+    fewer, asked, saved, certain = net_saving(summary, strategy)
     doubt = "" if certain else ", a difference that may be chance: the 95% interval of the ratio includes 1"
     text = f"""## What the difficulties cost
 
@@ -282,13 +261,12 @@ def discrepancies(task: Task, items: pd.DataFrame) -> str:
             "words": words,
         }
     )
-    ranks = table[["difficulty", "words"]].rank(pct=True)
-    order = np.argsort((ranks.difficulty - ranks.words).to_numpy(), kind="stable")
+    order = np.argsort(rank_gaps(table.difficulty.to_numpy(), words), kind="stable")
     parts = [
         f"""## Where difficulty and length disagree
 
 Spearman correlation of difficulty and number of words over the {len(table):,} training examples:
-{ranks.difficulty.corr(ranks.words):+.3f}."""
+{table.difficulty.corr(table.words, method="spearman"):+.3f}."""
     ]
     for title, rows in (("short and hard", order[::-1][:NUM_TEXTS]), ("long and easy", order[:NUM_TEXTS])):
         columns = {title: "{text!i}", "label": "{label!i}", "difficulty": "{difficulty:.2f}", "words": "{words}"}

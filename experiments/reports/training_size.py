@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from irtjax.comparison.training_size import TERMS, Contrast, LogOdds
+from irtjax.comparison.training_size import TERMS, Contrast, LogOdds, accuracy_by_size, observed_shares
 from irtjax.plots.style import save_figure
 from irtjax.plots.training_size import contours
 from irtjax.storage.files import write_csv
 
-GROUPS = 10  # of items by difficulty
 PERCENTILES = {"easy (10%)": 10, "median": 50, "hard (90%)": 90, "hardest": 100}
 
 
@@ -39,12 +38,17 @@ class Analysis(NamedTuple):
         """What the analysis is called."""
         return f"{self.network}, {self.scale}"
 
+    def observed(self) -> pd.DataFrame:
+        """The shares of right answers beside those of the regression, see `observed_shares`."""
+        return observed_shares(self.model, self.correct, self.difficulty, self.sizes)
+
 
 def write(analyses: list[Analysis], directory: Path) -> list[str]:
     """Writes coefficients.csv, observed.csv and training_size.png; returns the sections of the report."""
-    observed = pd.concat([_observed(analysis) for analysis in analyses], ignore_index=True)
+    observed = pd.concat([_named(analysis, analysis.observed()) for analysis in analyses], ignore_index=True)
     write_csv(observed.drop(columns="title"), directory / "observed.csv")
-    write_csv(pd.DataFrame([row for analysis in analyses for row in _coefficients(analysis)]), directory / COEFFICIENTS)
+    coefficients = pd.concat([_named(analysis, analysis.model.table()) for analysis in analyses], ignore_index=True)
+    write_csv(coefficients.drop(columns="title"), directory / COEFFICIENTS)
     save_figure(contours({analysis.title: analysis.model for analysis in analyses}, observed), directory / PICTURE)
     return [_accuracy(analyses), _regression(analyses), _effects(analyses), f"![Log-odds of a right answer]({PICTURE})"]
 
@@ -52,59 +56,20 @@ def write(analyses: list[Analysis], directory: Path) -> list[str]:
 COEFFICIENTS, PICTURE = "coefficients.csv", "training_size.png"
 
 
-def _observed(analysis: Analysis) -> pd.DataFrame:
-    """Shares of right answers by size and group of items; groups are equally wide in logits."""
-    ends = np.linspace(analysis.difficulty.min(), analysis.difficulty.max(), GROUPS + 1)
-    group = np.clip(np.searchsorted(ends, analysis.difficulty, side="right") - 1, 0, GROUPS - 1)
-    rows = []
-    for size in np.unique(analysis.sizes):
-        right = analysis.correct[analysis.sizes == size].mean(0)
-        for at in np.unique(group):
-            chosen = group == at
-            rows.append(
-                {
-                    "title": analysis.title,
-                    "scale": analysis.scale,
-                    "network": analysis.network,
-                    "size": size,
-                    "low": ends[at],
-                    "high": ends[at + 1],
-                    "items": int(chosen.sum()),
-                    "share": right[chosen].mean(),
-                    "by_regression": (1 / (1 + np.exp(-analysis.model.at(analysis.difficulty[chosen], size)))).mean(),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _coefficients(analysis: Analysis) -> list[dict[str, object]]:
-    model = analysis.model
-    return [
-        {
-            "scale": analysis.scale,
-            "network": analysis.network,
-            "term": term,
-            "estimate": model.estimate[at],
-            "standard_error": model.standard_error[at],
-            "plain_standard_error": model.plain_standard_error[at],
-            "low": model.coefficient(term).low,
-            "high": model.coefficient(term).high,
-            "answers": model.answers,
-        }
-        for at, term in enumerate(TERMS)
-    ]
+def _named(analysis: Analysis, table: pd.DataFrame) -> pd.DataFrame:
+    """The table with columns that say of which analysis it is."""
+    names = {"title": analysis.title, "scale": analysis.scale, "network": analysis.network}
+    return pd.concat([pd.DataFrame(names, table.index), table], axis=1)
 
 
 def _accuracy(analyses: list[Analysis]) -> str:
     sizes = sorted({int(size) for analysis in analyses for size in analysis.sizes})
     rows = []
     for analysis in analyses:
-        by_size = pd.Series(analysis.correct.mean(1)).groupby(analysis.sizes)
-        means, count = by_size.mean(), by_size.size()
-        deviation = by_size.std()
-        cells = [f"{100 * means[size]:.1f} ({100 * deviation[size]:.1f})" for size in sizes]
+        found = accuracy_by_size(analysis.correct, analysis.sizes)
+        cells = [f"{100 * found['mean'][size]:.1f} ({100 * found['std'][size]:.1f})" for size in sizes]
         name = markdown.inline(analysis.title)
-        rows.append([name, f"{analysis.difficulty.size:,}", int(count.iloc[0]), *cells])
+        rows.append([name, f"{analysis.difficulty.size:,}", int(found["size"].iloc[0]), *cells])
     header = ["network, items", "items", "networks per size", *(f"{size:,}" for size in sizes)]
     return f"""## Accuracy
 

@@ -12,7 +12,8 @@ from experiments.common import peers
 from experiments.common.factory import recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
-from irtjax.selection.filtering import STRATEGIES, ranking, threshold
+from irtjax.selection.filter_summary import kept_classes
+from irtjax.selection.filtering import STRATEGIES, ranking
 from irtjax.selection.subsets import train_on_subsets
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
@@ -21,7 +22,7 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Filtered(NamedTuple):
-    """The results of the stage: one row per strategy, share of data kept and seed; and what `kept` tells."""
+    """The results of the stage: one row per strategy, share of data kept and seed; and the classes of what is kept."""
 
     filtering: pd.DataFrame
     kept: pd.DataFrame
@@ -69,38 +70,12 @@ def run(
     table["epochs"] = trained.epochs
     table["dev_accuracy"] = trained.validation_accuracy
     table["test_accuracy"] = trained.test_accuracy
-    first = {strategy: orders[strategy, settings.seed] for strategy in strategies}
-    return Filtered(table, kept(task, scales, first, table, settings.centre))
+    examples = table.set_index(["strategy", "share"]).examples.to_dict()  # the same for all seeds
+    kept = {(name, share): orders[name, settings.seed][:count] for (name, share), count in examples.items()}
+    return Filtered(table, kept_classes(kept, task.train.labels, task.classes, scales, settings.centre))
 
 
 def write(filtered: Filtered, folder: Path) -> None:
     """Writes one table per field."""
     for name, table in filtered._asdict().items():
         write_csv(table, folder / f"{name}.csv")
-
-
-def kept(
-    task: Task, scales: tuple[np.ndarray, np.ndarray], orders: dict[str, np.ndarray], table: pd.DataFrame, centre: str
-) -> pd.DataFrame:
-    """What each strategy keeps at each share, for the first seed: one row per strategy, share and class.
-
-    Columns: `threshold` d, empty for random; the `class`; how many `examples` of it are kept, and their
-    `share_of_kept`.
-    """
-    rows = []
-    for (strategy, share), group in table.groupby(["strategy", "share"], sort=False):
-        chosen = orders[strategy][: group.examples.iloc[0]]
-        counts = np.bincount(task.train.labels[chosen], minlength=task.num_classes)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "strategy": strategy,
-                    "share": share,
-                    "threshold": threshold(strategy, *scales, chosen, centre),
-                    "class": task.classes,
-                    "examples": counts,
-                    "share_of_kept": counts / chosen.size,
-                }
-            )
-        )
-    return pd.concat(rows, ignore_index=True)

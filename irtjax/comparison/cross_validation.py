@@ -1,85 +1,27 @@
 """Which model? Candidates compared by how well they predict answers that were held out of their fits."""
 
+import contextlib
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, names, whole_number
+from irtjax.comparison.candidates import Candidate, candidates
 from irtjax.comparison.held_out import WAYS
 from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins, scores
+from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.result import Fit
-from irtjax.estimation.specify import MOST_DIMS
-from irtjax.fitting import ESTIMATORS, MODELS, fit
+from irtjax.fitting import fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
-
-BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
-ONE_SLOPE = ("rasch", "1pl")  # for all items: these models have one dimension
-PARAMETERS = {"rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
-
-
-class Candidate(NamedTuple):
-    """A model, the number of its dimensions, and the estimator that fits it."""
-
-    model: str
-    dims: int = 1
-    estimator: str = "mml"
-
-    def __str__(self) -> str:
-        dims = f", {self.dims} dimensions" if self.dims > 1 else ""
-        name = self.model.capitalize() if self.model == "rasch" else self.model.upper()
-        return f"{name}{dims}{' by SVI' if self.estimator == 'svi' else ''}"
-
-    @property
-    def complexity(self) -> int:
-        """Parameters of each item."""
-        return PARAMETERS[self.model] + self.dims - 1
-
-
-class Comparison(NamedTuple):
-    """Candidates, and how well each predicts.
-
-    Attributes:
-        table: one row per way of holding out (`by`) and candidate (`model`, `dims`, `estimator`): mean over the folds
-            of each of `log_loss`, `brier`, `auc` and `calibration_error`, its standard error (`_se`), its difference
-            from the candidate with the lowest log-loss (`_difference`) and the standard error of that
-            (`_difference_se`), both from the folds, which are the same for all candidates; `num_predicted`; of the fit
-            to all responses `log_likelihood` (marginal, at the estimates), `num_parameters`, `aic`, `bic` (NaN for
-            SVI), `converged` and `seconds`; and `folds_converged`, the share of the fits to folds that converged.
-        folds: the scores of each fold.
-        calibration: one row per `by`, candidate and bin of predicted probabilities: `number` of predictions, mean
-            `predicted` probability and `observed` share of right answers.
-    """
-
-    table: pd.DataFrame
-    folds: pd.DataFrame
-    calibration: pd.DataFrame
-
-    def recommended(self, by: str) -> Candidate:
-        """The candidate with the fewest parameters whose log-loss is within one standard error of the lowest.
-
-        The standard error is that of the difference between the two (the one-standard-error rule of Breiman et al.
-        1984, on paired differences). Of candidates with as many parameters, it is the one with the lower log-loss.
-
-        Raises:
-            InputError: nothing was held out in this way.
-        """
-        rows = self.table[self.table["by"] == by].dropna(subset="log_loss")
-        if rows.empty:
-            raise InputError(f"no comparison by {by!r}, expected one of {', '.join(self.table['by'].unique())}")
-        close = rows[rows["log_loss_difference"] <= rows["log_loss_difference_se"].fillna(0)]
-        return min(
-            (Candidate(*row) for row in close.sort_values("log_loss")[list(Candidate._fields)].itertuples(index=False)),
-            key=lambda candidate: candidate.complexity,
-        )
 
 
 def compare(
@@ -125,7 +67,8 @@ def compare(
         on_progress: called with the number of fits done, of all fits, and what is fitted next.
 
     Returns:
-        A `Comparison`. Two calls with the same seed hold out the same responses.
+        A `Comparison`. Two calls with the same seed hold out the same responses. Warnings of the fits are in it, and
+        are not given otherwise.
 
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
@@ -144,16 +87,19 @@ def compare(
             on_progress(next(done), total, what)
 
     of_folds, of_bins, of_fits = [], [], []
+    said: list[dict[str, Any]] = []
     for candidate in chosen:
         fit_it = functools.partial(_fit, candidate=candidate, seed=seed)
         report(f"{candidate}, all responses")
-        of_fits.append({**candidate._asdict(), **_of_all(fit_it(responses))})
+        with _keeping({**candidate._asdict(), "by": "", "fold": 0}, said):
+            of_fits.append({**candidate._asdict(), **_of_all(fit_it(responses))})
         for way in by:
             where = {"by": way, **candidate._asdict()}
             held_out, bins = WAYS[way](responses, fit_it, folds, seed), []
             for fold in range(1, folds + 1):
                 report(f"{candidate}, {way} {fold} of {folds}")
-                held = next(held_out)
+                with _keeping({**where, "fold": fold}, said):
+                    held = next(held_out)
                 found = scores(held.right, held.probability)
                 if held.log_loss is not None:
                     found["log_loss"] = held.log_loss
@@ -168,42 +114,8 @@ def compare(
         table=_summary(per_fold).merge(pd.DataFrame(of_fits), on=list(Candidate._fields), how="left"),
         folds=per_fold,
         calibration=calibration[calibration["number"] > 0].reset_index(drop=True),
+        warnings=pd.DataFrame(said, columns=[*Candidate._fields, "by", "fold", "message"]),
     )
-
-
-def candidates(
-    models: str | Sequence[str], dims: int | Sequence[int], estimators: str | Sequence[str]
-) -> tuple[Candidate, ...]:
-    """All combinations that can be fitted, each once.
-
-    Raises:
-        InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
-            fitted.
-    """
-    models, estimators = names("models", models), names("estimators", estimators)
-    for what, given, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
-        for name in given:
-            if name not in known:
-                raise InputError(f"unknown {what} {name!r}, expected one of {', '.join(known)}")
-    dims = list(dims) if isinstance(dims, Iterable) else [dims]
-    for number in dims:
-        whole_number("dims", number, 1, MOST_DIMS)
-    every = dict.fromkeys(
-        Candidate(model, number, estimator)
-        for estimator, number, model in itertools.product(estimators, dims, models)
-        if _exists(Candidate(model, number, estimator))
-    )
-    if not every:
-        raise InputError(
-            "no candidates: name at least one model; svi fits the 1pl and 2pl with dims 1, mml the 2pl to 4pl with more"
-        )
-    return tuple(every)
-
-
-def _exists(candidate: Candidate) -> bool:
-    if candidate.estimator == "svi":
-        return candidate.model in BY_SVI and candidate.dims == 1
-    return candidate.dims == 1 or candidate.model not in ONE_SLOPE
 
 
 def require_folds(responses: ResponseMatrix, folds: int) -> None:
@@ -229,19 +141,31 @@ def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit:
     options: dict[str, Any] = {"seed": seed}
     if candidate.estimator == "mml":
         options = {"dims": candidate.dims, "extremes": "keep", "standard_errors": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # whether it converged is a column of the table
-        return fit(responses, candidate.model, candidate.estimator, **options)
+    return fit(responses, candidate.model, candidate.estimator, **options)
+
+
+@contextlib.contextmanager
+def _keeping(where: Mapping[str, Any], said: list[dict[str, Any]]) -> Iterator[None]:
+    """Keeps the warnings of fits, with where they arose; others are given as ever."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FitWarning)
+        yield
+    for one in caught:
+        if issubclass(one.category, FitWarning):
+            said.append({**where, "message": str(one.message)})
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _of_all(found: Fit) -> dict[str, Any]:
     """Likelihood and information criteria of the fit to all responses."""
     responses, number = found.responses, found.num_parameters
     each = log_likelihood_of_subjects(found.parameters, responses.read().values, *found.population)
-    log_likelihood, is_maximum = float(each.sum()), found.estimator == "mml"
+    log_likelihood, is_maximum = float(each.sum()), found.maximum_likelihood
     return {
         "log_likelihood": log_likelihood,
-        "num_parameters": number if is_maximum else np.nan,
+        "priors": not is_maximum,
+        "num_parameters": number if found.estimator == "mml" else np.nan,
         "aic": 2 * number - 2 * log_likelihood if is_maximum else np.nan,
         "bic": np.log(responses.num_subjects) * number - 2 * log_likelihood if is_maximum else np.nan,
         "converged": found.converged,

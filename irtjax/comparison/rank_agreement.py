@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
 from irtjax.errors import InputError
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 LEAST_ITEMS = 4  # of which a rank correlation says anything
 RESAMPLES = 2000
@@ -100,6 +100,16 @@ def agreement_table(
                 row["disattenuated"] = disattenuated(found.spearman, reliabilities[one], reliabilities[other])
             rows.append(row)
     return pd.DataFrame(rows).drop(columns="num_items")
+
+
+def rank_gaps(one: Shaped[AnyArray, " I"], other: Shaped[AnyArray, " I"]) -> Float[np.ndarray, " I"]:
+    """How much higher each item ranks by one source than by the other, as a share of the items: -1 to 1.
+
+    Args:
+        one: difficulties of one source, or anything else that orders the items alike.
+        other: those of the other.
+    """
+    return (rankdata(one) - rankdata(other)) / np.size(one)
 
 
 def spearman_brown(half: float) -> float:

@@ -9,6 +9,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import statsmodels.api as sm
 from scipy.stats import norm
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
@@ -18,6 +19,7 @@ from irtjax.types import AnyArray, Float, Int, Shaped
 
 TERMS = ("intercept", "difficulty", "log size", "difficulty × log size")
 TENFOLD = float(np.log(10))
+GROUPS = 10  # of items by difficulty
 
 
 class LogOdds(NamedTuple):
@@ -55,6 +57,25 @@ class LogOdds(NamedTuple):
     def coefficient(self, term: str) -> "Contrast":
         """One of the β, by its name in `TERMS`."""
         return self._contrast(np.eye(len(TERMS))[TERMS.index(term)])
+
+    def table(self) -> pd.DataFrame:
+        """One row per term.
+
+        Columns `term, estimate, standard_error, plain_standard_error`, the ends `low` and `high` of the 95% interval by
+        clustered errors, and `answers`.
+        """
+        contrasts = [self.coefficient(term) for term in TERMS]
+        return pd.DataFrame(
+            {
+                "term": TERMS,
+                "estimate": self.estimate,
+                "standard_error": self.standard_error,
+                "plain_standard_error": self.plain_standard_error,
+                "low": [contrast.low for contrast in contrasts],
+                "high": [contrast.high for contrast in contrasts],
+                "answers": self.answers,
+            }
+        )
 
     def _contrast(self, weights: np.ndarray) -> "Contrast":
         half = float(norm.ppf(0.975) * np.sqrt(weights @ self.covariance @ weights))
@@ -107,6 +128,40 @@ def regress(correct: Shaped[AnyArray, "J I"], difficulty: Float[AnyArray, " I"],
         except PerfectSeparationWarning as error:
             raise InputError("difficulty and size tell all right answers from all wrong ones") from error
     return LogOdds(plain.params, sum(clustered), plain.bse, correct.size)
+
+
+def accuracy_by_size(correct: Shaped[AnyArray, "J I"], sizes: Int[AnyArray, " J"]) -> pd.DataFrame:
+    """Shares of right answers by training-set size, the index: `mean` over its networks, their `std` and `size`."""
+    return pd.Series(np.asarray(correct).mean(axis=1)).groupby(np.asarray(sizes)).agg(["mean", "std", "size"])
+
+
+def observed_shares(
+    model: LogOdds, correct: Shaped[AnyArray, "J I"], difficulty: Float[AnyArray, " I"], sizes: Int[AnyArray, " J"]
+) -> pd.DataFrame:
+    """Shares of right answers by training-set size and group of items, beside those of the regression.
+
+    There are `GROUPS` groups of items, equally wide in logits; those without items are left out.
+
+    Args:
+        model: the regression.
+        correct: (J, I), as in `regress`, as are the others.
+        difficulty: (I,).
+        sizes: (J,).
+
+    Returns:
+        One row per size and group: `size`; `low` and `high`, the difficulties at the ends of the group; `items` in it;
+        `share` of right answers to them; and `by_regression`, the mean probability of a right answer by the model.
+    """
+    ends = np.linspace(difficulty.min(), difficulty.max(), GROUPS + 1)
+    group = np.clip(np.searchsorted(ends, difficulty, side="right") - 1, 0, GROUPS - 1)
+    rows = []
+    for size in np.unique(sizes).tolist():
+        right = correct[sizes == size].mean(0)
+        for at in np.unique(group):
+            chosen = group == at
+            by_regression = (1 / (1 + np.exp(-model.at(difficulty[chosen], size)))).mean()
+            rows.append((size, ends[at], ends[at + 1], int(chosen.sum()), right[chosen].mean(), by_regression))
+    return pd.DataFrame(rows, columns=["size", "low", "high", "items", "share", "by_regression"])
 
 
 def _terms(difficulty: AnyArray | float, size: AnyArray | int | float) -> np.ndarray:

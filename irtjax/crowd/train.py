@@ -151,12 +151,7 @@ def train_crowd(
         InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
             checkpoints that are damaged or of another crowd.
     """
-    if slots is not None and slots < 1:
-        raise InputError(f"`slots`={slots}: expected at least 1, or None for what is fastest")
-    if seed < 0:
-        raise InputError(f"`seed`={seed}: expected 0 or more")
-    if stop_on not in STOP_ON:
-        raise InputError(f"`stop_on`={stop_on}: expected one of {', '.join(STOP_ON)}")
+    _check_arguments(slots, seed, stop_on)
     recipe = default_recipe(task) if recipe is None else recipe
     if members is None:
         design = default_design(task) if design is None else design
@@ -195,6 +190,15 @@ def train_crowd(
         on_progress=reporter(progress, on_progress),
     )
     return assemble(task, members, results, out_of_bag)
+
+
+def _check_arguments(slots: int | None, seed: int, stop_on: str) -> None:
+    if slots is not None and slots < 1:
+        raise InputError(f"`slots`={slots}: expected at least 1, or None for what is fastest")
+    if seed < 0:
+        raise InputError(f"`seed`={seed}: expected 0 or more")
+    if stop_on not in STOP_ON:
+        raise InputError(f"`stop_on`={stop_on}: expected one of {', '.join(STOP_ON)}")
 
 
 def largest_subset(task: Task, out_of_bag: bool) -> int:

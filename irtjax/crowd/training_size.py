@@ -9,6 +9,16 @@ from irtjax.errors import InputError
 from irtjax.training.recipe import Recipe
 
 
+def half_decades(least: int, most: int) -> list[int]:
+    """Sizes of training sets, evenly spaced on a log scale: `least`, √10 times as many, and so on to two digits.
+
+    The last is `most`.
+    """
+    steps = least * 10 ** (np.arange(40) / 2)
+    rounded = [int(float(f"{size:.2g}")) for size in steps]
+    return [*(size for size in rounded if size < most), most]
+
+
 def sized_members(
     sizes: Sequence[int], repeats: int, seed: int, recipe: Recipe, networks: Sequence[str] = ()
 ) -> Members:

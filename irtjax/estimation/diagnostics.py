@@ -11,7 +11,8 @@ from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.responses.matrix import share_right
-from irtjax.responses.stored import StoredValues, counts_of, mine
+from irtjax.responses.stored import StoredValues
+from irtjax.responses.values import counts_of, mine
 from irtjax.types import Float, Int
 
 RESPONSES = 2**21  # worked on at a time, in float32

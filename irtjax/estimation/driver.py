@@ -15,7 +15,8 @@ import numpy as np
 from irtjax.estimation.problem import Specification
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items
-from irtjax.responses.stored import Values
+from irtjax.populations.normal import Population
+from irtjax.responses.values import Values
 from irtjax.types import Int
 
 PATIENCE = 40  # steps without a smaller change, after which a phase has stalled
@@ -39,6 +40,44 @@ class Problem:
     specification: Specification
     model: ItemModel = BINARY
     trials: Int[np.ndarray, "J I"] | None = None
+
+
+class Estimate(NamedTuple):
+    """An estimate, with its errors and the check of its likelihood.
+
+    Attributes:
+        items: of I items.
+        population: mean and standard deviation (D,).
+        covariances: (I, K, K) of each item's parameters, NaN where they are not known.
+        ability: (J, D) posterior means.
+        ability_se: (J, D) posterior standard deviations.
+        log_likelihoods: (J,) marginal, of each subject, by the rule of the fit, in nats.
+        log_likelihood: of all, by a finer rule where one was tried.
+        log_likelihood_error: what that rule changed, in nats: of the sum, or √Σ change² over the subjects where that is
+            more; NaN where none was tried.
+        distance: from the maximum, √(gradient' covariance gradient) by the observed information: no parameter is more
+            standard errors away; NaN where that is not known.
+        integration: "nodes" that all subjects share, "around" each posterior, or "normal" posteriors.
+        unbounded: (I,) items whose likelihood has no finite maximum; as far as is known.
+        identified: whether the others have one, and not a ridge; as far as is known.
+        specification: priors as estimated.
+        details: further entries of `fit.json`.
+    """
+
+    items: Items
+    population: Population
+    covariances: np.ndarray
+    ability: np.ndarray
+    ability_se: np.ndarray
+    log_likelihoods: np.ndarray
+    log_likelihood: float
+    log_likelihood_error: float
+    distance: float
+    integration: str
+    unbounded: np.ndarray
+    identified: bool
+    specification: Specification
+    details: dict[str, Any]
 
 
 class Info(NamedTuple):

@@ -221,6 +221,11 @@ def largest_change(before: Specification, after: Specification) -> float:
     return float(max(changes))
 
 
+def has_any(specification: Specification) -> bool:
+    """Whether some free parameter has a prior, that of all items or of a single one."""
+    return bool((np.asarray(specification.free) & (np.asarray(specification.prior_precision) > 0)).any())
+
+
 def summary(specification: Specification, others: str | None = None) -> dict[str, Any]:
     """Mean and standard deviation of every prior but those of single items, for `fit.json`.
 

@@ -1,8 +1,8 @@
 """Items that everyone or no one answered right.
 
 Their likelihood rises without end as the difficulty runs off, and tells nothing of abilities there. So they have no
-part in the fit of the others (`plan.set_aside`). They are placed afterwards, as if 0.3 of an answer had been of the
-other kind (`place_extremes`; Linacre's adjustment of extreme scores, as in Winsteps).
+part in the fit of the others (`special_items.set_aside`). They are placed afterwards, as if 0.3 of an answer had been
+of the other kind (`place_extremes`; Linacre's adjustment of extreme scores, as in Winsteps).
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
 from irtjax import processes
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import Values, mine
+from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int
 
 ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)
@@ -58,7 +58,7 @@ def place_extremes(
     are from the information of the answers there.
 
     Args:
-        estimate: of the items that are not extreme, the others set aside (`plan.set_aside`).
+        estimate: of the items that are not extreme, the others set aside (`special_items.set_aside`).
         specification: before these were set aside.
         values: (J, I) of all items; on short tests of this process's subjects.
         extreme: (I,) which were answered right by everyone or by no one; at least one.

@@ -9,9 +9,8 @@ import numpy as np
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Problem, run
-from irtjax.estimation.estimate import Estimate, in_logits, oriented
-from irtjax.estimation.mml import FAR, report, status_of
+from irtjax.estimation.driver import Estimate, Problem, run
+from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -97,6 +96,7 @@ def fit_families(
         "grades": [None if scale.labels is None else list(scale.labels) for scale in plan.responses.scales],
         "without_maximum": plan.responses.item_ids[estimate.unbounded].tolist(),
         "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
+        "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
         "priors": empirical_priors.summary(estimate.specification, others="step"),
     }
     return Fit(

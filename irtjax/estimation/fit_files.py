@@ -19,7 +19,8 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.responses.stored import DiscardedResponses, Responses, StoredResponses, Totals
+from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
+from irtjax.responses.values import Responses
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table

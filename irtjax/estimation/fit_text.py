@@ -28,6 +28,11 @@ def row(name: str, text: str) -> str:
     return f"  {name:<{WIDTH}}{text}"
 
 
+def model_name(model: str) -> str:
+    """The name of a model as texts have it: 2PL, Rasch."""
+    return model.upper() if model[0].isdigit() else model.capitalize()
+
+
 def without_extremes(log_likelihood: float, num_parameters: int, number: int) -> str:
     """The line of a log-likelihood without extreme items, of which there are so many."""
     text = f"{log_likelihood:,.2f} with {num_parameters:,} parameters, without {counted(number, 'extreme item')}"
@@ -122,6 +127,7 @@ def of_extremes(extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"], p
         right: right answers.
         placed: whether a rule put them where they are, and not a prior.
     """
+    verb = "was" if extreme.sum() == 1 else "were"
     number, all_right = int(extreme.sum()), int((right > 0)[extreme].sum())
     why = (
         "they are placed as if 0.3 of an answer had been of the other kind"
@@ -129,7 +135,7 @@ def of_extremes(extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"], p
         else "their difficulties come from the prior"
     )
     return [
-        f"{number:,} of {len(extreme):,} items were answered right by everyone ({all_right:,}) or by no one "
+        f"{number:,} of {len(extreme):,} items {verb} answered right by everyone ({all_right:,}) or by no one "
         f"({number - all_right:,}): {why} (column extreme)"
     ]
 
@@ -144,13 +150,17 @@ def of_slopes(
     lines, flat, negative = [], ~discriminates & ~extreme, discriminates & (slope < 0)
     if flat.any():
         lines.append(
-            f"{flat.sum():,} of {len(slope):,} items have a discrimination that cannot be told from 0: their "
-            "difficulties mean nothing (column discriminates)"
+            f"{_of(flat)} a discrimination that cannot be told from 0: difficulties mean nothing there "
+            "(column discriminates)"
         )
     if negative.any():
         names = ", ".join(f"'{item}'" for item in item_ids[negative][:5])
         lines.append(
-            f"{negative.sum():,} of {len(slope):,} items have a negative discrimination, such as {names}: the able are "
+            f"{_of(negative)} a negative discrimination, such as {names}: the able are "
             "more often wrong there; look for wrong keys"
         )
     return lines
+
+
+def _of(chosen: Bool[np.ndarray, " I"]) -> str:
+    return f"{chosen.sum():,} of {chosen.size:,} items {'has' if chosen.sum() == 1 else 'have'}"

@@ -13,23 +13,24 @@ from irtjax import processes
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
-from irtjax.estimation.driver import Info, Problem, Status, run
-from irtjax.estimation.estimate import Estimate, in_logits, oriented
+from irtjax.estimation.driver import Estimate, Info, Problem, Status, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
 from irtjax.estimation.normal.engine import NormalPosteriors
-from irtjax.estimation.plan import Plan, check_extremes, plan_of, set_aside
+from irtjax.estimation.plan import Plan, check_extremes, plan_of
 from irtjax.estimation.priors import Prior, as_given
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.result import Fit
-from irtjax.estimation.special_items import mark_unbounded, with_error_of_the_mean
+from irtjax.estimation.special_items import mark_unbounded, set_aside, with_error_of_the_mean
 from irtjax.estimation.specify import check_dims
-from irtjax.integration.rules import NodeRule, Totals, choose_rule
+from irtjax.integration.node_rule import NodeRule
+from irtjax.integration.rules import Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import require_estimable
-from irtjax.responses.stored import Responses, Values, keep
+from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
 
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
@@ -123,6 +124,9 @@ def fit_mml(
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
+    start = plan.items, plan.specification
+    if plan.aside.any():
+        start = set_aside(*start, plan.aside, totals.right)
     if rule is None:
         engine: QuadratureEngine | NormalPosteriors = NormalPosteriors(tolerance, mesh)
     else:
@@ -133,7 +137,7 @@ def fit_mml(
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
             engine,
-            Problem(values, *set_aside(plan.items, plan.specification, plan.aside, totals.right)),
+            Problem(values, *start),
             max_iterations=max_iterations,
             patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
             on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
@@ -171,6 +175,7 @@ def fit_mml(
             "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
             "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
             "priors": empirical_priors.summary(estimate.specification),
+            "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
             **of_extremes,
         },
     )
@@ -196,6 +201,25 @@ def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding
     return np.asarray(values[subjects, :])
 
 
+def oriented(estimate: Estimate) -> Estimate:
+    """Turns around the dimensions whose slopes have a negative sum, where nothing says which way is up.
+
+    The likelihood is the same for abilities and slopes of the other sign, unless a slope is held or has a prior.
+    """
+    slope, specification = np.asarray(estimate.items.slope), estimate.specification
+    dims = specification.dims
+    free = np.asarray(specification.free)[:, :dims] & (np.asarray(specification.prior_precision)[:, :dims] == 0)
+    sign = np.where((free | (slope == 0)).all(axis=0) & (slope.sum(axis=0) < 0), -1.0, 1.0)
+    if not specification.mean_fixed or (sign > 0).all():
+        return estimate
+    of_parameters = np.concatenate([sign, np.ones(estimate.covariances.shape[1] - dims)])
+    return estimate._replace(
+        items=estimate.items._replace(slope=slope * sign),
+        ability=estimate.ability * sign,
+        covariances=estimate.covariances * of_parameters[:, None] * of_parameters[None, :],
+    )
+
+
 def _with_extremes(
     estimate: Estimate, plan: Plan, values: Values, right: Int[np.ndarray, " I"], by_subject: bool
 ) -> tuple[Estimate, int, dict[str, Any]]:
@@ -217,6 +241,24 @@ def _with_extremes(
             "extremes": "placed" if aside.any() else "prior",
             "without_extremes": {"log_likelihood": log_likelihood, "num_parameters": of_others},
         },
+    )
+
+
+def in_logits(estimate: Estimate) -> Estimate:
+    """The estimate of a 1PL as one of the Rasch model: slopes are 1, and the population has the spread.
+
+    With the common slope a, a θ is the ability, a the standard deviation of the population, and intercepts stay.
+    """
+    unit = float(np.asarray(estimate.items.slope)[0, 0])
+    covariances = np.array(estimate.covariances)
+    known = np.isfinite(covariances)
+    covariances[:, 0], covariances[:, :, 0] = np.where(known[:, 0], 0.0, np.nan), np.where(known[:, :, 0], 0.0, np.nan)
+    return estimate._replace(
+        items=estimate.items._replace(slope=np.ones_like(estimate.items.slope)),
+        population=Population(unit * np.asarray(estimate.population.mean), unit * np.asarray(estimate.population.sd)),
+        covariances=covariances,
+        ability=unit * estimate.ability,
+        ability_se=unit * estimate.ability_se,
     )
 
 

@@ -1,6 +1,5 @@
 """What is estimated of a test: the model of each item, what is held, the priors as they were asked for."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ from irtjax.estimation.special_items import anchored_items, held_guessing, place
 from irtjax.estimation.specify import few_with_asymptotes, item_types, specify, start_items
 from irtjax.integration.rules import Totals
 from irtjax.kernels.models import ItemParameters
-from irtjax.responses.stored import Responses
-from irtjax.types import Bool, Float, Int
+from irtjax.responses.values import Responses
+from irtjax.types import Bool, Float
 
-SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
 SLOPE_PRIOR = NormalPrior(1.0, 2.0)  # on long tests, where too few items have a slope for a prior to be estimated
 
 
@@ -126,41 +124,3 @@ def check_extremes(responses: Responses, extreme: Bool[np.ndarray, " I"], choice
             f"everyone or no one answered {names}{more} right, so their difficulty has no finite maximum: "
             "remove them, or keep them (`extremes=keep`)"
         )
-
-
-def set_aside(
-    items: ItemParameters, specification: Specification, extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"]
-) -> tuple[ItemParameters, Specification]:
-    """The items and the specification of a fit in which extreme items have no part.
-
-    They are held with slope 0, and an intercept that makes their answers sure: they add 0 to every log-likelihood.
-
-    Raises:
-        InputError: one is one of the first D, which fix the rotation.
-    """
-    if not extreme.any():
-        return items, specification
-    dims = specification.dims
-    if dims > 1 and extreme[:dims].any():
-        raise InputError(
-            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
-            "no one answered it right: put another item there"
-        )
-    slope, intercept, lower, upper = (np.array(leaf, float) for leaf in items)
-    slope[extreme], lower[extreme], upper[extreme] = 0.0, -np.inf, np.inf
-    intercept[extreme] = np.where(right[extreme] > 0, SURE, -SURE)
-    free, shared, precision = (
-        np.array(leaf) for leaf in (specification.free, specification.shared, specification.prior_precision)
-    )
-    free[extreme], precision[extreme] = False, 0.0
-    if (shared & ~extreme).any():  # one slope has one prior, however many items share it
-        precision[shared, 0] *= shared.sum() / (shared & ~extreme).sum()
-    shared &= ~extreme
-    return ItemParameters(slope, intercept, lower, upper), dataclasses.replace(
-        specification,
-        free=free,
-        shared=shared,
-        prior_precision=precision,
-        has_shared=bool(shared.any()),
-        free_slopes=bool(free[:, :dims].any()),
-    )

@@ -73,6 +73,7 @@ def as_given(
     Raises:
         InputError: what is no prior.
     """
+    priors = None if priors == "none" else priors  # as the flag has it
     if priors not in ("auto", None):
         raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
     given = {

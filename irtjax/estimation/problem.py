@@ -15,7 +15,7 @@ import numpy as np
 from irtjax.estimation.priors import NOTHING, Weak
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Bool, Float, Int
 
 
 @functools.partial(
@@ -127,6 +127,12 @@ class Layout:
         """The entries of a vector by item, 0 where a parameter is held."""
         return np.where(self.items >= 0, vector[self.items], 0.0)
 
+    def as_vector(self, items: ItemParameters) -> Float[np.ndarray, " P"]:
+        """The free parameters of items; 0 for the population."""
+        result, free = np.zeros(self.size), self.items >= 0
+        result[self.items[free]] = as_array(items)[free]
+        return result
+
     def add_up(self, array: Float[np.ndarray, "I K"]) -> Float[np.ndarray, " P"]:
         """A gradient by item as a vector, those in common summed over their items; 0 for the population."""
         free = self.items[:, : array.shape[1]] >= 0
@@ -151,6 +157,15 @@ def layout(specification: Specification) -> Layout:
         size += 0 if fixed else specification.dims
     mean, log_sd = population
     return Layout(index, mean, log_sd, num_own, size)
+
+
+def with_held(specification: Specification, places: Layout, held: Bool[np.ndarray, " P"]) -> Specification:
+    """The specification in which the parameters that are held are not free."""
+    if not held.any():
+        return specification
+    free = np.asarray(specification.free) & ~((places.items >= 0) & held[places.items])
+    shared = np.asarray(specification.shared) & free[:, 0]
+    return dataclasses.replace(specification, free=free, shared=shared, has_shared=bool(shared.any()))
 
 
 def num_parameters(specification: Specification) -> int:

@@ -17,7 +17,7 @@ from irtjax.estimation.regression import Regression
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -27,8 +27,8 @@ Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interva
 class Fit:
     """Item parameters and abilities on one logit scale.
 
-    `repr(fit)` has its main figures in five lines, `fit.summary()` in a few more. Two fits are equal if every figure
-    in them is, the seconds included.
+    `repr(fit)` has its main figures in five lines, and notes; `fit.summary()` in a few more. Two fits are equal if
+    every figure in them is, the seconds included.
 
     The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
@@ -89,7 +89,8 @@ class Fit:
 
     def __repr__(self) -> str:
         of_items = fit_text.of_items(self.item_columns)[:2]
-        return "\n".join([*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]])
+        lines = [*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes())])
 
     def summary(self) -> fit_text.Text:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
@@ -105,14 +106,16 @@ class Fit:
         dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
         without = self.without_extremes() if "without_extremes" in self.details else None
         several = f" in {dims} dimensions" if dims > 1 else ""
+        compared = (
+            f", AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}" if self.maximum_likelihood else ", under priors"
+        )
         end = "converged" if self.converged else f"not converged ({self.status.value})"
         return [
             f"{self.model} by {self.estimator}{several}: {self.responses.num_subjects:,} subjects × "
             f"{self.responses.num_items:,} items, {end} after {fit_text.counted(self.iterations, 'iteration')}",
             fit_text.row(
                 "log-likelihood",
-                f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters, "
-                f"AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}",
+                f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters{compared}",
             ),
             *([] if without is None else [fit_text.without_extremes(*without, int(self.extreme.sum()))]),
         ]
@@ -156,6 +159,15 @@ class Fit:
     def converged(self) -> bool:
         """Whether the fit ended by its own criterion."""
         return self.status is Status.CONVERGED
+
+    @property
+    def maximum_likelihood(self) -> bool:
+        """Whether nothing but the marginal likelihood was maximised: by MML, and no parameter of an item had a prior.
+
+        Elsewhere log-likelihoods are below their maximum, and AIC, BIC and likelihood ratios are not what they are
+        taken for.
+        """
+        return self.estimator == "mml" and bool(self.details.get("maximum_likelihood", False))
 
     @property
     def difficulty(self) -> np.ndarray:
@@ -269,6 +281,7 @@ class Fit:
         """AIC, BIC and sample-size adjusted BIC (Sclove 1987), the sample being the J subjects.
 
         With k parameters and log-likelihood l: AIC = 2k - 2l, BIC = k log J - 2l, SABIC = k log((J + 2)/24) - 2l.
+        They compare fits at their maxima; under priors (`maximum_likelihood`) only fits of the same model and priors.
         """
         k, deviance, sample = self.num_parameters, -2 * self.log_likelihood, self.responses.num_subjects
         return {

@@ -26,7 +26,7 @@ from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, pla
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.convert import as_responses, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
-from irtjax.responses.stored import Responses, keep
+from irtjax.responses.values import Responses, keep
 from irtjax.types import Int
 
 METHODS = ("eap", "map", "ml")

@@ -1,18 +1,21 @@
-"""Items that are not estimated like the others: anchors, and those whose lower asymptote is held."""
+"""Items that are not estimated like the others: anchors, extreme ones, and those whose lower asymptote is held."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate
+from irtjax.estimation.problem import Specification
 from irtjax.item_models.tables import from_columns
 from irtjax.kernels.models import ItemParameters, information
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
 LEAST_SPREAD = 0.01  # logits between abilities a standard deviation apart, to the steepest item
+SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
 FARTHEST = 100.0  # logits: an intercept with a larger standard error says nothing
 
 
@@ -54,6 +57,42 @@ def held_guessing(
         where = f" of item '{item_ids[bad][0]}'" if given.ndim else ""
         raise InputError(f"`guessing`={values[bad][0] if bad.any() else given}{where}: expected 0 to below 1")
     return values
+
+
+def set_aside(
+    items: ItemParameters, specification: Specification, extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"]
+) -> tuple[ItemParameters, Specification]:
+    """The items and the specification of a fit in which extreme items, of which there are some, have no part.
+
+    They are held with slope 0, and an intercept that makes their answers sure: they add 0 to every log-likelihood.
+
+    Raises:
+        InputError: one is one of the first D, which fix the rotation.
+    """
+    dims = specification.dims
+    if dims > 1 and extreme[:dims].any():
+        raise InputError(
+            f"item {int(np.argmax(extreme)) + 1} is one of the first {dims}, which fix the rotation, and everyone or "
+            "no one answered it right: put another item there"
+        )
+    slope, intercept, lower, upper = (np.array(leaf, float) for leaf in items)
+    slope[extreme], lower[extreme], upper[extreme] = 0.0, -np.inf, np.inf
+    intercept[extreme] = np.where(right[extreme] > 0, SURE, -SURE)
+    free, shared, precision = (
+        np.array(leaf) for leaf in (specification.free, specification.shared, specification.prior_precision)
+    )
+    free[extreme], precision[extreme] = False, 0.0
+    if (shared & ~extreme).any():  # one slope has one prior, however many items share it
+        precision[shared, 0] *= shared.sum() / (shared & ~extreme).sum()
+    shared &= ~extreme
+    return ItemParameters(slope, intercept, lower, upper), dataclasses.replace(
+        specification,
+        free=free,
+        shared=shared,
+        prior_precision=precision,
+        has_shared=bool(shared.any()),
+        free_slopes=bool(free[:, :dims].any()),
+    )
 
 
 def mark_unbounded(estimate: Estimate, guessing: Float[np.ndarray, " I"]) -> Estimate:

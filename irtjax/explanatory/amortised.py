@@ -22,7 +22,7 @@ from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, ItemPriors, scale_neutra
 from irtjax.estimation.regression import Regression, regress
 from irtjax.estimation.result import Fit
 from irtjax.explanatory.item_likelihoods import ItemLikelihoods, item_likelihoods
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.types import Float
 
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them

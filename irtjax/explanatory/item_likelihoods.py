@@ -15,7 +15,7 @@ from irtjax import processes
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import mine
+from irtjax.responses.values import mine
 from irtjax.types import Float
 
 POSTERIOR = gauss_hermite(11)

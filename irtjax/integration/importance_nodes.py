@@ -8,22 +8,73 @@ items that only a few nodes believe in (Hesterberg 1995). The nodes stay where t
 objective is a smooth function of the items.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtri
 
+from irtjax.integration.e_step import e_step
+from irtjax.integration.node_rule import Refinement, Tolerance
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
-from irtjax.populations.normal import STANDARD
+from irtjax.populations.normal import STANDARD, Population
 from irtjax.types import Float
 
 STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones
 OF_POPULATION = 0.25  # share of the nodes
 TINY = 1e-12  # a quantile that is finite
+OWN_STEEPEST = 10.0  # the slope at which an item tells own nodes no more than a step
+MOST_CURVES = 2**25  # of own nodes of all subjects: 0.25 GB for each of several arrays
+FEWEST_OWN, MOST_TO_START, MOST_OWN = 64, 256, 1024  # own nodes of a subject
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportanceNodes:
+    """So many nodes around each subject's posterior (`importance_nodes`)."""
+
+    number: int
+    way = "around"
+    tolerance = Tolerance(2e-3, 2e-2)
+    moves_with_posterior = (
+        True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
+    )
+    steepest = OWN_STEEPEST
+    weights_of_finer = 2
+
+    def finer(self) -> "ImportanceNodes":
+        """Twice as many."""
+        return ImportanceNodes(2 * self.number)
+
+    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"]) -> None:
+        """They are where the posteriors are."""
+
+    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
+        """A window for each subject."""
+        return importance_nodes(items, answers, self.number)
+
+    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
+        """These nodes with twice as many."""
+        coarse, fine = (
+            e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
+            for rule in (self, self.finer())
+        )
+        curves = 2 * self.number * num_subjects * answers.num_items
+        return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
+
+    def summary(self, population: Population) -> dict[str, object]:
+        """Entries of `fit.json`."""
+        return {"posteriors": "own nodes", "nodes": self.number}
+
+
+def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
+    """As many as such a test can have; None where these are too few."""
+    most = MOST_CURVES // (num_subjects * num_items)
+    return ImportanceNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
 
 
 def importance_nodes(items: ItemParameters, answers: Answers, number: int) -> SparseGrid:

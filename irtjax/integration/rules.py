@@ -1,7 +1,7 @@
 """Which way abilities are integrated out: on nodes that subjects share, around each posterior, or by normal posteriors.
 
-Two rules lay out nodes and say whether they are fine enough: a grid that all subjects share (`SharedNodes`), in up to
-three dimensions, and nodes of each subject's own (`ImportanceNodes`), in more.
+Two rules (`node_rule`) lay out nodes: a grid that all subjects share (`SharedNodes`), in up to three dimensions, and
+nodes of each subject's own (`importance_nodes.ImportanceNodes`), in more.
 """
 
 import dataclasses
@@ -13,8 +13,8 @@ import numpy as np
 from irtjax import processes
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.integration.e_step import e_step
-from irtjax.integration.importance_nodes import importance_nodes
+from irtjax.integration.importance_nodes import importance_nodes_to_start_with
+from irtjax.integration.node_rule import NodeRule, Refinement, Tolerance
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.item_models.protocol import Items
@@ -28,40 +28,13 @@ MOST_SHARED = 3  # dimensions in which subjects share nodes
 NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough
 
 MOST_NODES = 1000  # per dimension
+AT_ENDS = 1e-7  # of the posteriors of all subjects, at the outermost nodes; the population has 1e-9 there
+ROUNDING = 1e-9
 FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
 WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
 MOST_OF_EACH = 12_000  # of all nodes, at which one subject's posterior has weight
 MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB
-OWN_STEEPEST = 10.0  # the slope at which an item tells own nodes no more than a step
-MOST_CURVES = 2**25  # of own nodes of all subjects: 0.25 GB for each of several arrays
-FEWEST_OWN, MOST_TO_START, MOST_OWN = 64, 256, 1024  # own nodes of a subject
-
-
-class Tolerance(NamedTuple):
-    """By how much finer nodes may change log-likelihoods, in nats.
-
-    Attributes:
-        mean: that of all subjects, for each of them.
-        of_each: that of one subject, on average: errors of opposite sign are there to be exploited.
-    """
-
-    mean: float
-    of_each: float
-
-
-class Refinement(NamedTuple):
-    """What finer nodes would change.
-
-    Attributes:
-        change: (J,) of the log-likelihood of each subject, in nats.
-        affordable: whether a fit can be made on them.
-        log_likelihoods: (J,) by them.
-    """
-
-    change: Float[np.ndarray, " J"]
-    affordable: bool
-    log_likelihoods: Float[np.ndarray, " J"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +65,16 @@ class SharedNodes:
         """Nodes of half the spacing."""
         return dataclasses.replace(self, number=2 * self.number - 1)
 
-    def wider(self) -> "SharedNodes":
-        """As far apart, twice as far out."""
-        return dataclasses.replace(self, number=2 * self.number - 1, bound=2 * self.bound)
+    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"]) -> "SharedNodes | None":
+        """Nodes as far apart, twice as far out, where posteriors come to the ends of these; else None.
+
+        The population has next to nothing there. But where items hardly tell subjects apart, as in a narrow population,
+        the answers of one who had all or nothing right may say that the subject is there.
+        """
+        further = dataclasses.replace(self, number=2 * self.number - 1, bound=2 * self.bound)
+        ends = np.any(np.abs(nodes) > self.bound - ROUNDING, axis=1)
+        reached = (weights[ends].sum(axis=0) > AT_ENDS * weights.sum(axis=0)).any()
+        return further if reached and further.number <= MOST_NODES else None
 
     @property
     def coarsest(self) -> int:
@@ -136,44 +116,6 @@ class SharedNodes:
             "nodes": self.number**self.dims,
             "node_spacing": spacing(self.number, self.bound) * float(np.max(population.sd)),
         }
-
-
-@dataclasses.dataclass(frozen=True)
-class ImportanceNodes:
-    """So many nodes around each subject's posterior (`importance_nodes`)."""
-
-    number: int
-    way = "around"
-    tolerance = Tolerance(2e-3, 2e-2)
-    moves_with_posterior = (
-        True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
-    )
-    steepest = OWN_STEEPEST
-    weights_of_finer = 2
-
-    def finer(self) -> "ImportanceNodes":
-        """Twice as many."""
-        return ImportanceNodes(2 * self.number)
-
-    def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
-        """A window for each subject."""
-        return importance_nodes(items, answers, self.number)
-
-    def refined(self, items: Items, population: Population, answers: Answers, num_subjects: int) -> Refinement:
-        """These nodes with twice as many."""
-        coarse, fine = (
-            e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
-            for rule in (self, self.finer())
-        )
-        curves = 2 * self.number * num_subjects * answers.num_items
-        return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
-
-    def summary(self, population: Population) -> dict[str, object]:
-        """Entries of `fit.json`."""
-        return {"posteriors": "own nodes", "nodes": self.number}
-
-
-NodeRule = SharedNodes | ImportanceNodes
 
 
 class Totals(NamedTuple):
@@ -228,17 +170,11 @@ def choose_rule(way: str, num_nodes: int | None, totals: Totals, dims: int) -> N
         return SharedNodes(2 * number - 1 if width < spacing(number) and dims < 3 else number, dims)
     if way == "normal" or width < NARROW:
         return None
-    around: ImportanceNodes | None = importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
+    around = importance_nodes_to_start_with(totals.num_subjects, len(totals.right))
     if around is None and way == "around":
         size = f"{totals.num_subjects:,} subjects × {len(totals.right):,} items"
         raise InputError(f"`integration` 'around': too many responses ({size}) for nodes of each subject's own")
     return around
-
-
-def importance_nodes_to_start_with(num_subjects: int, num_items: int) -> ImportanceNodes | None:
-    """As many as such a test can have; None where these are too few."""
-    most = MOST_CURVES // (num_subjects * num_items)
-    return ImportanceNodes(min(MOST_TO_START, 1 << (most.bit_length() - 1))) if most >= FEWEST_OWN else None
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from irtjax.arguments import names, whole_number
 from irtjax.errors import InputError
+from irtjax.estimation.fit_text import model_name
 from irtjax.estimation.result import Z_95, Fit
 from irtjax.kernels.models import information as item_information
 from irtjax.plots.scale import MOST_CURVES, item_curves, wright_map
@@ -141,11 +142,13 @@ def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Se
     axis.set_yticks(range(len(order)), labels, fontsize=11)
     axis.tick_params(axis="y", length=0)
     axis.set_ylim(len(order) - 0.4, -0.6)
-    axis.set_xlabel("ability with its 95% interval (grey: mean of the population)", fontsize=11)
+    axis.set_xlabel("ability (logits) with its 95% interval (grey: mean of the population)", fontsize=11)
     if groups is not None:
         axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=11)
     some = f"the {len(order)} most able of " if len(order) < len(ids) else ""
-    axis.set_title(f"{fit.model}: {some}{len(ids):,} subjects, by {fit.responses.num_items:,} items", fontsize=13)
+    axis.set_title(
+        f"{model_name(fit.model)}: {some}{len(ids):,} subjects, by {fit.responses.num_items:,} items", fontsize=13
+    )
     return plain(figure)
 
 
@@ -180,4 +183,4 @@ def _require_one_dimension(fit: Fit) -> None:
 
 
 def _title(fit: Fit) -> str:
-    return f"{fit.model}, {fit.responses.num_subjects:,} subjects × {fit.responses.num_items:,} items"
+    return f"{model_name(fit.model)}, {fit.responses.num_subjects:,} subjects × {fit.responses.num_items:,} items"

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from scipy.special import logit
-from scipy.stats import entropy
 
 from irtjax.errors import InputError
 from irtjax.plots.strategies import Look, looks, shown
 from irtjax.plots.style import line_styles, plain
+from irtjax.selection.filter_summary import CONTROL, accuracies, evenness
 from irtjax.selection.measures import learning_curves
 from irtjax.selection.strategies import BASELINE, NO_EFFECT
 from irtjax.selection.summary import interval
@@ -37,7 +37,6 @@ ACCURACY_TICKS = (
     0.65,
     0.55,
 )  # the first are wanted most
-CONTROL = "random"
 PER_ROW = 5  # at most, panels of shares
 GRID = 200  # numbers of examples at which curves are compared
 RATIOS = (1, 0.1, 10, 0.5, 2, 0.2, 5, 20, 0.05, 0.7, 1.5, 3, 0.3, 7, 0.8, 1.2, 0.6, 0.4, 4, 0.9, 1.1)
@@ -55,7 +54,7 @@ def accuracy_against_share(table: pd.DataFrame, strategies: Sequence[str]) -> Fi
         table: columns strategy, share, seed, test_accuracy.
         strategies: in the order of the legend.
     """
-    cells = table.groupby(["strategy", "share"]).test_accuracy.agg(mean="mean", half=interval).reset_index()
+    cells = accuracies(table).reset_index()
     several = table.seed.nunique() > 1
     if table.share.nunique() == 1:
         order = {name: at for at, name in enumerate(strategies)}
@@ -138,19 +137,18 @@ def class_balance(table: pd.DataFrame) -> Figure:
     """
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
-    wide = table.pivot(index=["strategy", "share"], columns="class", values="share_of_kept").fillna(0)
-    evenness = pd.Series(entropy(wide.to_numpy(), axis=1) / np.log(wide.shape[1]), wide.index)
+    even = evenness(table)
     strategies = table.strategy.unique()
     axis.set(ylabel="evenness of classes", ylim=(-0.03, 1.03))
     if table.share.nunique() == 1:
         for at, (strategy, style) in enumerate(looks(strategies).items()):
-            axis.plot([at], evenness.droplevel("share")[[strategy]], **style._asdict() | {"linestyle": "none"})
+            axis.plot([at], even.droplevel("share")[[strategy]], **style._asdict() | {"linestyle": "none"})
         axis.set_xticks(range(len(strategies)), strategies)
         share = f"{100 * table.share.iloc[0]:g}%"
         axis.set_title(f"Which classes are kept? Entropy of the classes over its largest, with {share} of the data")
         return plain(figure)
     for strategy, style in looks(strategies).items():
-        axis.plot(evenness[strategy], **style._asdict(), label=shown(strategy), markersize=5)
+        axis.plot(even[strategy], **style._asdict(), label=shown(strategy), markersize=5)
     axis.set(xscale="log", xlabel="training data kept")
     axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
     _share_ticks(axis, table.share)

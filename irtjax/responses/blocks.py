@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P
 from irtjax.kernels.block_size import items_per_block
 from irtjax.kernels.sharding import ITEMS, SUBJECTS, local_part
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import LocalValues, Values, keep
+from irtjax.responses.stored import LocalValues
+from irtjax.responses.values import Values, keep
 from irtjax.types import Int
 
 BLOCK_RESPONSES = 2**19  # a float32 array of so many is 2 MB; a pass holds several

@@ -12,10 +12,11 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.responses.formats import open_responses, read_responses
 from irtjax.responses.formats.data_frames import names_in, of_long_table, of_table
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, how_to_name
+from irtjax.responses.formats.long_tables import LONG_COLUMNS
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import Responses
 
 SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 
@@ -89,7 +90,7 @@ def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None) -> Respons
         table = table.T
     elif isinstance(table.index, pd.RangeIndex) and table.shape[1] and _is_text(table.iloc[:, 0]):
         table = table.set_index(table.columns[0])
-    return of_table(table, f"; {how_to_name(header)}")
+    return of_table(table, header)
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import shown
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 MISSING = -1
 CHUNK = 2**24  # responses that are counted at a time
 BYTE = 255  # the most that one can count
+PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
+
+Ids = Sequence[str] | Shaped[np.ndarray, " N"]
 
 
 def as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N"]:
@@ -45,15 +49,6 @@ def _own(array: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     own = array.astype(dtype)
     own.setflags(write=False)
     return own
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """The same array, which no one can write to any more."""
-    owner = array
-    while isinstance(owner, np.ndarray):
-        owner.setflags(write=False)
-        owner = owner.base  # type: ignore[assignment]
-    return array
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -175,6 +170,34 @@ def sound(values: np.ndarray, subject_ids: np.ndarray, item_ids: np.ndarray) -> 
             "expected 0, 1 or -1 (missing)"
         )
     return values
+
+
+def matrix_of(values: AnyArray, subject_ids: Ids, item_ids: Ids) -> ResponseMatrix:
+    """A matrix of what was read, once its ids are known to be some that arrays can hold.
+
+    Raises:
+        InputError: they are not, or see `ResponseMatrix`.
+    """
+    require_sound_ids(subject_ids, "subject")
+    require_sound_ids(item_ids, "item")
+    return ResponseMatrix(values, subject_ids, item_ids)
+
+
+def require_sound_ids(ids: Ids, what: str) -> None:
+    """Refuses ids that are empty, and one so long that an array of them, each as long as it, would be huge.
+
+    Raises:
+        InputError: names the position of the id, counted from 1.
+    """
+    lengths = np.char.str_len(ids) if isinstance(ids, np.ndarray) else np.fromiter(map(len, ids), int, len(ids))
+    if not lengths.size:
+        return
+    if not lengths.all():
+        raise InputError(f"{what} {int(lengths.argmin()) + 1} has no id")
+    padded = int(lengths.max()) * lengths.size
+    if padded > PADDED and padded > PADDING * int(lengths.sum()):
+        at = int(lengths.argmax())
+        raise InputError(f"{what} {at + 1} has an id of {lengths[at]:,} characters, {shown(ids[at])}: shorten it")
 
 
 def described(what: str, num_subjects: int, num_items: int, right: np.ndarray, observed: np.ndarray) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import as_ids, frozen, require_unique
+from irtjax.responses.matrix import as_ids, require_unique
 from irtjax.types import Bool, Float, Int, Shaped
 
 MISSING = -1
@@ -68,8 +68,13 @@ class ScaledResponses:
         require_unique(subjects, items, self.values.shape)
         if len(self.scales) != len(items):
             raise InputError(f"{len(self.scales)} scales of {len(items)} items")
-        for name, leaf in (("values", np.array(self.values)), ("subject_ids", subjects), ("item_ids", items)):
-            object.__setattr__(self, name, frozen(leaf))
+        for name, leaf in (
+            ("values", np.array(self.values)),
+            ("subject_ids", subjects.copy()),
+            ("item_ids", items.copy()),
+        ):
+            leaf.setflags(write=False)
+            object.__setattr__(self, name, leaf)
 
     @property
     def num_subjects(self) -> int:

@@ -17,18 +17,6 @@ ALL = slice(None)
 
 
 @runtime_checkable
-class Values(Protocol):
-    """What can be read like a matrix (J, I) int8: `values[rows, columns]`, both of them slices, is an array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """J and I."""
-
-    def __getitem__(self, at: tuple[slice, slice]) -> np.ndarray:
-        """A part of it; 1 right, 0 wrong, -1 missing."""
-
-
-@runtime_checkable
 class Source(Protocol):
     """Files of responses.
 
@@ -197,24 +185,6 @@ class StoredValues:
         return range(*at[0].indices(self.shape[0])), range(*at[1].indices(self.shape[1]))
 
 
-def counts_of(values: Values, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
-    """As `counts`; what is stored in files is counted once, each process a part."""
-    return values.counts(axis) if isinstance(values, StoredValues) else counts(np.asarray(values), axis)
-
-
-def keep(values: Values, subjects: slice = ALL, items: slice = ALL) -> None:
-    """As `StoredValues.keep`; what is in memory already stays there."""
-    if isinstance(values, StoredValues):
-        values.keep(subjects, items)
-
-
-def mine(values: Values) -> tuple[slice, slice]:
-    """Subjects and items of this process's part in sums over all; the parts of all processes are the whole."""
-    if processes.number() == 1:
-        return ALL, ALL
-    return (isinstance(values, StoredValues) and values.held) or (ALL, processes.share(values.shape[1]))
-
-
 def _within(held: range, asked: range) -> slice:
     return slice(asked.start - held.start, max(asked.stop - held.start, asked.start - held.start))
 
@@ -278,6 +248,3 @@ class StoredResponses:
             InputError: they cannot be read, or hold something else than responses.
         """
         return ResponseMatrix(self.values[ALL, ALL], self.subject_ids, self.item_ids)
-
-
-Responses = ResponseMatrix | StoredResponses

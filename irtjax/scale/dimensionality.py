@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
+from irtjax.comparison.likelihood_ratio import ratio
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
@@ -131,7 +131,7 @@ def compare_factors(
         }
         for number, fit in ((1, one), (2, two))
     )
-    test = likelihood_ratio_test(one, two)
+    test = ratio(one, two)  # under the same priors, where there are some
     return Factors(
         one, two, table, test.statistic, test.degrees_of_freedom, test.p_value, 1 + int(np.argmin(table["bic"]))
     )

@@ -1,7 +1,7 @@
 """Strategies side by side: the same networks under each of several curricula."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -92,19 +92,15 @@ def compare_curricula(
             training example; or checkpoints that are damaged, or of other trainings.
     """
     difficulty = _in_order(difficulty, task)
-    if num_seeds < 1:
-        raise InputError(f"{num_seeds} seeds, expected at least 1")
-    if not strategies:
-        raise InputError("no strategies to compare")
-    found = {name: find(name, task) for name in strategies}
+    found = _found(strategies, task, num_seeds)
     recipe = default_recipe(task) if recipe is None else recipe
     trainer = make_trainer(recipe, task)
-    seeds = np.arange(first_seed, first_seed + num_seeds)
     folder = None
     if checkpoints is not None:
         settings = difficulty, options, num_seeds, population, probe_error, monitor
         folder = open_folder(checkpoints, digest(fingerprint(recipe, task), *settings))
     before = processes.agreed(lambda: _finished(folder))
+    seeds = np.arange(first_seed, first_seed + num_seeds)
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}
     own = {name: left[processes.index() :: processes.number()] for name, left in pending.items()}
     most = max(left.size for left in own.values())
@@ -129,31 +125,60 @@ def compare_curricula(
         jax.effects_barrier()  # reports of the last epochs
         return history
 
-    tables = [before] if len(before) else []
     fresh = []
-    for name, strategy in found.items():
-        groups = [own[name][at : at + at_once] for at in range(0, own[name].size, at_once)]
+    for name, title, group in _groups(own, at_once):
+        with on_strategy(title):
+            rows = _rows(name, group, train(found[name], group))
+        fresh.append(rows)
+        if folder is not None:
+            folder.write_finished(f"{name}_{group[0]}_{group.size}", _arrays(rows))
+    table = _joined(before, fresh, any(left.size for left in pending.values()))
+    return _ordered(table, list(found), seeds)
+
+
+def _found(names: Sequence[str], task: Task, num_seeds: int) -> dict[str, Strategy]:
+    """The strategies by their names; refuses to compare nothing."""
+    if num_seeds < 1:
+        raise InputError(f"{num_seeds} seeds, expected at least 1")
+    if not names:
+        raise InputError("no strategies to compare")
+    return {name: find(name, task) for name in names}
+
+
+def _groups(own: Mapping[str, np.ndarray], at_once: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Each strategy, with a title and the seeds of networks that train together; several times if they are many."""
+    for name, seeds in own.items():
+        groups = [seeds[at : at + at_once] for at in range(0, seeds.size, at_once)]
         for number, group in enumerate(groups, 1):
-            with on_strategy(name if len(groups) == 1 else f"{name} {number}/{len(groups)}"):
-                rows = _rows(name, group, train(strategy, group))
-            fresh.append(rows)
-            if folder is not None:
-                arrays = {column: rows[column].to_numpy() for column in COLUMNS}
-                arrays["strategy"] = arrays["strategy"].astype(str)  # no objects
-                folder.write_finished(f"{name}_{group[0]}_{group.size}", arrays)
-    processes.barrier()
-    if any(left.size for left in pending.values()):
-        tables.append(processes.rows(pd.concat(fresh, ignore_index=True) if fresh else None))
-    table = pd.concat(tables, ignore_index=True)
-    table = table[table.strategy.isin(found) & table.seed.isin(seeds)]
-    places = table.strategy.map(list(found).index)
-    return table.iloc[np.lexsort((table.epoch, table.seed, places))].reset_index(drop=True)
+            yield name, name if len(groups) == 1 else f"{name} {number}/{len(groups)}", group
 
 
 def _finished(folder: Folder | None) -> pd.DataFrame:
     """The rows of trainings that have finished in earlier runs."""
     tables = [] if folder is None else [pd.DataFrame(arrays)[COLUMNS] for arrays in folder.finished(COLUMNS)]
     return pd.concat(tables or [pd.DataFrame(columns=COLUMNS)], ignore_index=True)
+
+
+def _arrays(rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Rows as arrays for a file, without objects."""
+    arrays = {column: rows[column].to_numpy() for column in COLUMNS}
+    return arrays | {"strategy": arrays["strategy"].astype(str)}
+
+
+def _joined(before: pd.DataFrame, fresh: list[pd.DataFrame], any_fresh: bool) -> pd.DataFrame:
+    """The rows of earlier runs, and those of all processes; `any_fresh` tells whether one of them has trained."""
+    processes.barrier()
+    tables = [before] if len(before) else []
+    if any_fresh:
+        tables.append(processes.rows(pd.concat(fresh, ignore_index=True) if fresh else None))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _ordered(table: pd.DataFrame, strategies: list[str], seeds: np.ndarray) -> pd.DataFrame:
+    """The rows of these strategies, in their order, and seeds: a folder may hold those of others too."""
+    table = table[table.strategy.isin(strategies) & table.seed.isin(seeds)]
+    places = table.strategy.map(strategies.index)
+    return table.iloc[np.lexsort((table.epoch, table.seed, places))].reset_index(drop=True)
 
 
 def _in_order(difficulty: AnyArray | pd.Series, task: Task) -> np.ndarray:

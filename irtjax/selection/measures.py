@@ -54,3 +54,12 @@ def accuracy_within(curve: pd.DataFrame, examples: float) -> float:
     """
     within = curve[curve.used <= examples]
     return float("nan") if within.empty else float(within.test_accuracy[within.dev_accuracy.idxmax()])
+
+
+def never_half(table: pd.DataFrame) -> int:
+    """How many networks never came to select half of the data, which can happen if all they select is easy.
+
+    Args:
+        table: columns seed and share, of the trainings under one strategy.
+    """
+    return int((table.groupby("seed").share.max() < 0.5).sum())

@@ -1,6 +1,7 @@
 """Summaries of trainings under several strategies: means over seeds with their intervals."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, a
 from irtjax.selection.strategies import BASELINE
 
 POWER = 0.8
+ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
 
 def interval(values: pd.Series | np.ndarray | Sequence[float]) -> float:
@@ -88,6 +90,36 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         row |= _ratio("reach", curve.to_reach, baseline_along.to_reach)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+class Saving(NamedTuple):
+    """What a strategy by ability saves over the baseline, on average over the seeds, until their best epochs.
+
+    Attributes:
+        fewer: examples that it trains on; below 0 if it trains on more than the baseline.
+        asked: examples that it answers for estimates of its ability.
+        examples: saved in all, where an answer costs `ANSWER_COST` examples; below 0 for a loss.
+        certain: whether the 95% interval of `examples_ratio` leaves 1 out.
+    """
+
+    fewer: float
+    asked: float
+    examples: float
+    certain: bool
+
+
+def net_saving(summary: pd.DataFrame, strategy: str) -> Saving:
+    """The examples that a strategy saves, less the cost of its answers.
+
+    Args:
+        summary: of `summarise`.
+        strategy: one of its rows.
+    """
+    rows = summary.set_index("strategy")
+    own, baseline = rows.loc[strategy], rows.loc[BASELINE]
+    fewer = baseline.examples_used - own.examples_used
+    certain = bool(own.examples_ratio_low > 1 or own.examples_ratio_high < 1)
+    return Saving(fewer, own.items_asked, fewer - ANSWER_COST * own.items_asked, certain)
 
 
 def _along(table: pd.DataFrame) -> pd.DataFrame:

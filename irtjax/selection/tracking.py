@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pandas as pd
 
 from irtjax.evaluation.adaptive import AdaptiveTest, State
 from irtjax.networks import Parameters
@@ -57,3 +59,31 @@ def track(trainer: Trainer, test: AdaptiveTest, keys: jax.Array, parameters: Par
     true = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
     of_bank = true(parameters, data.embeddings, data.train)
     return Tracked(found.ability, found.standard_error, found.score, found.score_error, of_bank.astype(jnp.float32))
+
+
+def tracking_errors(table: pd.DataFrame) -> pd.DataFrame:
+    """How well predicted accuracies follow true ones.
+
+    Args:
+        table: columns strategy, seed, epoch, those of `Tracked`, and dev_accuracy.
+
+    Returns:
+        By strategy, in the order of the table: `mean_error`, the mean of |predicted - true| over networks and epochs;
+        `claimed_error`, the mean posterior standard deviation; and `r_train` and `r_validation`, correlations over the
+        epochs of a network with its true accuracies on the training and on the validation examples, mean of the seeds;
+        NaN where one of these never changed.
+    """
+
+    def correlation(rows: pd.DataFrame, name: str) -> float:
+        return float(np.mean([of_seed.monitor_score.corr(of_seed[name]) for _, of_seed in rows.groupby("seed")]))
+
+    found = {
+        strategy: {
+            "mean_error": (rows.monitor_score - rows.train_accuracy).abs().mean(),
+            "claimed_error": rows.monitor_score_se.mean(),
+            "r_train": correlation(rows, "train_accuracy"),
+            "r_validation": correlation(rows, "dev_accuracy"),
+        }
+        for strategy, rows in table.groupby("strategy", sort=False)
+    }
+    return pd.DataFrame.from_dict(found, orient="index")

@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import irtjax
 from irtjax.comparison.calibration import calibrate
-from irtjax.comparison.cross_validation import Candidate, candidates
+from irtjax.comparison.candidates import Candidate, candidates
 from irtjax.comparison.prediction_scores import calibration_bins, scores
 from irtjax.integration.posteriors import posteriors
 from irtjax.integration.prediction import log_likelihood_of_subjects, posterior_moments, predict

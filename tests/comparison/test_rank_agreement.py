@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 from irtjax import InputError
-from irtjax.comparison.rank_agreement import _ranks, disattenuated, join, rank_agreement, spearman_brown
+from irtjax.comparison.rank_agreement import _ranks, disattenuated, join, rank_agreement, rank_gaps, spearman_brown
 
 
 def two_sources(num_items, correlation, seed):
@@ -73,6 +73,12 @@ def test_disattenuation_gives_the_correlation_without_error():
     assert disattenuated(attenuated, 1 / 1.25, 1 / 2) == pytest.approx(0.6, abs=0.02)
     assert np.isnan(disattenuated(0.5, -0.1, -0.2))
     assert np.isnan(disattenuated(0.5, float("nan"), 0.9))
+
+
+def test_gaps_between_ranks():
+    np.testing.assert_allclose(
+        rank_gaps(np.array([9.0, 1.0, 5.0, 5.0]), np.array([1, 2, 3, 4])), [0.75, -0.25, -0.125, -0.375]
+    )
 
 
 def test_sources_are_joined_by_ids_in_the_order_of_the_first():

@@ -1,12 +1,13 @@
 """Networks of several training sizes, and the regression on difficulty and size."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
 from irtjax import InputError
-from irtjax.comparison.training_size import TERMS, regress
-from irtjax.crowd.training_size import sized_members
+from irtjax.comparison.training_size import GROUPS, TERMS, accuracy_by_size, observed_shares, regress
+from irtjax.crowd.training_size import half_decades, sized_members
 from irtjax.training.recipe import Recipe
 
 BETA = np.array([-2.0, -0.3, 0.4, -0.1])
@@ -44,6 +45,12 @@ def test_members_of_each_size():
             sized_members(sizes, 1, 0, Recipe())
     with pytest.raises(InputError, match="0 networks of each size"):
         sized_members([5], 0, 0, Recipe())
+
+
+def test_half_decades_end_with_all_examples():
+    assert half_decades(100, 5000) == [100, 320, 1000, 3200, 5000]
+    assert half_decades(100, 1000) == [100, 320, 1000]
+    assert half_decades(100, 60) == [60]
 
 
 def test_estimates_are_those_of_a_logistic_regression():
@@ -103,6 +110,46 @@ def test_contrasts():
         assert contrast.value == pytest.approx(value)
         assert contrast.high - contrast.low == pytest.approx(2 * 1.959964 * error)
     assert found.at(np.zeros((3, 1)), np.array([10, 100])).shape == (3, 2)
+
+
+def test_the_table_has_a_row_per_term():
+    found = regress(*answers(2), SIZES)
+    table = found.table().set_index("term")
+    assert tuple(table.index) == TERMS
+    half = 1.959964 * table.standard_error
+    np.testing.assert_allclose(table.low, table.estimate - half, rtol=1e-6)
+    np.testing.assert_allclose(table.high, table.estimate + half, rtol=1e-6)
+    assert (table.plain_standard_error == found.plain_standard_error).all()
+    assert (table.answers == found.answers).all()
+
+
+def test_observed_shares_answer_by_answer():
+    correct, difficulty = answers(4, num_items=30)
+    found = regress(correct, difficulty, SIZES)
+    observed = observed_shares(found, correct, difficulty, SIZES)
+    width = np.ptp(difficulty) / GROUPS
+    group = np.minimum((difficulty - difficulty.min()) // width, GROUPS - 1)
+    cells = pd.DataFrame(
+        {
+            "size": np.repeat(SIZES, difficulty.size),
+            "group": np.tile(group, SIZES.size),
+            "share": correct.ravel(),
+            "by_regression": (1 / (1 + np.exp(-found.at(difficulty, SIZES[:, None])))).ravel(),
+        }
+    )
+    expected = cells.groupby(["size", "group"]).mean()
+    np.testing.assert_allclose(observed[["share", "by_regression"]], expected, rtol=1e-6)
+    np.testing.assert_allclose(observed.high - observed.low, width, rtol=1e-6)
+    assert (observed.groupby("size")["items"].sum() == 30).all()
+
+
+def test_accuracies_of_each_size():
+    correct = np.array([[1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]])
+    found = accuracy_by_size(correct, np.array([20, 20, 5]))
+    assert found.index.tolist() == [5, 20]
+    assert found["mean"].tolist() == [1, 0.5]
+    assert found["std"][20] == pytest.approx(0.5 / 2**0.5)  # of 0.25 and 0.75
+    assert found["size"].tolist() == [1, 2]
 
 
 def test_what_cannot_be_regressed():

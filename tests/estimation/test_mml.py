@@ -1,5 +1,6 @@
 """Marginal maximum likelihood against mirt, brute force, published tables and simulated truth."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -323,12 +324,13 @@ def test_mixed_types():
     np.testing.assert_allclose(items.discrimination[:4], items.discrimination[0])
     assert (items.guessing[:8] == 0).all()
     assert (items.guessing[8:] > 0).all()
+    assert irtjax.fit(responses, ["2pl"] * 12, priors="none").log_likelihood == pytest.approx(
+        irtjax.fit(responses, "2pl", priors=None).log_likelihood, abs=1e-9
+    )
     same = irtjax.fit(responses, ["2pl"] * 12)
     assert same.log_likelihood == pytest.approx(irtjax.fit(responses, "2pl").log_likelihood, abs=1e-9)
     # the joint optimum: no other common slope does better
-    with pytest.warns(irtjax.FitWarning, match=r"under priors \(logit_guessing\).* fit both with `priors=None`"):
-        narrower = irtjax.likelihood_ratio_test(irtjax.fit(responses, "1pl"), fit)
-    assert narrower.statistic > 0
+    assert irtjax.fit(responses, "1pl").log_likelihood < fit.log_likelihood
 
 
 def test_anchors_put_a_new_population_on_the_old_scale():
@@ -447,6 +449,21 @@ def test_likelihood_ratio_test_by_hand():
         irtjax.likelihood_ratio_test(full, restricted)
     with pytest.raises(InputError, match="same responses"):
         irtjax.likelihood_ratio_test(irtjax.fit(simulate_model("2pl", 800, 10, seed=9)[0], "1pl"), full)
+    assert "AIC" in repr(full)
+    below = [restricted.log_likelihood - nats for nats in (1e-4, 1.0)]
+    rounded, lower = (dataclasses.replace(full, log_likelihood=value) for value in below)
+    assert irtjax.likelihood_ratio_test(restricted, rounded) == (0.0, 9, 1.0)
+    with pytest.raises(InputError, match=r"of the full model is 1 nats below .* not at its maximum"):
+        irtjax.likelihood_ratio_test(restricted, lower)
+    under_priors = irtjax.fit(responses, "3pl", slope_prior=(1, 0.1))
+    assert under_priors.log_likelihood < full.log_likelihood  # so that the statistic would be negative
+    assert "AIC" not in repr(under_priors)
+    for pair, which in (((full, under_priors), "full"), ((under_priors, full), "restricted")):
+        with pytest.raises(InputError, match=rf"the {which} model .* under priors \(discrimination, logit_guessing\)"):
+            irtjax.likelihood_ratio_test(*pair)
+    of_features = irtjax.fit(responses, "2pl", features=np.eye(10)[:, :1])  # each item has a prior of its own
+    with pytest.raises(InputError, match="the full model was fitted under priors, so"):
+        irtjax.likelihood_ratio_test(restricted, of_features)
 
 
 def test_extreme_items_are_refused_or_kept():

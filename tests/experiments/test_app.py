@@ -300,6 +300,10 @@ def test_the_console_entry_runs_the_binaries(answers, tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit, match="2"):
         cli.main()
     assert "no command 'fits', expected one of fit_irt, score" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["irtjax", "fit_itr"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert "no command 'fit_itr': did you mean fit_irt?" in capsys.readouterr().err
     (tmp_path / "experiments").mkdir()  # of the user, and not ours
     (tmp_path / "experiments" / "__init__.py").write_text("raise SystemExit('the wrong one')")
     entry = Path(sys.executable).with_name("irtjax")

@@ -7,6 +7,7 @@ from binaries import assert_bad_flags, csv_files, run
 from simulation import simulate
 
 import irtjax
+from experiments.reports import models
 
 MODULE = "experiments.compare_models"
 
@@ -30,6 +31,36 @@ def test_compares_models_of_a_file(tmp_path):
     assert csv_files(tmp_path / "one") == csv_files(tmp_path / "other")  # the same seed, the same files
 
 
+def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
+    values = np.array(simulate(150, 20, missing=0.1)[0].values)
+    values[:, :4] = np.where(values[:, :4] < 0, -1, 1 - values[:, :4])  # wrong keys
+    responses = irtjax.ResponseMatrix(values, [f"s{j}" for j in range(150)], [f"i{i}" for i in range(20)])
+    comparison = irtjax.compare(responses, ("1pl", "4pl"), folds=2)
+    one, four = (comparison.table.iloc[row] for row in (0, 1))
+    assert not one.priors
+    assert four.priors
+    assert np.isnan([four.aic, four.bic]).all()
+    assert np.isfinite([one.aic, one.bic, four.log_likelihood]).all()
+    text = models.all_responses(comparison)
+    assert "there is no AIC, BIC or likelihood ratio" in text
+    assert [line.split(" | ")[3:6] for line in text.splitlines()[-2:]] == [
+        ["no", f"{one.aic:,.1f}", f"{one.bic:,.1f}"],
+        ["yes", "", ""],
+    ]
+    of_all = comparison.warnings[comparison.warnings["fold"] == 0]
+    assert set(of_all["model"]) == {"1pl", "4pl"}
+    assert of_all["message"].str.startswith("of 20 items 4 correlate negatively").all()
+    (section,) = models.said(comparison)
+    assert "* 1PL, all responses: of 20 items 4 correlate" in section
+    assert "* 1PL, 2 of 2 folds of cells, such as fold 1: " in section
+    assert models.said(comparison._replace(warnings=comparison.warnings[:0])) == []
+    shown = repr(comparison).splitlines()
+    assert len(shown) == 5
+    assert shown[0].endswith(f"recommended: {comparison.recommended('cells')}")
+    assert shown[1].endswith("of the fits converged")
+    assert shown[3].startswith(f"{len(comparison.warnings)} warning")
+
+
 def test_bad_flags_get_one_line(tmp_path):
     irtjax.write_responses(simulate(10, 5)[0], tmp_path / "r.csv")
     file = "--responses={tmp}/r.csv"
@@ -41,6 +72,7 @@ def test_bad_flags_get_one_line(tmp_path):
             ([file, "--by=rows"], "--by=rows: 'rows' is none of cells, subjects, items"),
             ([file, "--dims=1,x"], "--dims=1,x: expected whole numbers from 1 up"),
             ([file, "--models=3pl", "--estimators=svi"], "no candidates"),
+            (["--responses={tmp}/no.csv"], "--responses={tmp}/no.csv: cannot be read (No such file"),
             ([file, "--folds=6"], "--folds=6, expected 2 to 5"),
         ],
         tmp_path,

@@ -148,3 +148,24 @@ def test_a_click_sorts_and_nothing_else_runs(tmp_path):
     expected = '["a c b &lt;script&gt;","b c a &lt;script&gt;","&lt;script&gt; a b c","number","",false]'
     assert f"<title>{expected}</title>" in dom
     assert errors, "the page's own rules refuse the network"
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_rows_are_of_one_line_on_a_phone_but_for_long_texts(tmp_path):
+    head = ["model", "log-loss", "log-loss above the lowest", "folds converged", "text"]
+    rows = [["2PL", "0.5308 ± 0.0102", "0 (lowest)", "all of them", "short"], ["1PL", "0.5431", "0.0123", "some", "a"]]
+    long = ["3PL", "0.5309", "0.0001", "all", "a text of many words, too long for a line of a narrow screen " * 2]
+    document.write(["# T", markdown.table(head, [*rows, long])], tmp_path)
+    measure = """<script>
+    const height = row => row.cells[0].clientHeight;
+    const [head, one, other, long] = [...document.querySelectorAll("tr")].map(height);
+    const align = getComputedStyle(document.querySelector("th")).verticalAlign;
+    const numeric = document.querySelectorAll("th.number").length;
+    document.title = JSON.stringify([one === other, long > 2 * one, align, numeric]);
+    </script></body>"""
+    file = tmp_path / "measured.html"
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    file.write_text(text.replace("</body>", measure), encoding="utf-8")
+    dom, errors = browse(file, tmp_path, "--dump-dom", "--window-size=500,800")
+    assert errors == []
+    assert '<title>[true,true,"bottom",2]</title>' in dom

@@ -29,6 +29,15 @@ def test_every_command_that_trains_reads_every_preset(command, tmp_path):
         assert_one_line(run(*flags, module=f"experiments.{command}"), ": no prepared copy ")
 
 
+def test_a_file_that_is_not_for_a_command_is_named(tmp_path):
+    for command, flags, message in (
+        ("prepare", [f"--flagfile={PRESETS[0]}"], f"--flagfile={PRESETS[0]}: this command has no flag --dataset"),
+        ("crowd", [f"--flagfile={tmp_path}/no.flags"], "--flagfile: cannot be read: [Errno 2]"),
+        ("crowd", [f"--flagfile={PRESETS[0]}", "--tusk=a"], "Unknown command line flag 'tusk'"),
+    ):
+        assert_one_line(run(*flags, module=f"experiments.{command}"), message)
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_a_preset_says_what_it_is(path):
     text = path.read_text(encoding="ascii")  # absl reads it in whatever encoding the machine has

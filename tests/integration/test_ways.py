@@ -6,7 +6,8 @@ from simulation import simulate_model
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.integration.rules import ImportanceNodes, SharedNodes, Totals, choose_rule
+from irtjax.integration.importance_nodes import ImportanceNodes
+from irtjax.integration.rules import SharedNodes, Totals, choose_rule
 
 
 def totals(num_subjects, num_items):

@@ -77,6 +77,8 @@ BAD = {
     "trailing comma of the header": ("id,a,b,\nx,1,0\n", "column 4 of the header has no item id"),
     "trailing comma of a row": ("id,a,b\nx,1,0\ny,1,0,\n", "line 3 (subject 'y') has 3 responses"),
     "item twice": ("id,a,a\nx,1,0\n", "item id 'a' occurs more than once"),
+    "an item first": ("q1,q2\n1,0\n1,1\n", "the first column, 'q1', has only responses where subject ids belong"),
+    "an item first, of two rows": ("q1,q2\n0,0\n1,1\n", "call it subject_id if these are ids"),
     "subject twice": ("id,a\nx,1\nx,0\n", "subject id 'x' occurs more than once"),
     "no subject": ("id,a\nx,1\n,0\n", "line 3 has no subject id"),
     "row numbers": ("id,a\n,1\n", "line 2 has no subject id"),

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from irtjax.selection import summarise
-from irtjax.selection.measures import accuracy_within, area, examples_to_reach, learning_curves
-from irtjax.selection.summary import detectable
+from irtjax.selection.measures import accuracy_within, area, examples_to_reach, learning_curves, never_half
+from irtjax.selection.summary import detectable, net_saving
 
 ROWS = [
     ("b", 0, 0, 100, 0.3, 0.2), ("b", 0, 1, 100, 0.6, 0.5), ("b", 0, 2, 100, 0.9, 0.6), ("b", 0, 3, 100, 0.6, 0.7),
@@ -77,3 +77,16 @@ def test_a_strategy_that_needs_half_has_half():
     assert fast.within_10_change_points > fast.within_50_change_points > fast.within_100_change_points - 0.5
     assert baseline.reach_ratio == 1
     assert np.isnan(baseline.reach_detectable)
+
+
+def test_networks_that_never_select_half():
+    shares = pd.DataFrame({"seed": [0, 0, 1, 1, 2], "share": [0.1, 0.5, 0.4, 0.49, 0.2]})
+    assert never_half(shares) == 2
+
+
+def test_a_saving_is_less_the_cost_of_answers():
+    ratios = {"examples_ratio_low": [1.0, 0.8, 0.8], "examples_ratio_high": [1.0, 0.99, 1.01]}
+    columns = {"examples_used": [1000, 900, 1030], "items_asked": [0, 150, 60]}
+    summary = pd.DataFrame({"strategy": ["baseline", "DDaCLAE", "window"], **columns, **ratios})
+    assert net_saving(summary, "DDaCLAE") == (100, 150, 50, True)
+    assert net_saving(summary, "window") == (-30, 60, -50, False)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pandas as pd
 import pytest
 from conftest import BUCKETS, data_of, sentences
 
@@ -13,7 +14,7 @@ from irtjax.evaluation.replay import replay
 from irtjax.kernels.models import ItemParameters
 from irtjax.networks import Network
 from irtjax.selection.ddaclae import train_curriculum
-from irtjax.selection.tracking import Tracked, track
+from irtjax.selection.tracking import Tracked, track, tracking_errors
 from irtjax.training.data import to_device
 from irtjax.training.step import Trainer
 
@@ -97,3 +98,16 @@ def test_texts_of_any_length_are_answered():
     direct = replay(test, right[None], jax.random.key(0))
     np.testing.assert_allclose(found.monitor_ability, direct.last()[0], atol=1e-5)
     np.testing.assert_allclose(found.train_accuracy, right.mean(), atol=1e-6)
+
+
+def test_errors_of_what_was_tracked():
+    rows = [("b", 0, 0.5, 0.4), ("b", 0, 0.7, 0.8), ("b", 1, 0.5, 0.6), ("b", 1, 0.9, 0.5), ("a", 0, 0.3, 0.3)]
+    table = pd.DataFrame(rows, columns=["strategy", "seed", "monitor_score", "train_accuracy"])
+    table = table.assign(monitor_score_se=[0.1, 0.2, 0.3, 0.2, 0.5], dev_accuracy=table.monitor_score)
+    found = tracking_errors(table)
+    assert found.index.tolist() == ["b", "a"]
+    of_b = found.loc["b"]
+    assert of_b.mean_error == pytest.approx((0.1 + 0.1 + 0.1 + 0.4) / 4)
+    assert of_b.claimed_error == pytest.approx(0.2)
+    assert of_b.r_train == pytest.approx(0)  # 1 and -1
+    assert of_b.r_validation == pytest.approx(1)

@@ -135,7 +135,10 @@ def _factors(result: ScaleResult) -> str:
     model = "3PL" if result.options.guessing is None else "2PL, guessing held"
     prior = ""
     if result.options.guessing is None:
-        prior = "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes. "
+        prior = (
+            "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes, and "
+            "the p-value and the criteria are approximate. "
+        )
     columns = {
         f"factors ({model})": "{factors}",
         "log-likelihood": "{log_likelihood:,.1f}",

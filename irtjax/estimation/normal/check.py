@@ -3,9 +3,9 @@
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate
 from irtjax.integration.posteriors import posteriors
-from irtjax.responses.stored import Values
+from irtjax.responses.values import Values
 
 MOST_SUBJECTS, FEWEST_SUBJECTS = 64, 8
 RESPONSES = 2**22  # that the sample answered at most, unless that is less than the fewest subjects

@@ -17,8 +17,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from irtjax.estimation import item_errors
-from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.normal.ability_step import settled
 from irtjax.estimation.normal.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
 from irtjax.estimation.normal.check import sampled_error

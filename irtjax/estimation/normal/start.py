@@ -5,7 +5,7 @@ from scipy.special import logit
 
 from irtjax import processes
 from irtjax.integration.normal_posterior import Posterior
-from irtjax.responses.stored import Values, counts_of
+from irtjax.responses.values import Values, counts_of
 
 COMPONENT_STEPS = 6
 BLOCK_ITEMS = 4096

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.quadrature import slope_bounds
+from irtjax.estimation.quadrature.climb import at_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
-from irtjax.integration.rules import MOST_NODES, Refinement, SharedNodes
+from irtjax.integration.node_rule import Refinement
 from irtjax.item_models.protocol import Items
 from irtjax.types import Bool, Float
 
@@ -16,7 +16,6 @@ PART_WEIGHTS = 2**22  # that are held at a time: some arrays of 32 MB
 JUDGES = 2000  # subjects by which it is decided whether nodes are fine enough
 STEP = 1e3  # times a slope makes of any curve a step
 STEEP = 20.0  # a slope, in standard deviations of the population, that few real items have
-AT_ENDS = 1e-7  # of the posteriors of all subjects, at the outermost nodes; the population has 1e-9 there
 NEGLIGIBLE = 0.05  # nats that the likelihood of a step may lack
 
 
@@ -49,7 +48,7 @@ def too_coarse(state: State, slack: float) -> bool:
     """
     items, rule = state.point.items, state.rule
     found = refinement(state, items, JUDGES)
-    off = slope_bounds.at_bounds(items, state.specification, state.point.population.sd, rule.steepest)
+    off = at_bounds(state.point, state.specification, rule.steepest)
     if items.slope.shape[1] > 1 and off.any() and found.affordable:
         steepest = rule.finer().steepest == rule.steepest
         if steepest or _rise(refinement(state, _scaled(items, off, STEP), JUDGES), found):
@@ -57,19 +56,6 @@ def too_coarse(state: State, slack: float) -> bool:
     mean, of_each = rule.tolerance
     too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
     return bool(too_much and found.affordable)
-
-
-def cut_off(state: State, rule: SharedNodes) -> bool:
-    """Whether posteriors reach the ends of the nodes, so that a part of them is left out.
-
-    The population has next to nothing there. But where items hardly tell subjects apart, as in a narrow population, the
-    answers of one who had all or nothing right may say that the subject is there.
-    """
-    if rule.wider().number > MOST_NODES:
-        return False
-    ends = np.any(np.abs(state.grid.nodes.nodes) > rule.bound - 1e-9, axis=1)
-    observed = state.point.counts.observed
-    return bool((observed[ends].sum(axis=0) > AT_ENDS * observed.sum(axis=0)).any())
 
 
 def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:

@@ -4,6 +4,11 @@ They are limited-memory quasi-Newton steps (Nocedal 1980). The information of co
 each point and says nearly everything about the curvature. What it lacks is what items share: the scale, and the trade
 of one item against others. The last steps and the changes of the gradient along them supply that. A step is made only
 if the objective rises.
+
+The likelihood of few answers may have no maximum: an item that separates the subjects of a sample into two groups is
+the likelier the steeper its curve is. Its slope would grow without end, and take every other step along. It is
+therefore held where nodes can no longer tell it from a step (`kernels.quadrature.steepest`). A slope under a prior
+needs no bound.
 """
 
 import functools
@@ -14,8 +19,8 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.item_step import log_prior, natural_step, priors_of
-from irtjax.estimation.problem import Layout, Specification, as_array, as_items, layout
-from irtjax.estimation.quadrature import item_score, slope_bounds
+from irtjax.estimation.problem import Layout, Specification, as_array, as_items, layout, with_held
+from irtjax.estimation.quadrature import item_score
 from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.e_step import Expected, e_step
 from irtjax.integration.nodes import Answers, place_nodes
@@ -173,7 +178,7 @@ def _proposed(
 ) -> tuple[Float[np.ndarray, " P"], float]:
     """The quasi-Newton step of the parameters that are not held, and its length √(gradient' H gradient)."""
     places = layout(specification)
-    free = slope_bounds.without(specification, places, held)
+    free = with_held(specification, places, held)
     precondition = functools.partial(_precondition, point=point, specification=free, places=places)
     gradient = np.where(held, 0.0, point.gradient)
     step = direction(gradient, memory.within(~held) if held.any() else memory, precondition)
@@ -221,6 +226,25 @@ def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Popula
     return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
 
 
+def bounds(
+    specification: Specification, places: Layout, sd: Float[np.ndarray, " D"], most_slope: float
+) -> Float[np.ndarray, " P"]:
+    """The largest absolute value of each parameter: that of free slopes without a prior, in units of 1 / `sd`."""
+    result = np.full(places.size, np.inf)
+    dims = specification.dims
+    free = places.items[:, :dims] >= 0
+    bounded = free & (np.asarray(specification.prior_precision)[:, :dims] == 0)
+    result[places.items[:, :dims][bounded]] = np.broadcast_to(most_slope / np.asarray(sd), bounded.shape)[bounded]
+    return result
+
+
+def at_bounds(point: Point, specification: Specification, most_slope: float) -> Bool[np.ndarray, " I"]:
+    """The items with a slope at its bound: if the objective is at rest, it has no maximum in it."""
+    places = layout(specification)
+    at = np.abs(places.as_vector(point.items)) >= bounds(specification, places, point.population.sd, most_slope)
+    return ((places.items >= 0) & at[places.items]).any(axis=1)
+
+
 def climb(
     point: Point,
     memory: Memory,
@@ -237,16 +261,15 @@ def climb(
         memory: of the steps before.
         specification: what is free; priors.
         evaluate_at: the point at other parameters.
-        most_slope: in standard deviations of the population; a bound of slopes without a prior (`slope_bounds`).
+        most_slope: in standard deviations of the population; a bound of slopes without a prior (`bounds`).
 
     Returns:
         The next point, the memory after the step, and the length √(gradient' H gradient) of the step proposed, in
         standard errors.
     """
     places = layout(specification)
-    values = slope_bounds.as_vector(point.items, places)
-    most = slope_bounds.bounds(specification, places, point.population.sd, most_slope)
-    held = slope_bounds.held(values, point.gradient, most)
+    values, most = places.as_vector(point.items), bounds(specification, places, point.population.sd, most_slope)
+    held = (np.abs(values) >= most) & (point.gradient * values >= 0)
     step, change = _proposed(point, memory, specification, held)
     beyond = (np.abs(values) >= most) & (step * values > 0)
     if beyond.any():

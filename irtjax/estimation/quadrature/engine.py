@@ -12,17 +12,16 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Info, Problem
-from irtjax.estimation.estimate import Estimate
+from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import item_score, slope_bounds
-from irtjax.estimation.quadrature.climb import Memory, Point, climb, evaluate
+from irtjax.estimation.quadrature import item_score
+from irtjax.estimation.quadrature.climb import Memory, Point, at_bounds, climb, evaluate
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
+from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.nodes import to_answers
-from irtjax.integration.rules import NodeRule, SharedNodes
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
@@ -121,8 +120,9 @@ class QuadratureEngine:
         with jax.enable_x64(True):
             if phase is Phase.PRIORS:
                 return self._estimate_priors(state)
-            if self.adapt and isinstance(state.rule, SharedNodes) and node_checks.cut_off(state, state.rule):
-                return _restart(state._replace(rule=state.rule.wider(), tolerance=LOOSE))
+            wider = state.rule.wider(state.grid.nodes.nodes, state.point.counts.observed) if self.adapt else None
+            if wider is not None:
+                return _restart(state._replace(rule=wider, tolerance=LOOSE))
             if self.adapt and node_checks.too_coarse(state, SLACK if later else 1.0):
                 return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))
             if phase is Phase.ASYMPTOTES:
@@ -149,9 +149,7 @@ class QuadratureEngine:
         """Nodes where the posteriors are now, until that hardly changes the objective; then the last steps."""
         fresh = _restart(state)
         apart = abs(fresh.point.objective - state.point.objective) / state.answers.num_subjects
-        run_off = slope_bounds.at_bounds(
-            state.point.items, state.specification, state.point.population.sd, state.rule.steepest
-        )
+        run_off = at_bounds(state.point, state.specification, state.rule.steepest)
         if apart > APART and state.rounds < (MOST_WITH_STEPS if run_off.any() else MOST_RELAID):
             return fresh._replace(rounds=state.rounds + 1)
         tolerance = max(self.tolerance, ROUGH)

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.estimate import Estimate
-from irtjax.estimation.problem import Specification, layout
+from irtjax.estimation.driver import Estimate
+from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import observed_information, slope_bounds
+from irtjax.estimation.quadrature import observed_information
+from irtjax.estimation.quadrature.climb import at_bounds
 from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import condensed, e_step
@@ -34,7 +35,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     base = answers.model.log_base(np.asarray(answers.values), trials)
     log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
     difference = node_checks.refinement(state, items, num_subjects).change
-    unbounded = slope_bounds.at_bounds(items, specification, population.sd, state.rule.steepest)
+    unbounded = at_bounds(point, specification, state.rule.steepest)
     errors = _Errors(_unknown(specification))
     if standard_errors:
         errors = _errors(state, placed, unbounded)
@@ -89,7 +90,7 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
     (items, population, _, gradient, *_), specification = state.point, state.specification
     places, none = layout(specification), _unknown(specification)
     off = np.isin(np.arange(places.size), places.items[unbounded])
-    finite = slope_bounds.without(specification, places, off)
+    finite = with_held(specification, places, off)
     if off.all():
         return _Errors(none)
     if places.size <= MOST_PARAMETERS:

@@ -19,7 +19,7 @@ from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
 from irtjax.populations.normal import Population
-from irtjax.responses.stored import Responses
+from irtjax.responses.values import Responses
 from irtjax.types import AnyArray
 
 

@@ -26,7 +26,8 @@ from irtjax.estimation.svi.start import BEST, LOCATIONS, STARTS, starting_point
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.processes import fetch
 from irtjax.responses.matrix import require_estimable
-from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import Responses
 
 
 @processes.collective

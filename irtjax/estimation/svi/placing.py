@@ -12,7 +12,7 @@ from irtjax.estimation.svi.model import Directions, Size
 from irtjax.estimation.svi.programs import PLACES, Settings
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, local_part, place
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.stored import Values, keep
+from irtjax.responses.values import Values, keep
 
 
 def size_of(number: int, batch: int | None, devices: int) -> Size:

@@ -20,7 +20,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
 from irtjax.processes import fetch
 from irtjax.responses.blocks import Chunks
-from irtjax.responses.stored import Responses, Values, counts_of
+from irtjax.responses.values import Responses, Values, counts_of
 from irtjax.types import Scalar
 
 LOCATIONS = ("mml", "proportions")  # the first stands where they are equally good

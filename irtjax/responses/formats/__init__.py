@@ -6,9 +6,8 @@ from pathlib import Path
 
 from irtjax.errors import InputError
 from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
-from irtjax.responses.formats.answers import require_sound_ids
-from irtjax.responses.matrix import ResponseMatrix
-from irtjax.responses.stored import Responses
+from irtjax.responses.matrix import ResponseMatrix, require_sound_ids
+from irtjax.responses.values import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 

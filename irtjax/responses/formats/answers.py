@@ -1,22 +1,21 @@
-"""What the formats share: codes of cells, ids that arrays can hold, a matrix from answers one by one."""
+"""What the formats share: codes of cells, and a matrix from answers one by one."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of
 from irtjax.storage.sources import shown
-from irtjax.types import AnyArray, Shaped
 
 Answer = tuple[str, str, str, int]  # place in the file, subject, item, code
-Ids = Sequence[str] | Shaped[np.ndarray, " N"]
 # A cell as written by us, by people, by pandas (whose columns turn to floats where a cell is empty) and by R.
 CELLS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "": MISSING, "NA": MISSING, "NaN": MISSING}
 CELLS |= {word: code for code, words in enumerate(("FALSE False false", "TRUE True true")) for word in words.split()}
+ID_WORDS = {"id", "ids", "subject", "userid", "uuid", "model", "person", "student", "user", "respondent", "name"}
 LARGE, SPARSE = 2**30, 1e-3  # responses, and the share of them that is not missing, below which a matrix is a mistake
-PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 
 
 class Collected(NamedTuple):
@@ -86,29 +85,18 @@ def as_matrix(found: Collected) -> ResponseMatrix:
     return matrix_of(values, list(subjects), list(items))
 
 
-def matrix_of(values: AnyArray, subject_ids: Ids, item_ids: Ids) -> ResponseMatrix:
-    """A matrix of what was read, once its ids are known to be some that arrays can hold.
+def refuse_responses_as_ids(name: str, ids: Iterable[str]) -> None:
+    """Refuses a first column of a matrix that looks like an item: it has responses only, and no name of ids.
 
     Raises:
-        InputError: they are not, or see `ResponseMatrix`.
+        InputError: says what to do; where 0 and 1 are ids indeed, too.
     """
-    require_sound_ids(subject_ids, "subject")
-    require_sound_ids(item_ids, "item")
-    return ResponseMatrix(values, subject_ids, item_ids)
-
-
-def require_sound_ids(ids: Ids, what: str) -> None:
-    """Refuses ids that are empty, and one so long that an array of them, each as long as it, would be huge.
-
-    Raises:
-        InputError: names the position of the id, counted from 1.
-    """
-    lengths = np.char.str_len(ids) if isinstance(ids, np.ndarray) else np.fromiter(map(len, ids), int, len(ids))
-    if not lengths.size:
+    words = set(re.findall(r"[a-z]+", name.lower()))
+    if words & ID_WORDS or not name.strip() or name.startswith("Unnamed"):
         return
-    if not lengths.all():
-        raise InputError(f"{what} {int(lengths.argmin()) + 1} has no id")
-    padded = int(lengths.max()) * lengths.size
-    if padded > PADDED and padded > PADDING * int(lengths.sum()):
-        at = int(lengths.argmax())
-        raise InputError(f"{what} {at + 1} has an id of {lengths[at]:,} characters, {shown(ids[at])}: shorten it")
+    found = {cell.strip() for cell in ids}
+    if found and found <= CELLS.keys():
+        raise InputError(
+            f"the first column, {shown(name)}, has only responses where subject ids belong: put a column subject_id "
+            "with an id for each subject before it, or call it subject_id if these are ids"
+        )

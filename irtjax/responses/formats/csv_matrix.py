@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import CELLS, Answer, gather, matrix_of
+from irtjax.responses.formats.answers import CELLS, Answer, gather, refuse_responses_as_ids
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -19,7 +19,7 @@ from irtjax.responses.formats.long_tables import (
     how_to_name,
     long_names,
 )
-from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.matrix import ResponseMatrix, matrix_of
 from irtjax.storage.sources import csv_rows, shown
 
 _TO_QUOTE = re.compile(r'[",\r\n]')
@@ -90,6 +90,7 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
             )
         subject_ids.append(subject)
         coded.append(np.array(codes, dtype=np.int8))
+    refuse_responses_as_ids(header[0], subject_ids)
     values = np.stack(coded) if coded else np.zeros((0, len(item_ids)), np.int8)
     return matrix_of(values, subject_ids, item_ids)
 

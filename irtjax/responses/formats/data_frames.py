@@ -1,6 +1,6 @@
 """Tables of pandas as response matrices: one row per response, or one column per item."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -8,9 +8,17 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import CELLS, gather, matrix_of
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, UNNAMED, Column, Names, guessed_names, long_names
-from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.formats.answers import CELLS, gather
+from irtjax.responses.formats.long_tables import (
+    LONG_COLUMNS,
+    UNNAMED,
+    Column,
+    Names,
+    guessed_names,
+    how_to_name,
+    long_names,
+)
+from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of
 from irtjax.storage.sources import shown
 
 _WRONG = 2  # the code of what is no response
@@ -54,19 +62,19 @@ def of_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> ResponseM
     return gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
 
-def of_table(table: pd.DataFrame, if_none: str = "") -> ResponseMatrix:
+def of_table(table: pd.DataFrame, header: Sequence[str] = ()) -> ResponseMatrix:
     """The responses of a table of subjects, which its index names, by items.
 
     Args:
         table: (J, I).
-        if_none: what an error adds if the first row has something else than responses.
+        header: of a table that may have one row per response, which an error in the first row then says.
 
     Raises:
         InputError: names the row and column of what is no id or no response.
     """
     _check_levels(table)
     subjects = texts(table.index.to_series(), "subject ids")
-    return matrix_of(codes_of(table, subjects, if_none), subjects, texts(table.columns.to_series(), "item ids"))
+    return matrix_of(codes_of(table, subjects, header), subjects, texts(table.columns.to_series(), "item ids"))
 
 
 def _check_levels(table: pd.DataFrame) -> None:
@@ -86,7 +94,7 @@ def texts(ids: pd.Series, what: str) -> list[str]:
     return [str(identity) for identity in ids]
 
 
-def codes_of(table: pd.DataFrame, subject_ids: list[str], if_none: str = "") -> np.ndarray:
+def codes_of(table: pd.DataFrame, subject_ids: list[str], header: Sequence[str] = ()) -> np.ndarray:
     """(J, I) int8 codes of a table, missing where it is null."""
     columns = [_column_codes(table[column]) for column in table]
     codes = np.stack(columns, axis=1) if columns else np.zeros(table.shape, np.int8)
@@ -96,7 +104,7 @@ def codes_of(table: pd.DataFrame, subject_ids: list[str], if_none: str = "") -> 
         raise InputError(
             f"row {row + 1} (subject {shown(subject_ids[row])}), column {shown(str(table.columns[column]))}: "
             f"{shown(table.iloc[row, column : column + 1].tolist()[0])} is not a response; use 0, 1 or null for missing"
-            + ("" if row else if_none)
+            + (f"; {how_to_name(header)}" if header and not row else "")
         )
     return codes
 

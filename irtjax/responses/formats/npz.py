@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import matrix_of, require_sound_ids
-from irtjax.responses.matrix import ResponseMatrix, frozen
+from irtjax.responses.matrix import ResponseMatrix, matrix_of, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.archives import ArrayInArchive, read_arrays
 from irtjax.storage.sources import naming, one_line
@@ -19,7 +18,7 @@ IDS = ("subject_ids", "item_ids")
 def read(path: Path) -> ResponseMatrix:
     """The matrix of an NPZ file, see `read_responses`."""
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
-    frozen(values)  # no one else has it, so that it need not be copied
+    _freeze(values)  # no one else has it, so that it need not be copied
     return matrix_of(values, *_texts(*ids))
 
 
@@ -74,3 +73,11 @@ def _text(ids: np.ndarray, name: str) -> list[str]:
         return ids.astype(str).tolist()
     except (ValueError, SystemError) as error:  # bytes that are not ASCII; numbers that are no character
         raise InputError(f"{name} hold something that is no text ({one_line(error)})") from error
+
+
+def _freeze(array: np.ndarray) -> None:
+    """No one can write to the array any more."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner.setflags(write=False)
+        owner = owner.base  # type: ignore[assignment]

@@ -10,11 +10,11 @@ import pyarrow
 import pyarrow.parquet
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import require_sound_ids
 from irtjax.responses.formats.data_frames import codes_of, names_in, of_long_table, of_table, texts
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, how_to_name, long_names
-from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.stored import Responses, StoredResponses
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, long_names
+from irtjax.responses.matrix import MISSING, ResponseMatrix, require_sound_ids
+from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming, one_line, shown
 from irtjax.types import Int
 
@@ -32,7 +32,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix
     table = _guarded(lambda: _whole(path))
     if names is not None:
         return of_long_table(table, names)
-    return of_table(_indexed_by_subject(table), f"; {how_to_name(table.columns.map(str).tolist())}")
+    return of_table(_indexed_by_subject(table), table.columns.map(str).tolist())
 
 
 def open_parquet(path: Path, columns: Mapping[str, str] | None = None) -> Responses:

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.answers import require_sound_ids
-from irtjax.responses.matrix import as_ids, require_unique, sound
+from irtjax.responses.matrix import as_ids, require_sound_ids, require_unique, sound
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.files import whole_directory
 from irtjax.storage.sources import naming, one_line

@@ -1,0 +1,67 @@
+"""What can be compared: models, numbers of dimensions and estimators that go together."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from irtjax.arguments import names, whole_number
+from irtjax.errors import InputError
+from irtjax.estimation.specify import MOST_DIMS
+from irtjax.fitting import ESTIMATORS, MODELS
+
+BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
+ONE_SLOPE = ("rasch", "1pl")  # for all items: these models have one dimension
+PARAMETERS = {"rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
+
+
+class Candidate(NamedTuple):
+    """A model, the number of its dimensions, and the estimator that fits it."""
+
+    model: str
+    dims: int = 1
+    estimator: str = "mml"
+
+    def __str__(self) -> str:
+        dims = f", {self.dims} dimensions" if self.dims > 1 else ""
+        name = self.model.capitalize() if self.model == "rasch" else self.model.upper()
+        return f"{name}{dims}{' by SVI' if self.estimator == 'svi' else ''}"
+
+    @property
+    def complexity(self) -> int:
+        """Parameters of each item."""
+        return PARAMETERS[self.model] + self.dims - 1
+
+
+def candidates(
+    models: str | Sequence[str], dims: int | Sequence[int], estimators: str | Sequence[str]
+) -> tuple[Candidate, ...]:
+    """All combinations that can be fitted, each once.
+
+    Raises:
+        InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
+            fitted.
+    """
+    models, estimators = names("models", models), names("estimators", estimators)
+    for what, given, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
+        for name in given:
+            if name not in known:
+                raise InputError(f"unknown {what} {name!r}, expected one of {', '.join(known)}")
+    dims = list(dims) if isinstance(dims, Iterable) else [dims]
+    for number in dims:
+        whole_number("dims", number, 1, MOST_DIMS)
+    every = dict.fromkeys(
+        Candidate(model, number, estimator)
+        for estimator, number, model in itertools.product(estimators, dims, models)
+        if _exists(Candidate(model, number, estimator))
+    )
+    if not every:
+        raise InputError(
+            "no candidates: name at least one model; svi fits the 1pl and 2pl with dims 1, mml the 2pl to 4pl with more"
+        )
+    return tuple(every)
+
+
+def _exists(candidate: Candidate) -> bool:
+    if candidate.estimator == "svi":
+        return candidate.model in BY_SVI and candidate.dims == 1
+    return candidate.dims == 1 or candidate.model not in ONE_SLOPE

@@ -1,0 +1,42 @@
+"""Responses wherever they are, in memory or left in files: how both are read and counted."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from irtjax import processes
+from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.responses.stored import ALL, StoredResponses, StoredValues
+from irtjax.types import Int
+
+Responses = ResponseMatrix | StoredResponses
+
+
+@runtime_checkable
+class Values(Protocol):
+    """What can be read like a matrix (J, I) int8: `values[rows, columns]`, both of them slices, is an array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """J and I."""
+
+    def __getitem__(self, at: tuple[slice, slice]) -> np.ndarray:
+        """A part of it; 1 right, 0 wrong, -1 missing."""
+
+
+def counts_of(values: Values, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    """As `counts`; what is stored in files is counted once, each process a part."""
+    return values.counts(axis) if isinstance(values, StoredValues) else counts(np.asarray(values), axis)
+
+
+def keep(values: Values, subjects: slice = ALL, items: slice = ALL) -> None:
+    """As `StoredValues.keep`; what is in memory already stays there."""
+    if isinstance(values, StoredValues):
+        values.keep(subjects, items)
+
+
+def mine(values: Values) -> tuple[slice, slice]:
+    """Subjects and items of this process's part in sums over all; the parts of all processes are the whole."""
+    if processes.number() == 1:
+        return ALL, ALL
+    return (isinstance(values, StoredValues) and values.held) or (ALL, processes.share(values.shape[1]))
