@@ -25,6 +25,7 @@ from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
     Estimate,
     RankedItems,
+    Subjects,
     estimate_ability,
     estimate_ability_from_all,
     rank_items,
@@ -203,7 +204,7 @@ class _Curriculum:
     ) -> tuple[Learner, jax.Array, _Memory]:
         """Estimate, select, train, record."""
         trainer, data = self.trainer, problem.data
-        estimate = _estimate(self, problem, learners, memory)
+        estimate = _estimate(self, problem, learners, memory, active)
         selected, min_examples = _select(self, problem, learners, memory, estimate)
         num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
         trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
@@ -220,7 +221,9 @@ class _Curriculum:
             **_monitored(trainer, problem, trained)._asdict(),
         )
         history = _record(memory.history, row, active, learners.epoch)
-        return trained, dev_accuracy, _Memory(estimate.ability, min_examples, history)
+        ability = jnp.where(active, estimate.ability, memory.ability)
+        min_examples = jnp.where(active, min_examples, memory.min_examples)
+        return trained, dev_accuracy, _Memory(ability, min_examples, history)
 
     def end(self, problem: _Problem, learners: Learner, memory: _Memory) -> History:
         """What happened."""
@@ -236,7 +239,9 @@ def _plans(problem: _Problem, keys: jax.Array, selected: Range | None = None) ->
     return plans._replace(order=jax.vmap(jnp.roll)(plans.order, -selected.first), size=selected.num_examples)
 
 
-def _estimate(program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory) -> Estimate:
+def _estimate(
+    program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory, active: jax.Array
+) -> Estimate:
     """Abilities of the networks, from a sample of the training examples or from all of them; NaN for a schedule."""
     trainer, rule, items = program.trainer, program.rule, problem.items
     if rule is None:
@@ -246,11 +251,9 @@ def _estimate(program: _Curriculum, problem: _Problem, learners: Learner, memory
         return estimate_ability_from_all(
             trainer, learners.parameters, problem.data, items.difficulty, problem.population
         )
-    keys = _draws(learners, PROBE_STREAM)
+    subjects = Subjects(_draws(learners, PROBE_STREAM), learners.parameters, memory.ability, active)
     required = functools.partial(required_se, rule, items.ascending, problem.probe_error)
-    return estimate_ability(
-        trainer, required, keys, learners.parameters, problem.data, items, memory.ability, problem.population
-    )
+    return estimate_ability(trainer, required, subjects, problem.data, items, problem.population)
 
 
 def _select(

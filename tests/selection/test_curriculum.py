@@ -15,6 +15,7 @@ from irtjax.networks import Network
 from irtjax.populations.normal import Population
 from irtjax.selection import ddaclae
 from irtjax.selection.ddaclae import train_curriculum
+from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
 from irtjax.selection.schedules import full_share, linear_share, root_share
 from irtjax.training.data import to_device
@@ -115,6 +116,17 @@ def test_the_share_falls_with_the_ability():
     history = train(ladder(51), difficulty, up_to_ability, learning_rate=-0.7)
     assert (np.diff(history.ability) < 0).all()
     assert (np.diff(history.share) < 0).all()
+
+
+def test_an_epoch_leaves_the_memory_of_who_has_stopped():
+    program = ddaclae._Curriculum(TRAINER, up_to_ability, None)
+    items = rank_items(jnp.linspace(-3, 3, 64))
+    problem = ddaclae._Problem(ladder(0), items, jnp.float32(0), None, None, None, None)
+    learners, memory = program.begin(problem, KEYS)
+    _, _, after = jax.jit(program.epoch)(problem, learners, memory, jnp.array([True, False]))
+    np.testing.assert_array_equal(after.ability, [-np.inf, 0])
+    np.testing.assert_array_equal(after.min_examples, [8, 4])
+    assert np.isnan(after.history.ability[1]).all()
 
 
 def test_equal_difficulties_are_all_or_nothing():
