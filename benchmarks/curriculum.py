@@ -26,7 +26,13 @@ from experiments.common import app, factory, settings, task_flags
 from experiments.common.task_items import items_of
 from irtjax.networks import Parameters
 from irtjax.selection.ddaclae import train_curriculum
-from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, estimate_ability, estimate_ability_from_all, rank_items
+from irtjax.selection.probe import (
+    MIN_ITEMS_TO_SAMPLE,
+    Subjects,
+    estimate_ability,
+    estimate_ability_from_all,
+    rank_items,
+)
 from irtjax.selection.rules import required_se, up_to_ability
 from irtjax.tasks import Task
 from irtjax.training.data import Data, accuracy, classify, to_device
@@ -158,10 +164,11 @@ def follow(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, cho
         learners = jax.vmap(functools.partial(start, trainer), (0, None))(plans, data.initial)
         seconds, rows, previous, fallback = {}, [], jnp.zeros(1), trainer.batch_size
         for epoch in range(trainer.max_epochs):
-            full = timed("all items", _from_all, trainer, learners.parameters, data, items.difficulty)
+            parameters = learners.parameters
+            full = timed("all items", _from_all, trainer, parameters, data, items.difficulty)
             keys = jax.random.split(jax.random.fold_in(jax.random.key(chosen.seed), epoch), samples)
             found = [
-                timed("probe", _from_sample, trainer, required, key, learners.parameters, data, items, previous)
+                timed("probe", _from_sample, trainer, required, Subjects(key, parameters, previous), data, items)
                 for key in keys[:, None]
             ]
             shares = np.concatenate([share_of(estimate.ability) for estimate in found])

@@ -18,7 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from irtjax.plots import selection
+from irtjax.plots import curricula
+from irtjax.plots.filtering import accuracy_dots
 from irtjax.plots.strategies import LOOKS
 
 DOCS = Path(__file__).parent
@@ -255,7 +256,7 @@ def filtering(data: str, name: str) -> Figure:
     columns = {"share": rows.percent_kept / 100, "mean": rows.accuracy / 100, "half": rows.half_interval / 100}
     table = rows[["strategy"]].assign(**columns)
     table = table.sort_values("strategy", key=lambda names: names.map(ORDER.index), kind="stable")
-    return selection.accuracy_dots(table, f"{name}: which examples to train on?")
+    return accuracy_dots(table, f"{name}: which examples to train on?")
 
 
 # Those that keep similar examples stand together. AVI and AVO are around the mean difficulty where nothing else stands.
@@ -276,7 +277,7 @@ def forest(page: str, section: str) -> Figure:
     if "reached" in rows:
         summary[["reach_ratio", "reach_ratio_low", "reach_ratio_high"]] = numbers("until 99%")
         summary[["reached", "seeds"]] = numbers("reached").astype(int)
-    return selection.forest(summary)
+    return curricula.forest(summary)
 
 
 def _numbers(cell: str) -> list[float]:

@@ -449,10 +449,10 @@ def test_an_epoch_of_a_crowd(network, one_device):
 def test_curricula(one_device, name):
     large = task_of("images", num_examples=MIN_ITEMS_TO_SAMPLE)
     text = task_of("sentences", num_examples=MIN_ITEMS_TO_SAMPLE)
-    shares, error = array(3), array()
+    counts, error = array(3, dtype=jnp.int32), array()
     population = Population(array(), array())
     cases = {  # task, rule, what it goes by
-        "a schedule": (task_of("images"), None, (shares, None, None)),
+        "a schedule": (task_of("images"), None, (counts, None, None)),
         "DDaCLAE, all asked": (task_of("images"), up_to_ability, (None, None, None)),
         "DDaCLAE, MAP": (task_of("images"), up_to_ability, (None, population, None)),
         "DDaCLAE, a sample asked": (large, up_to_ability, (None, None, error)),
@@ -470,7 +470,7 @@ def test_a_monitored_curriculum(one_device):
     number = len(task.train.labels)
     bank = ItemParameters(np.ones((number, 1)), np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
     monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
-    arguments = curriculum_of(task, None, (array(3), None, None), one_device, monitor=monitor)
+    arguments = curriculum_of(task, None, (array(3, dtype=jnp.int32), None, None), one_device, monitor=monitor)
     none_of(faults("curriculum, monitored", loop._train, *arguments, products="mixed"))
 
 
@@ -498,6 +498,6 @@ def curriculum_of(task, rule, pacing, mesh, on_epoch=None, monitor=None):
 
 
 def test_the_progress_of_a_curriculum_is_a_call_to_the_host(one_device):
-    pacing = (array(3), None, None)
+    pacing = (array(3, dtype=jnp.int32), None, None)
     arguments = curriculum_of(task_of("images"), None, pacing, one_device, on_epoch=print)
     assert host_calls(loop._train.trace(*arguments)) == ["debug_callback"]

@@ -12,7 +12,8 @@ from experiments.common.task_defaults import TASK_DEFAULTS
 from experiments.common.task_items import CrowdCost
 from experiments.reports import markdown
 from irtjax.comparison.rank_agreement import rank_gaps
-from irtjax.plots import selection
+from irtjax.plots import curricula
+from irtjax.plots import filtering as filtering_plots
 from irtjax.plots.difficulty import class_densities
 from irtjax.plots.style import save_figure
 from irtjax.selection.filter_summary import accuracies, against_control, largest_classes
@@ -30,7 +31,7 @@ def filtering(directory: Path, centre: float) -> str:
     """Accuracy against data kept, from `filtering/` of a run directory; `centre` as `centre_of` gives it."""
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     strategies, shares = table.strategy.unique(), sorted(table.share.unique())
-    save_figure(selection.accuracy_against_share(table, strategies), directory / "filtering.png")
+    save_figure(filtering_plots.accuracy_against_share(table, strategies), directory / "filtering.png")
     cells = accuracies(table)
     rows = [
         [strategy, *(markdown.percent(*cells.loc[(strategy, share)]) for share in shares)] for strategy in strategies
@@ -70,7 +71,7 @@ The same against the random choice, in points, with the 95% interval of the diff
 def class_balance(directory: Path) -> str:
     """Which classes each strategy keeps, from `filtering/kept.csv`."""
     table = pd.read_csv(directory / "filtering" / "kept.csv", dtype={"class": str})
-    save_figure(selection.class_balance(table), directory / "class_balance.png")
+    save_figure(filtering_plots.class_balance(table), directory / "class_balance.png")
     shares = sorted(table.share.unique())
     most = largest_classes(table)
     cells = [f"{100 * row.share_of_kept:.0f}% ({markdown.inline(row['class'])})" for _, row in most.iterrows()]
@@ -98,7 +99,7 @@ def curriculum(settings: Settings, directory: Path) -> str:
     """Accuracy, data used and changes against the baseline, from `curriculum/` of a run directory."""
     table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
-    save_figure(selection.curricula(table, table.strategy.unique()), directory / "curriculum.png")
+    save_figure(curricula.curricula(table, table.strategy.unique()), directory / "curriculum.png")
     columns = {
         "strategy": "{strategy}",
         "best epoch": _interval("best_epoch", ".1f"),
@@ -131,7 +132,7 @@ def monitor(directory: Path, number: int) -> str:
     if not number:
         return ""
     table = pd.read_csv(directory / "curriculum" / "monitor.csv")
-    save_figure(selection.monitored(table, table.strategy.unique(), number), directory / "monitor.png")
+    save_figure(curricula.monitored(table, table.strategy.unique(), number), directory / "monitor.png")
     header = ["strategy", "mean error", "standard error claimed", "r, training", "r, validation"]
     rows = [[row[0], *(f"{value:.3f}" for value in row[1:])] for row in tracking_errors(table).itertuples()]
     return f"""## Do {number} items track a network?
@@ -171,7 +172,7 @@ def against_published(settings: Settings, directory: Path) -> str:
     summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     if set(summary.strategy) == {BASELINE}:
         return ""
-    save_figure(selection.forest(summary), directory / "forest.png")
+    save_figure(curricula.forest(summary), directory / "forest.png")
     published = TASK_DEFAULTS[settings.task].published
     best, along = [], []
     for row in summary[summary.strategy != BASELINE].itertuples():

@@ -91,7 +91,7 @@ def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], ou
 
 
 STOP_ON = ("validation", "train")
-MONITOR = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
+STOP_SAMPLE = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
 
 
 @processes.collective
@@ -162,7 +162,7 @@ def train_crowd(
         raise InputError("no members to train")
     check_members(members, task, recipe, out_of_bag)
     own_mesh = default_mesh(len(members), mesh)
-    data = to_device(task, own_mesh, _monitor(task, seed) if stop_on == "train" else None)
+    data = to_device(task, own_mesh, _to_stop_on(task, seed) if stop_on == "train" else None)
 
     order = longest_first(epoch_lengths(recipe, members.subset_size))
 
@@ -186,7 +186,9 @@ def train_crowd(
         answer,
         folder=None if checkpoints is None else Path(checkpoints),
         seconds=checkpoint_seconds,
-        options=repr((fingerprint(recipe, task), out_of_bag, stop_on, (seed, MONITOR) if stop_on == "train" else None)),
+        options=repr(
+            (fingerprint(recipe, task), out_of_bag, stop_on, (seed, STOP_SAMPLE) if stop_on == "train" else None)
+        ),
         on_progress=reporter(progress, on_progress),
     )
     return assemble(task, members, results, out_of_bag)
@@ -239,7 +241,7 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
     )
 
 
-def _monitor(task: Task, seed: int) -> Split:
+def _to_stop_on(task: Task, seed: int) -> Split:
     """A sample of the training examples, as large as the validation split if that is small."""
-    count = min(len(task.validation.labels), len(task.train.labels), MONITOR)
+    count = min(len(task.validation.labels), len(task.train.labels), STOP_SAMPLE)
     return sample_split(task, "train", count, seed).train

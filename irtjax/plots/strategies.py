@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from matplotlib.axes import Axes
+
 from irtjax.plots.style import COLOURS, literal
 from irtjax.selection.strategies import NO_EFFECT
 
@@ -56,3 +58,9 @@ def looks(strategies: Iterable[str]) -> dict[str, Look]:
 def shown(strategy: str) -> str:
     """The name of a strategy in a legend."""
     return f"{strategy} (null control)" if strategy == NO_EFFECT else literal(strategy)
+
+
+def dot(axis: Axes, row: float, value: float, low: float, high: float, style: Look) -> None:
+    """A value and its interval, in a row of their own."""
+    axis.plot([low, high], [row, row], color=style.color, linewidth=1.8, solid_capstyle="butt")
+    axis.plot([value], [row], **style._asdict() | {"linestyle": "none"}, markersize=6.5)

@@ -13,7 +13,8 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
-from irtjax.selection.ddaclae import History, train_curriculum
+from irtjax.selection.ddaclae import train_curriculum
+from irtjax.selection.history import History
 from irtjax.selection.strategies import BASELINE, CurriculumOptions, Strategy, find
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task

@@ -21,15 +21,18 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
+from irtjax.selection.history import History, empty_history, recorded
 from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
     Estimate,
     RankedItems,
+    Subjects,
     estimate_ability,
     estimate_ability_from_all,
     rank_items,
 )
 from irtjax.selection.rules import Range, Rule, required_se, widen
+from irtjax.selection.schedules import examples_in_epochs
 from irtjax.selection.tracking import Tracked, track
 from irtjax.training import loop
 from irtjax.training.data import Data, accuracy
@@ -40,40 +43,6 @@ from irtjax.types import AnyArray, Float, Shaped
 # Folded into the key of a network to draw the samples that it is asked, and for the tests that monitor it. They are
 # beyond any epoch: epochs are folded into the same key, to draw minibatches.
 PROBE_STREAM, MONITOR_STREAM = np.uint32(2**31 + 1), np.uint32(2**31 + 2)
-
-
-class History(NamedTuple):
-    """What happened in each epoch: (S seeds, E epochs) each, NaN after a seed has stopped early.
-
-    Attributes:
-        share: of the training data that was selected, 0 to 1.
-        ability: of the network before the epoch, in logits; NaN for a fixed schedule, which does not estimate it.
-        examples_used: examples trained on in the epoch, minibatches times their size.
-        dev_accuracy: validation accuracy after the epoch.
-        test_accuracy: test accuracy after the epoch.
-        ability_se: standard error of the ability, in logits. From a sample of the items, it is measured against the
-            ability that answers to all items would give; from answers to all items, it follows from their information.
-        items_asked: items answered to estimate the ability.
-        monitor_ability: after the epoch, as all that follow: ability by an adaptive test on the training examples, in
-            logits; NaN without a monitor, as all that follow.
-        monitor_ability_se: its standard error.
-        monitor_score: predicted accuracy on the training examples.
-        monitor_score_se: its standard error, as far as it comes from that of the ability.
-        train_accuracy: true accuracy on the training examples.
-    """
-
-    share: jax.Array
-    ability: jax.Array
-    examples_used: jax.Array
-    dev_accuracy: jax.Array
-    test_accuracy: jax.Array
-    ability_se: jax.Array
-    items_asked: jax.Array
-    monitor_ability: jax.Array
-    monitor_ability_se: jax.Array
-    monitor_score: jax.Array
-    monitor_score_se: jax.Array
-    train_accuracy: jax.Array
 
 
 def train_curriculum(
@@ -121,26 +90,44 @@ def train_curriculum(
         mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
 
     Raises:
-        InputError: the monitor has another number of items than there are examples, or several dimensions.
+        InputError: not one difficulty for each training example; not one share from 0 to 1 for each epoch; data with a
+            split of their own to stop on; or the monitor has another number of items than there are examples, or
+            several dimensions.
     """
-    rule, shares = (selection, None) if callable(selection) else (None, jnp.asarray(selection, jnp.float32))
+    _require_fitting(data, np.shape(difficulty), monitor)
+    num_examples = len(data.train.labels)
     difficulty = jnp.asarray(difficulty, jnp.float32)
-    if monitor is not None and (monitor.dims > 1 or monitor.num_items != difficulty.size):
-        raise InputError(
-            f"`monitor` has {monitor.num_items:,} items in D = {monitor.dims}, expected one for each of the "
-            f"{difficulty.size:,} training examples in D = 1"
-        )
+    if callable(selection):
+        rule, counts = selection, None
+    else:
+        rule, counts = None, jnp.asarray(examples_in_epochs(selection, trainer.max_epochs, num_examples))
     by_sample = rule is not None and probe_error is not None and difficulty.size >= MIN_ITEMS_TO_SAMPLE
     problem = _Problem(
         data,
         rank_items(difficulty),
         jnp.float32(learning_rate),
-        shares,
+        counts,
         population,
         jnp.float32(probe_error) if by_sample else None,
         monitor,
     )
     return loop.train(_Curriculum(trainer, rule, on_epoch), keys, problem, mesh)
+
+
+def _require_fitting(data: Data, shape: tuple[int, ...], monitor: AdaptiveTest | None) -> None:
+    """Refuses difficulties of a shape, or a monitor, that are not of the training examples."""
+    num_examples = len(data.train.labels)
+    if shape != (num_examples,):
+        raise InputError(
+            f"`difficulty` has the shape {shape}, expected ({num_examples},): one number for each training example"
+        )
+    if data.stop_on is not None:
+        raise InputError("`data` has a split to stop on: curricula stop by the validation split, leave `stop_on` out")
+    if monitor is not None and (monitor.dims > 1 or monitor.num_items != num_examples):
+        raise InputError(
+            f"`monitor` has {monitor.num_items:,} items in D = {monitor.dims}, expected one for each of the "
+            f"{num_examples:,} training examples in D = 1"
+        )
 
 
 class _Problem(NamedTuple):
@@ -150,7 +137,7 @@ class _Problem(NamedTuple):
         data: the task.
         items: its training examples by ascending difficulty.
         learning_rate: of all networks.
-        shares: (E,) share of the data at each epoch, of a fixed schedule; None for a rule.
+        counts: (E,) how many of the easiest to train on at each epoch, of a fixed schedule; None for a rule.
         population: for a rule, the prior of a MAP estimate of ability; None for maximum likelihood.
         probe_error: standard error of the selected share for which a sample gives the ability; None to ask all items.
         monitor: the test that networks take after each epoch, if any.
@@ -159,7 +146,7 @@ class _Problem(NamedTuple):
     data: Data
     items: RankedItems
     learning_rate: jax.Array
-    shares: jax.Array | None
+    counts: jax.Array | None
     population: Population | None
     probe_error: jax.Array | None
     monitor: AdaptiveTest | None
@@ -194,7 +181,7 @@ class _Curriculum:
         memory = _Memory(
             ability=jnp.zeros(num_seeds, jnp.float32),
             min_examples=jnp.full(num_seeds, min(self.trainer.batch_size, num_examples)),
-            history=History(*[jnp.full((num_seeds, self.trainer.max_epochs), jnp.nan)] * len(History._fields)),
+            history=empty_history(num_seeds, self.trainer.max_epochs),
         )
         return jax.vmap(start, (0, None))(_plans(problem, keys), problem.data.initial), memory
 
@@ -203,7 +190,7 @@ class _Curriculum:
     ) -> tuple[Learner, jax.Array, _Memory]:
         """Estimate, select, train, record."""
         trainer, data = self.trainer, problem.data
-        estimate = _estimate(self, problem, learners, memory)
+        estimate = _estimate(self, problem, learners, memory, active)
         selected, min_examples = _select(self, problem, learners, memory, estimate)
         num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
         trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
@@ -219,8 +206,10 @@ class _Curriculum:
             items_asked=estimate.items_asked,
             **_monitored(trainer, problem, trained)._asdict(),
         )
-        history = _record(memory.history, row, active, learners.epoch)
-        return trained, dev_accuracy, _Memory(estimate.ability, min_examples, history)
+        history = recorded(memory.history, row, active, learners.epoch)
+        ability = jnp.where(active, estimate.ability, memory.ability)
+        min_examples = jnp.where(active, min_examples, memory.min_examples)
+        return trained, dev_accuracy, _Memory(ability, min_examples, history)
 
     def end(self, problem: _Problem, learners: Learner, memory: _Memory) -> History:
         """What happened."""
@@ -236,7 +225,9 @@ def _plans(problem: _Problem, keys: jax.Array, selected: Range | None = None) ->
     return plans._replace(order=jax.vmap(jnp.roll)(plans.order, -selected.first), size=selected.num_examples)
 
 
-def _estimate(program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory) -> Estimate:
+def _estimate(
+    program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory, active: jax.Array
+) -> Estimate:
     """Abilities of the networks, from a sample of the training examples or from all of them; NaN for a schedule."""
     trainer, rule, items = program.trainer, program.rule, problem.items
     if rule is None:
@@ -246,11 +237,9 @@ def _estimate(program: _Curriculum, problem: _Problem, learners: Learner, memory
         return estimate_ability_from_all(
             trainer, learners.parameters, problem.data, items.difficulty, problem.population
         )
-    keys = _draws(learners, PROBE_STREAM)
+    subjects = Subjects(_draws(learners, PROBE_STREAM), learners.parameters, memory.ability, active)
     required = functools.partial(required_se, rule, items.ascending, problem.probe_error)
-    return estimate_ability(
-        trainer, required, keys, learners.parameters, problem.data, items, memory.ability, problem.population
-    )
+    return estimate_ability(trainer, required, subjects, problem.data, items, problem.population)
 
 
 def _select(
@@ -259,9 +248,9 @@ def _select(
     """The examples of each seed, and how many to train on when next they are too few."""
     num_examples = problem.items.order.size
     if program.rule is None:
-        assert problem.shares is not None  # a schedule or a rule
-        count = jnp.ceil(problem.shares[learners.epoch] * num_examples).astype(jnp.int32)
-        return Range(jnp.zeros_like(count), jnp.clip(count, 1, num_examples)), memory.min_examples
+        assert problem.counts is not None  # a schedule or a rule
+        count = problem.counts[learners.epoch]
+        return Range(jnp.zeros_like(count), count), memory.min_examples
     selected = jax.vmap(program.rule, (None, 0))(problem.items.ascending, estimate.ability)
     too_few = selected.num_examples < min(program.trainer.batch_size, num_examples)
     wider = jax.vmap(widen, (0, 0, None))(selected, memory.min_examples, num_examples)
@@ -281,14 +270,4 @@ def _draws(learners: Learner, stream: np.uint32) -> jax.Array:
     """A key of each network for one purpose in one epoch."""
     return jax.vmap(lambda key, epoch: jax.random.fold_in(jax.random.fold_in(key, stream), epoch))(
         learners.key, learners.epoch
-    )
-
-
-def _record(history: History, row: History, active: jax.Array, epoch: jax.Array) -> History:
-    """The history with one more row, (S,) values each, of the seeds that are active."""
-    num_seeds, max_epochs = history.share.shape
-    # a seed that has stopped writes past the end, which is dropped
-    columns = jnp.where(active, epoch, max_epochs)
-    return jax.tree.map(
-        lambda table, values: table.at[jnp.arange(num_seeds), columns].set(values, mode="drop"), history, row
     )

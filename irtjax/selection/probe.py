@@ -43,13 +43,29 @@ def rank_items(difficulty: Float[jax.Array, " N"]) -> RankedItems:
     return RankedItems(difficulty, order, difficulty[order])
 
 
+class Subjects(NamedTuple):
+    """G networks in training whose abilities are asked for.
+
+    Attributes:
+        keys: (G,) of the samples.
+        parameters: of the networks.
+        previous: (G,) abilities that pilots are drawn for, such as those of the epoch before, logits.
+        active: (G,) which of them matter; None for all. Of the others only the pilot is asked.
+    """
+
+    keys: jax.Array
+    parameters: Parameters
+    previous: jax.Array
+    active: jax.Array | None = None
+
+
 class Estimate(NamedTuple):
     """Abilities of G networks.
 
     Attributes:
         ability: (G,) logits.
         standard_error: (G,) logits.
-        items_asked: (G,) items answered for it.
+        items_asked: (G,) items answered for it, those of the pilot and of a sample; N where all are.
     """
 
     ability: jax.Array
@@ -85,27 +101,23 @@ def estimate_ability_from_all(
 def estimate_ability(
     trainer: Trainer,
     required_se: Callable[[jax.Array], jax.Array],
-    keys: jax.Array,
-    parameters: Parameters,
+    subjects: Subjects,
     data: Data,
     items: RankedItems,
-    previous: Float[jax.Array, " G"],
     population: Population | None = None,
 ) -> Estimate:
     """Abilities of G networks from their answers to samples of the training items, drawn anew at each call.
 
     A pilot sample around the previous ability locates the present one. If that is not precise enough, a second sample
     around the new ability is as large as it must be. Where that is more than `MAX_SAMPLED_SHARE` of the items, all are
-    asked.
+    asked. What a network is asked depends on that network alone, not on those beside it.
 
     Args:
         trainer: of the networks.
         required_se: ability -> standard error that is required there, in logits, against answers to all items.
-        keys: (G,) of the samples.
-        parameters: of G networks.
+        subjects: the networks.
         data: the task.
         items: its training examples, at least `MIN_ITEMS_TO_SAMPLE`.
-        previous: (G,) abilities that pilots are drawn for, such as those of the epoch before.
         population: None for maximum likelihood, else the prior of a MAP estimate.
 
     Returns:
@@ -114,37 +126,58 @@ def estimate_ability(
         stands for, and v_i = s_i (s_i - 1) + 1/3, or s_i³/3 where s_i < 1, as for an item that the ends of strata cut.
         τ is the population's 1/σ². The errors are 0 where all were asked, and inf where the ability is infinite.
     """
-    precision = 0.0 if population is None else population.sd**-2.0
-    num_items = items.order.size
-    max_sampled = round(MAX_SAMPLED_SHARE * num_items)
-    largest = -(-max_sampled // ANSWER_BLOCK) * ANSWER_BLOCK
+    keys, num_items = jax.vmap(jax.random.split)(subjects.keys), items.order.size
+    pilot_size = jnp.full(subjects.previous.shape, PILOT_SIZE)
 
     def from_sample(capacity: int, keys: jax.Array, around: jax.Array, num_drawn: jax.Array) -> Ability:
         sample = jax.vmap(draw, (0, None, 0, 0, None))(keys, items.ascending, around, num_drawn, capacity)
-        sample, right = _answered(trainer, parameters, data, items.order, sample)
+        sample, right = _answered(trainer, subjects.parameters, data, items.order, sample)
         return jax.vmap(score, (0, 0, None, 0, None))(sample, right, items.ascending, around, population)
 
     def from_all() -> Ability:
-        found = estimate_ability_from_all(trainer, parameters, data, items.difficulty, population)
+        found = estimate_ability_from_all(trainer, subjects.parameters, data, items.difficulty, population)
         return Ability(found.ability, jnp.zeros_like(found.standard_error))
 
-    keys = jax.vmap(jax.random.split)(keys)
-    pilot_size = jnp.full(previous.shape, PILOT_SIZE)
-    pilot = from_sample(PILOT_SIZE, keys[:, 0], previous, pilot_size)
+    pilot = from_sample(PILOT_SIZE, keys[:, 0], subjects.previous, pilot_size)
+    num_drawn = _second_sample(required_se, pilot, items, population)
+    if subjects.active is not None:
+        num_drawn = jnp.where(subjects.active, num_drawn, 0)
+
+    max_sampled = round(MAX_SAMPLED_SHARE * num_items)
+    estimate, least = pilot, 0
+    # each in arrays of the size that its own number needs: draws and rounding are then those it would have alone
+    for capacity in _capacities(max_sampled):
+        mine = (least < num_drawn) & (num_drawn <= min(capacity, max_sampled))
+        ask = functools.partial(from_sample, capacity, keys[:, 1], pilot.ability, jnp.where(mine, num_drawn, 0))
+        estimate, least = _renewed(estimate, mine, ask), capacity
+    ask_all = num_drawn > max_sampled
+    estimate = _renewed(estimate, ask_all, from_all)
+    items_asked = jnp.where(ask_all, num_items, pilot_size + num_drawn)
+    return Estimate(estimate.ability, estimate.standard_error, items_asked)
+
+
+def _second_sample(
+    required_se: Callable[[jax.Array], jax.Array], pilot: Ability, items: RankedItems, population: Population | None
+) -> jax.Array:
+    """How many items to ask after the pilot, (G,); 0 where that is precise enough."""
+    precision = 0.0 if population is None else population.sd**-2.0
     required = jax.vmap(required_se)(pilot.ability)
     needed = jax.vmap(size_for, (None, 0, 0, None))(items.ascending, pilot.ability, required, precision)
     enough = pilot.standard_error <= required
-    num_drawn = jnp.where(enough, 0, jnp.maximum(jnp.ceil(needed), PILOT_SIZE)).astype(jnp.int32)
+    return jnp.where(enough, 0, jnp.maximum(jnp.ceil(needed), PILOT_SIZE)).astype(jnp.int32)
 
-    capacities = [*sorted({*(size for size in CAPACITIES if size < largest), largest})]
-    samples = [functools.partial(from_sample, size, keys[:, 1], pilot.ability, num_drawn) for size in capacities]
-    branches: list[Callable[[], Ability]] = [lambda: pilot, *samples, from_all]
-    most, ask_all = num_drawn.max(), len(branches) - 1
-    branch = jnp.where(most > max_sampled, ask_all, jnp.searchsorted(jnp.asarray([0, *capacities]), most))
-    found = jax.lax.switch(branch, branches)
-    num_drawn = jnp.where((branch == ask_all) & ~enough, num_items, num_drawn)
-    estimate = jax.tree.map(functools.partial(jnp.where, enough), pilot, found)
-    return Estimate(estimate.ability, estimate.standard_error, pilot_size + num_drawn)
+
+def _capacities(max_sampled: int) -> list[int]:
+    """Sizes of arrays for samples of up to `max_sampled` items, ascending."""
+    largest = -(-max_sampled // ANSWER_BLOCK) * ANSWER_BLOCK
+    return [*(size for size in CAPACITIES if size < largest), largest]
+
+
+def _renewed(estimate: Ability, mine: jax.Array, ask: Callable[[], Ability]) -> Ability:
+    """The estimates (G,), with those of `ask` for the networks that are marked; not called if none is."""
+    return jax.lax.cond(
+        mine.any(), lambda old: jax.tree.map(functools.partial(jnp.where, mine), ask(), old), lambda old: old, estimate
+    )
 
 
 def _answered(

@@ -45,7 +45,7 @@ class Data(NamedTuple):
         bucket: (N,) uint8 which of the task's lengths holds a training example; None for images.
         embeddings: (V, D) word vectors; None for images.
         train, validation, test, extra: the splits, to be answered; extra None where the task has none.
-        monitor: what early stopping looks at; None for the validation split.
+        stop_on: what early stopping of crowds looks at; None for the validation split, by which all others stop.
         weights: of the encoder that networks begin from, without its word vectors; None for random ones.
     """
 
@@ -56,7 +56,7 @@ class Data(NamedTuple):
     validation: EvaluationSplit
     test: EvaluationSplit
     extra: EvaluationSplit | None = None
-    monitor: EvaluationSplit | None = None
+    stop_on: EvaluationSplit | None = None
     weights: Any = None
 
     @property
@@ -65,7 +65,7 @@ class Data(NamedTuple):
         return self.embeddings, self.weights
 
 
-def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split | None = None) -> Data:
+def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, stop_on: Split | None = None) -> Data:
     """Puts a task on the default device, or on every device of a mesh; inputs keep their dtype.
 
     Where devices are cores of one processor, they share one copy.
@@ -79,7 +79,7 @@ def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, monitor: Split 
         validation=evaluation_split(task.validation, text),
         test=evaluation_split(task.test, text),
         extra=None if task.extra is None else evaluation_split(task.extra, text),
-        monitor=None if monitor is None else evaluation_split(monitor, text),
+        stop_on=None if stop_on is None else evaluation_split(stop_on, text),
         weights=None if text is None or text.encoder is None else text.encoder.weights,
     )
     return place(data, mesh)

@@ -33,7 +33,7 @@ from irtjax.training.pool_arrays import begun_in, restored, stopped_in, stored
 from irtjax.training.resume import Folder, open_folder, wait_for
 
 CHECKPOINT_SECONDS = 30.0
-PAUSE = 10  # the time between two checkpoints is at least this many times what the last one took
+PAUSE_FACTOR = 10  # the time between two checkpoints, over what the last one took, is at least this
 
 Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
 
@@ -280,7 +280,7 @@ class _Checkpoints:
     def save_if_due(self, group: Group, networks: np.ndarray, pool: Pool) -> None:
         """Writes the pool, if enough time has passed since it was written last."""
         began = time.monotonic()
-        if began - self._last < max(self._seconds, PAUSE * self._duration):
+        if began - self._last < max(self._seconds, PAUSE_FACTOR * self._duration):
             return
         self._run.write_pool(self._generation, self._devices, {"group": np.array(group.name), **stored(pool, networks)})
         self._last = time.monotonic()

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.errors import InputError
 from irtjax.networks import Parameters
 from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.hashing import permute
@@ -87,12 +88,18 @@ class Learner(NamedTuple):
 
 
 def start(trainer: Trainer, plan: Plan, initial: tuple[AnyArray | None, Any]) -> Learner:
-    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.initial` is."""
+    """One learner before its first epoch, for a plan without the leading axis; begins from what `Data.initial` is.
+
+    Raises:
+        InputError: word vectors to be trained, and none to begin from.
+    """
     init_key, key = jax.random.split(plan.key)
     embeddings, weights = initial
     parameters = trainer.network.init(init_key, jnp.asarray(plan.width), weights)
     optimizer_state = trainer.optimizer.init(parameters)
-    if embeddings is not None and trainer.own_embeddings:
+    if trainer.own_embeddings:
+        if embeddings is None:
+            raise InputError("`own_embeddings` is set, but the data have no word vectors to train: leave it out")
         vectors = jnp.asarray(embeddings)
         parameters = Owned(parameters, vectors)
         optimizer_state = (optimizer_state, trainer.optimizer.init(vectors))
@@ -147,8 +154,8 @@ def train_epoch(
     batch, last = trainer.batch_size, jnp.max(num_steps)
     live = jnp.ones(plans.size.shape, bool) if live is None else live
     first = jnp.zeros(plans.size.shape, jnp.int32) if first is None else first
-    begun, in_all = Place(0, num_steps) if place is None else place
-    one = 1 / (trainer.max_epochs * jnp.maximum(in_all, 1))  # minibatch, as a share of the training
+    behind, in_all = Place(0, num_steps) if place is None else place
+    step_share = 1 / (trainer.max_epochs * jnp.maximum(in_all, 1))  # one minibatch, of the training
 
     def gradients(parameters, at, chosen, cut):
         step_keys = jax.vmap(jax.random.fold_in)(keys[:, 1], first * WINDOW + at)
@@ -180,8 +187,8 @@ def train_epoch(
                 slopes = jax.lax.switch(level, levels, carry[0], at, chosen)
             else:
                 slopes = levels[0](carry[0], at, chosen)
-            progress = learners.epoch / trainer.max_epochs + (begun + at) * one
-            rates = plans.learning_rate * share_of_rate(trainer.warmup, progress, one)
+            progress = learners.epoch / trainer.max_epochs + (behind + at) * step_share
+            rates = plans.learning_rate * share_of_rate(trainer.warmup, progress, step_share)
             can_wait = jnp.ndim(num_steps) > 0
             return jax.vmap(functools.partial(descend, trainer, can_wait))(*carry, slopes, rates, active)
 
@@ -192,7 +199,7 @@ def train_epoch(
 
 
 def validate(trainer: Trainer, learners: Learner, data: Data, live: jax.Array | None = None) -> Learner:
-    """Ends an epoch of each network: answers the monitored split and keeps parameters that are the best so far.
+    """Ends an epoch of each network: answers the split to stop on and keeps parameters that are the best so far.
 
     Args:
         trainer: how.
@@ -202,7 +209,7 @@ def validate(trainer: Trainer, learners: Learner, data: Data, live: jax.Array | 
             as for those that do; on an accelerator all answer side by side.
     """
     answer = functools.partial(accuracy, trainer.network)
-    split = data.validation if data.monitor is None else data.monitor
+    split = data.validation if data.stop_on is None else data.stop_on
     if live is None or for_accelerator():
         accuracies = jax.vmap(answer, (0, None, None))(learners.parameters, data.embeddings, split)
     else:

@@ -25,6 +25,7 @@ from irtjax.training.step import Place, Trainer
 
 EMPTY = -1  # in place of a network's number
 SHRINK_FACTOR = 4  # the pool shrinks by this factor when the networks left fit into that part of it
+SLOTS_PER_ANSWER = 4  # networks that have stopped answer together as soon as there is one for so many slots
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,8 +201,8 @@ def train_slots(
         positions: (slots,) minibatches of the epoch that lie behind, a multiple of `WINDOW`; None for none.
         steps: (slots,) minibatches of the epoch; None where these are all.
     """
-    begun = np.zeros(live.shape, np.int32) if positions is None else positions
-    place = Place(begun, np.broadcast_to(num_steps, live.shape) if steps is None else steps)
+    behind = np.zeros(live.shape, np.int32) if positions is None else positions
+    place = Place(behind, np.broadcast_to(num_steps, live.shape) if steps is None else steps)
     return programs.train(job.trainer, job.mesh, learners, plans, live, place, num_steps, job.data)
 
 
@@ -280,7 +281,7 @@ def _at_end(pool: Pool) -> bool:
 
 def _hand_over(job: Job, pool: Pool, on_finished: Callable[[Finished], None]) -> Pool:
     """Networks that have stopped leave the pool, as soon as they fill a group, or nothing is left to wait for."""
-    batch = job.mesh.size * max(1, pool.slots // SHRINK_FACTOR)
+    batch = job.mesh.size * max(1, pool.slots // SLOTS_PER_ANSWER)
     while len(pool.stopped) >= batch or (pool.stopped and _at_end(pool)):
         numbers, parameters, epochs, best_epochs, accuracies = zip(*pool.stopped[:batch], strict=True)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *parameters)

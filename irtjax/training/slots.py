@@ -99,7 +99,7 @@ def train(
 
     def train_all(learners, plans, live, place, num_steps, data):
         steps = jnp.where(live if each else live.any(), num_steps, 0)
-        new = train_epoch(trainer, learners, plans, data, steps, live, place.begun // WINDOW, place)
+        new = train_epoch(trainer, learners, plans, data, steps, live, place.behind // WINDOW, place)
         return jax.vmap(tree_where)(live, new, learners)
 
     each = jnp.ndim(num_steps) > 0

@@ -65,13 +65,15 @@ def over_networks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Place(NamedTuple):
-    """Where minibatches are in an epoch: `begun` of its `steps` lie behind them; scalars, or (G,) of networks."""
+    """Where minibatches are in an epoch: of its `steps`, `behind` lie behind them; scalars, or (G,) of networks."""
 
-    begun: AnyArray | int
+    behind: AnyArray | int
     steps: AnyArray | int
 
 
-def share_of_rate(warmup: float | None, progress: AnyArray | float, one: AnyArray | float = 0.0) -> jax.Array | float:
+def share_of_rate(
+    warmup: float | None, progress: AnyArray | float, step_share: AnyArray | float = 0.0
+) -> jax.Array | float:
     """The learning rate as a share of the network's own, which rises to 1 and then falls to 0, each by a straight line.
 
     (p + δ) / w while training warms up, then (1 - p) / (1 - w).
@@ -79,12 +81,13 @@ def share_of_rate(warmup: float | None, progress: AnyArray | float, one: AnyArra
     Args:
         warmup: w, the share of the training in which it rises, at least δ; None for a constant rate.
         progress: p, the share of the training, if it takes all the epochs that it may, that lies behind a minibatch.
-        one: δ, the share that one minibatch is.
+        step_share: δ, the share that one minibatch is.
     """
     if warmup is None:
         return 1.0
-    warm = jnp.maximum(warmup, one)
-    return jnp.clip(jnp.minimum((progress + one) / warm, (1 - progress) / jnp.maximum(1 - warm, one)), 0, 1)
+    warm = jnp.maximum(warmup, step_share)
+    rising, falling = (progress + step_share) / warm, (1 - progress) / jnp.maximum(1 - warm, step_share)
+    return jnp.clip(jnp.minimum(rising, falling), 0, 1)
 
 
 def gradient(

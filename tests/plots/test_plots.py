@@ -6,8 +6,9 @@ import pytest
 from matplotlib.image import imread
 
 from irtjax import InputError
+from irtjax.plots.curricula import curricula, forest
 from irtjax.plots.difficulty import class_densities, contact_sheet, densities
-from irtjax.plots.selection import accuracy_against_share, accuracy_dots, class_balance, curricula, forest
+from irtjax.plots.filtering import accuracy_against_share, accuracy_dots, class_balance
 from irtjax.plots.strategies import LOOKS, looks
 from irtjax.plots.style import save_figure
 from irtjax.selection.filtering import STRATEGIES as FILTERS

@@ -2,6 +2,10 @@
 
 import dataclasses
 import functools
+import itertools
+import math
+import re
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +15,14 @@ import pytest
 from conftest import data_of, mesh_of
 
 from irtjax import networks, tasks
+from irtjax.errors import InputError
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
 from irtjax.selection import ddaclae
 from irtjax.selection.ddaclae import train_curriculum
+from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
-from irtjax.selection.schedules import full_share, linear_share, root_share
+from irtjax.selection.schedules import examples_in_epochs, full_share, linear_share, root_share
 from irtjax.training.data import to_device
 from irtjax.training.loop import Learner
 from irtjax.training.step import Trainer
@@ -32,6 +38,22 @@ def test_schedules_by_hand():
     np.testing.assert_allclose(
         root_share(6, length=4, c0=0.2), [0.2, np.sqrt(0.28), np.sqrt(0.52), np.sqrt(0.76), 1, 1]
     )
+
+
+def test_shares_are_rounded_up_but_not_for_their_rounding():
+    """Decimal and whole shares of many numbers of examples, beside exact fractions."""
+    percent = np.arange(1, 101)
+    naive = 0
+    for dtype, size in itertools.product((np.float32, np.float64), (*range(1, 400), 1797, 4096, 18_000, 20_000)):
+        exact = [max(1, math.ceil(Fraction(int(k), 100) * size)) for k in percent]
+        shares = (percent / 100).astype(dtype)
+        np.testing.assert_array_equal(examples_in_epochs(shares, 100, size), exact)
+        naive += (np.ceil(shares * dtype(size)) != exact).sum()
+        whole = np.arange(1, size + 1)
+        np.testing.assert_array_equal(examples_in_epochs((whole / size).astype(dtype), size, size), whole)
+    assert naive > 100  # that a product alone would round up
+    np.testing.assert_array_equal(examples_in_epochs(linear_share(11, 10, 0.1), 11, 1000), range(100, 1001, 90))
+    np.testing.assert_array_equal(examples_in_epochs(np.array([0, 1e-9, 0.5]), 3, 50_000), [1, 1, 25_000])
 
 
 # One trainer for all synthetic data, whose programs the tests share. An example is `SIZE` features and a threshold; it
@@ -117,6 +139,17 @@ def test_the_share_falls_with_the_ability():
     assert (np.diff(history.share) < 0).all()
 
 
+def test_an_epoch_leaves_the_memory_of_who_has_stopped():
+    program = ddaclae._Curriculum(TRAINER, up_to_ability, None)
+    items = rank_items(jnp.linspace(-3, 3, 64))
+    problem = ddaclae._Problem(ladder(0), items, jnp.float32(0), None, None, None, None)
+    learners, memory = program.begin(problem, KEYS)
+    _, _, after = jax.jit(program.epoch)(problem, learners, memory, jnp.array([True, False]))
+    np.testing.assert_array_equal(after.ability, [-np.inf, 0])
+    np.testing.assert_array_equal(after.min_examples, [8, 4])
+    assert np.isnan(after.history.ability[1]).all()
+
+
 def test_equal_difficulties_are_all_or_nothing():
     history = train_still(ladder(41), np.full(64, 0.3), up_to_ability)  # above the common difficulty
     assert (history.share == 1).all()
@@ -171,6 +204,29 @@ def test_a_class_that_is_never_selected(digits_runs):
     last = np.asarray(history.test_accuracy)[np.arange(len(keys)), made.sum(axis=1) - 1]
     assert (last <= 1 - (TASK.test.labels == 9).mean()).all()
     assert last.max() > 0.6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"difficulty": np.zeros(63)},
+            "`difficulty` has the shape (63,), expected (64,): one number for each",
+        ),
+        ({"selection": np.ones(5)}, "`selection` has the shape (5,), expected (6,): one share of the data for each ep"),
+        ({"selection": np.array([0.5] * 5 + [np.nan])}, "`selection` has the share nan at epoch 5, expected 0 to 1"),
+        ({"selection": np.array([50.0] + [100] * 5)}, "`selection` has the share 50.0 at epoch 0, expected 0 to 1"),
+        ({"data": ladder(3)._replace(stop_on=ladder(3).test)}, "`data` has a split to stop on: curricula stop by the"),
+        (
+            {"trainer": dataclasses.replace(TRAINER, own_embeddings=True)},
+            "`own_embeddings` is set, but the data have no word vectors to train: leave it out",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    arguments = {"trainer": TRAINER, "data": ladder(3), "difficulty": np.zeros(64), "selection": full_share(6)}
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        train_curriculum(keys=KEYS, learning_rate=0.0, **arguments | change)
 
 
 def test_fewer_examples_than_a_minibatch():

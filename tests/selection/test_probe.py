@@ -13,7 +13,7 @@ from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
 from irtjax.selection.ddaclae import train_curriculum
-from irtjax.selection.probe import PILOT_SIZE, estimate_ability, rank_items
+from irtjax.selection.probe import CAPACITIES, PILOT_SIZE, Subjects, estimate_ability, rank_items
 from irtjax.selection.rules import Window, beyond_ability, required_se, up_to_ability
 from irtjax.selection.sampling import draw, score, size_for
 from irtjax.training import loop
@@ -23,12 +23,13 @@ from irtjax.training.step import Trainer
 NUM_ITEMS, ABILITY, ERROR, SHARE_ERROR = 20_000, 0.7, 0.05, 0.01
 RNG = np.random.default_rng(0)
 DIFFICULTY = np.sort(RNG.normal(-0.5, 1.5, NUM_ITEMS)).astype(np.float32)
-RIGHT = RNG.random(NUM_ITEMS) < 1 / (1 + np.exp(DIFFICULTY - ABILITY))
+UNIFORM = RNG.random(NUM_ITEMS)
+RIGHT = 1 / (1 + np.exp(DIFFICULTY - ABILITY)) > UNIFORM
 SHUFFLE = RNG.permutation(NUM_ITEMS)  # example i is item SHUFFLE[i] in the order of difficulty
 
-# Answers class 0, the gold label, where the input is positive.
+# Answers class 0, the gold label, where the input is positive, its parameter added.
 SIGN = Network(
-    init=lambda key, width, weights: jnp.float32(0),
+    init=lambda key, width, weights: jax.random.uniform(key, (), jnp.float32, -0.9, 0.9),
     logits=lambda parameter, embeddings, inputs, key: jnp.stack(
         [inputs[:, 0] + parameter, jnp.zeros(inputs.shape[0])], axis=1
     ),
@@ -44,25 +45,37 @@ def full_ability(population=None):
 
 @functools.cache
 def data():
+    """Items that `SIGN` answers alike whatever its parameter, as long as that is below 1."""
     signs = np.where(RIGHT, 1.0, -1.0).astype(np.float32)[SHUFFLE]
     return data_of(signs[:, None], np.zeros(NUM_ITEMS))
+
+
+@functools.cache
+def data_of_unequal_networks():
+    """The same items; `SIGN` with parameter p has the ability `ABILITY` + 5 p."""
+    margin = ABILITY - DIFFICULTY - np.log(UNIFORM / (1 - UNIFORM))  # of a logistic variable
+    return data_of((margin / 5).astype(np.float32)[SHUFFLE, None], np.zeros(NUM_ITEMS))
 
 
 NUM_SAMPLES = 150
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def estimate(trainer, error, parameters, data, difficulty, previous, population=None):
-    """Estimates from samples of as many networks as there are parameters, the error the same at every ability."""
+def estimate(trainer, error, parameters, data, difficulty, previous, population=None, stopped=0):
+    """Estimates from samples of as many networks as there are parameters, the error the same at every ability.
+
+    The first `stopped` networks are no longer in training.
+    """
     keys = jax.vmap(jax.random.key)(jnp.arange(parameters.size, dtype=jnp.uint32))
-    items, previous = rank_items(difficulty), jnp.full(parameters.shape, previous, jnp.float32)
-    return estimate_ability(trainer, lambda ability: error, keys, parameters, data, items, previous, population)
+    active = jnp.arange(parameters.size) >= stopped
+    subjects = Subjects(keys, parameters, jnp.full(parameters.shape, previous, jnp.float32), active)
+    return estimate_ability(trainer, lambda ability: error, subjects, data, rank_items(difficulty), population)
 
 
-def asked(previous, error=ERROR, parameter=0.0, population=None):
+def asked(previous, error=ERROR, parameter=0.0, population=None, stopped=0):
     """Abilities of the same network from `NUM_SAMPLES` samples."""
     parameters = jnp.full(NUM_SAMPLES, parameter)
-    return estimate(TRAINER, jnp.float32(error), parameters, data(), DIFFICULTY[SHUFFLE], previous, population)
+    return estimate(TRAINER, jnp.float32(error), parameters, data(), DIFFICULTY[SHUFFLE], previous, population, stopped)
 
 
 @pytest.mark.parametrize("previous", [ABILITY, -3.0, np.inf])
@@ -110,9 +123,34 @@ def test_the_error_is_right_however_much_is_asked(asked_share):
 
 def test_all_are_asked_where_a_sample_would_be_most_of_them():
     estimate = asked(ABILITY, error=0.005)
-    assert (estimate.items_asked == NUM_ITEMS + PILOT_SIZE).all()
+    assert (estimate.items_asked == NUM_ITEMS).all()
     np.testing.assert_allclose(estimate.ability, full_ability().ability, atol=1e-4)
     assert (estimate.standard_error == 0).all()
+
+
+def test_what_a_network_is_asked_does_not_depend_on_those_beside_it():
+    parameters = np.linspace(-0.9, 0.9, NUM_SAMPLES, dtype=np.float32)
+    beside = np.where(np.arange(NUM_SAMPLES) % 2, parameters, 0.0).astype(np.float32)  # others in half of the places
+    run = functools.partial(estimate, TRAINER, jnp.float32(0.06), data=data_of_unequal_networks())
+    first, second = (
+        jax.tree.map(np.asarray, run(parameters=jnp.asarray(values), difficulty=DIFFICULTY[SHUFFLE], previous=0.0))
+        for values in (parameters, beside)
+    )
+    asked, other = first.items_asked, second.items_asked[::2]
+    # small and large samples and all items, of which the second batch has fewer
+    small = CAPACITIES[0] + PILOT_SIZE
+    assert (asked < small).any()
+    assert ((asked > small) & (asked < NUM_ITEMS)).any()
+    assert asked.max() == NUM_ITEMS
+    assert (other < small).all()
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one[1::2], two[1::2])
+
+
+def test_networks_that_have_stopped_are_asked_no_more_than_the_pilot():
+    items_asked = asked(ABILITY, error=0.005, stopped=3).items_asked
+    assert (items_asked[:3] == PILOT_SIZE).all()
+    assert (items_asked[3:] == NUM_ITEMS).all()
 
 
 def test_a_network_that_has_everything_right_is_infinitely_able():
@@ -227,3 +265,18 @@ def test_another_error_is_not_compiled_for():
     rough = run(learning_rate=1.0, probe_error=4 * SHARE_ERROR)
     assert loop._train._cache_size() == programs
     assert (rough.items_asked < precise.items_asked).all()
+
+
+def test_a_curriculum_with_the_probe_is_the_same_alone_and_among_others():
+    keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
+    run = functools.partial(train_curriculum, TRAINER, learning_rate=1.0, probe_error=0.0015)
+    items = data_of_unequal_networks(), DIFFICULTY[SHUFFLE], up_to_ability
+    together = jax.tree.map(np.asarray, run(keys, *items))
+    assert (together.items_asked[0] == PILOT_SIZE).all()  # able enough for nearly all items
+    assert together.items_asked[2].max() == NUM_ITEMS
+    for seed in range(3):
+        alone = run(keys[seed : seed + 1], *items)
+        for name in ("share", "items_asked", "examples_used", "test_accuracy"):
+            np.testing.assert_array_equal(getattr(alone, name)[0], getattr(together, name)[seed], err_msg=name)
+        for name in ("ability", "ability_se"):  # sums over arrays of another shape are rounded otherwise
+            np.testing.assert_allclose(getattr(alone, name)[0], getattr(together, name)[seed], rtol=1e-6, err_msg=name)
