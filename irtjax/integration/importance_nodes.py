@@ -50,7 +50,7 @@ class ImportanceNodes:
         """Twice as many."""
         return ImportanceNodes(2 * self.number)
 
-    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"]) -> None:
+    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float) -> None:
         """They are where the posteriors are."""
 
     def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:

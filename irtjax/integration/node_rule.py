@@ -67,8 +67,16 @@ class NodeRule(Protocol):
     def finer(self) -> "NodeRule":
         """The next rule."""
 
-    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"]) -> "NodeRule | None":
-        """The rule that reaches further, where posteriors (expected answers at each node) come to the ends; or None."""
+    def wider(
+        self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float
+    ) -> "NodeRule | None":
+        """The rule that reaches further, where posteriors come to the ends of the nodes; else None.
+
+        Args:
+            nodes: of this rule.
+            weights: of the posteriors there: answers to each item that they expect.
+            slack: times as much may be there as is allowed at last.
+        """
 
     def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
         """The nodes, and where the subjects may be."""

@@ -30,6 +30,7 @@ NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, bel
 MOST_NODES = 1000  # per dimension
 AT_ENDS = 1e-7  # of the posteriors of all subjects, at the outermost nodes; the population has 1e-9 there
 ROUNDING = 1e-9
+FURTHEST = 100.0  # standard deviations that nodes reach to
 FEW_NODES = 300  # in all dimensions, at which all subjects are looked for
 WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
@@ -65,7 +66,9 @@ class SharedNodes:
         """Nodes of half the spacing."""
         return dataclasses.replace(self, number=2 * self.number - 1)
 
-    def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"]) -> "SharedNodes | None":
+    def wider(
+        self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float
+    ) -> "SharedNodes | None":
         """Nodes as far apart, twice as far out, where posteriors come to the ends of these; else None.
 
         The population has next to nothing there. But where items hardly tell subjects apart, as in a narrow population,
@@ -73,8 +76,8 @@ class SharedNodes:
         """
         further = dataclasses.replace(self, number=2 * self.number - 1, bound=2 * self.bound)
         ends = np.any(np.abs(nodes) > self.bound - ROUNDING, axis=1)
-        reached = (weights[ends].sum(axis=0) > AT_ENDS * weights.sum(axis=0)).any()
-        return further if reached and further.number <= MOST_NODES else None
+        reached = (weights[ends].sum(axis=0) > slack * AT_ENDS * weights.sum(axis=0)).any()
+        return further if reached and further.bound <= FURTHEST else None
 
     @property
     def coarsest(self) -> int:
@@ -102,7 +105,7 @@ class SharedNodes:
         of_each = len(fine.tile) / len(change) * size
         derivatives = len(np.unique(fine.tile)) * size * num_items * (3 * self.dims + 3)
         affordable = (
-            finer <= MOST_NODES
+            finer <= MOST_NODES * self.bound / BOUND
             and of_each <= MOST_OF_EACH
             and of_each * num_subjects <= MOST_WEIGHTS
             and derivatives <= MOST_DERIVATIVES

@@ -120,10 +120,11 @@ class QuadratureEngine:
         with jax.enable_x64(True):
             if phase is Phase.PRIORS:
                 return self._estimate_priors(state)
-            wider = state.rule.wider(state.grid.nodes.nodes, state.point.counts.observed) if self.adapt else None
+            slack = SLACK if later else 1.0
+            wider = state.rule.wider(state.grid.nodes.nodes, state.point.counts.observed, slack) if self.adapt else None
             if wider is not None:
                 return _restart(state._replace(rule=wider, tolerance=LOOSE))
-            if self.adapt and node_checks.too_coarse(state, SLACK if later else 1.0):
+            if self.adapt and node_checks.too_coarse(state, slack):
                 return _restart(state._replace(rule=state.rule.finer(), tolerance=LOOSE))
             if phase is Phase.ASYMPTOTES:
                 return self._release_asymptotes(state)
