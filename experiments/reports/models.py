@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import Comparison, ResponseMatrix, versions
-from irtjax.comparison.candidates import Candidate
+from irtjax.comparison.candidates import RATES, Candidate
 from irtjax.plots.models import calibration
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
@@ -72,6 +72,12 @@ def recommendation(comparison: Comparison, by: str) -> str:
         why = f"its {loss} is within a standard error of the lowest, that of the {best} (higher by {apart}), "
         simpler = chosen.complexity < _candidate(rows.loc[best]).complexity
         why += "and it has fewer parameters" if simpler else "and it has as many parameters"
+    if chosen.model == RATES:
+        their = why.replace("its", "their", 1).split(", and it")[0]
+        return (
+            "Recommendation: none of the models. The item rates, which are the same for every subject, predict as "
+            f"well: {their}. These responses show no difference between subjects."
+        )
     doubt = "" if row["converged"] else " Its fit to all responses has not converged."
     return f"Recommendation: the {chosen}. I" + why[1:] + "." + doubt
 

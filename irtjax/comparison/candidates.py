@@ -11,7 +11,8 @@ from irtjax.fitting import ESTIMATORS, MODELS
 
 BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
 ONE_SLOPE = ("rasch", "1pl")  # for all items: these models have one dimension
-PARAMETERS = {"rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
+RATES = "rates"  # the baseline: the share of right answers of each item, for every subject alike
+PARAMETERS = {RATES: 0, "rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
 
 
 class Candidate(NamedTuple):
@@ -22,20 +23,22 @@ class Candidate(NamedTuple):
     estimator: str = "mml"
 
     def __str__(self) -> str:
+        if self.model == RATES:
+            return "item rates"
         dims = f", {self.dims} dimensions" if self.dims > 1 else ""
         name = self.model.capitalize() if self.model == "rasch" else self.model.upper()
         return f"{name}{dims}{' by SVI' if self.estimator == 'svi' else ''}"
 
     @property
     def complexity(self) -> int:
-        """Parameters of each item."""
+        """Parameters of each item; 0 of the baseline, which any model has to beat."""
         return PARAMETERS[self.model] + self.dims - 1
 
 
 def candidates(
     models: str | Sequence[str], dims: int | Sequence[int], estimators: str | Sequence[str]
 ) -> tuple[Candidate, ...]:
-    """All combinations that can be fitted, each once.
+    """All combinations that can be fitted, each once, and the baseline of item rates.
 
     Raises:
         InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
@@ -58,7 +61,7 @@ def candidates(
         raise InputError(
             "no candidates: name at least one model; svi fits the 1pl and 2pl with dims 1, mml the 2pl to 4pl with more"
         )
-    return tuple(every)
+    return (*every, Candidate(RATES))
 
 
 def _exists(candidate: Candidate) -> bool:

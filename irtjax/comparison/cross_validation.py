@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, names, whole_number
-from irtjax.comparison.candidates import Candidate, candidates
+from irtjax.comparison.candidates import RATES, Candidate, candidates
 from irtjax.comparison.held_out import WAYS
+from irtjax.comparison.item_rates import ItemRates, item_rates
 from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
@@ -53,6 +54,9 @@ def compare(
       responses to the other items. It asks how well new items can be added.
 
     Items that everyone or no one answered right in a fold are kept under their prior.
+
+    One row is no model: the item rates, which predict the same for every subject. A model that does not beat them has
+    found no difference between subjects.
 
     Args:
         responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
@@ -137,7 +141,9 @@ def _check_ways(by: Sequence[str]) -> None:
         raise InputError(f"nothing to hold out, expected `by` with one or more of {', '.join(WAYS)}")
 
 
-def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit:
+def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit | ItemRates:
+    if candidate.model == RATES:
+        return item_rates(responses)
     options: dict[str, Any] = {"seed": seed}
     if candidate.estimator == "mml":
         options = {"dims": candidate.dims, "extremes": "keep", "standard_errors": False}
@@ -157,7 +163,7 @@ def _keeping(where: Mapping[str, Any], said: list[dict[str, Any]]) -> Iterator[N
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def _of_all(found: Fit) -> dict[str, Any]:
+def _of_all(found: Fit | ItemRates) -> dict[str, Any]:
     """Likelihood and information criteria of the fit to all responses."""
     responses, number = found.responses, found.num_parameters
     each = log_likelihood_of_subjects(found.parameters, responses.read().values, *found.population)

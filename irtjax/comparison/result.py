@@ -15,7 +15,8 @@ class Comparison(NamedTuple):
     `repr(comparison)` names the recommended ones and has a line for each candidate.
 
     Attributes:
-        table: one row per way of holding out (`by`) and candidate (`model`, `dims`, `estimator`): mean over the folds
+        table: one row per way of holding out (`by`) and candidate (`model`, `dims`, `estimator`; the model "rates" is
+            the baseline of item rates): mean over the folds
             of each of `log_loss`, `brier`, `auc` and `calibration_error`, its standard error (`_se`), its difference
             from the candidate with the lowest log-loss (`_difference`) and the standard error of that
             (`_difference_se`), both from the folds, which are the same for all candidates; `num_predicted`; of the fit

@@ -192,10 +192,11 @@ def test_the_true_model_predicts_best_in_every_way(two_pl, comparison):
         assert one.auc < two.auc
         assert two.calibration_error < 0.05
         assert one.log_loss < 0.7
+        assert rows[rows.model == "rates"].iloc[0].log_loss_difference > one.log_loss_difference
     with pytest.raises(irtjax.InputError, match="no comparison by 'rows'"):
         found.recommended("rows")
     fits = {model: irtjax.fit(two_pl, model, extremes="keep") for model in ("1pl", "2pl")}
-    for row in found.table.itertuples():
+    for row in found.table[found.table.model != "rates"].itertuples():
         assert row.log_likelihood == pytest.approx(fits[row.model].log_likelihood, abs=0.05)
         assert row.bic == pytest.approx(fits[row.model].information_criteria()["bic"], abs=0.1)
         assert row.converged
@@ -220,14 +221,27 @@ def test_every_answer_is_predicted_once(two_pl, comparison):
     assert abs(predicted["items"] - observed / 2) < 0.02 * observed
     counted = found.calibration.groupby(["by", "model"]).number.sum()
     assert (counted["cells"] == observed).all()
-    assert said[0] == (0, 20, "1PL, all responses")
-    assert said[-1] == (20, 20, "done")
-    assert [done for done, _, _ in said] == list(range(21))
+    assert said[0] == (0, 30, "1PL, all responses")
+    assert said[-1] == (30, 30, "done")
+    assert [done for done, _, _ in said] == list(range(31))
+
+
+def test_shuffled_answers_are_predicted_best_by_item_rates():
+    rng = np.random.default_rng(0)
+    values = (rng.random((24, 23)) < rng.random(23)).astype(np.int8)  # no subject differs from another
+    found = irtjax.compare(values, ("1pl", "2pl"))
+    assert str(found.recommended("cells")) == "item rates"
+    row = found.table.iloc[-1]
+    counts = np.array([(values[:, i].sum(), 24) for i in range(23)])
+    rate = (counts[:, 0] + 0.5) / 25
+    expected = (values * np.log(rate) + (1 - values) * np.log(1 - rate)).sum()
+    assert row.log_likelihood == pytest.approx(expected)
 
 
 def test_candidates_and_bad_arguments(two_pl):
-    assert [str(one) for one in candidates(("rasch", "2pl", "3pl"), (1, 2), ("svi",))] == ["2PL by SVI"]
-    assert [str(one) for one in candidates(("1pl", "2pl"), (1, 2), ("mml",))] == ["1PL", "2PL", "2PL, 2 dimensions"]
+    assert [str(one) for one in candidates(("rasch", "2pl", "3pl"), (1, 2), ("svi",))] == ["2PL by SVI", "item rates"]
+    found = [str(one) for one in candidates(("1pl", "2pl"), (1, 2), ("mml",))]
+    assert found == ["1PL", "2PL", "2PL, 2 dimensions", "item rates"]
     assert str(Candidate("3pl", 2)) == "3PL, 2 dimensions"
     assert Candidate("3pl", 2).complexity == 4
     for arguments, message in (

@@ -21,7 +21,9 @@ def test_compares_models_of_a_file(tmp_path):
         assert result.returncode == 0, result.stderr
     assert "Recommendation: the 1PL. Its log-loss on held-out subjects" in runs[0].stdout
     table = pd.read_csv(tmp_path / "one" / "comparison.csv")
-    assert list(table["by"] + " " + table["model"]) == ["subjects 2pl", "subjects 1pl", "cells 2pl", "cells 1pl"]
+    assert list(table["by"] + " " + table["model"]) == [
+        f"{by} {model}" for by in ("subjects", "cells") for model in ("2pl", "1pl", "rates")
+    ]
     assert {"log_loss", "log_loss_se", "brier", "auc", "calibration_error", "aic", "bic"} < set(table)
     assert table.log_loss.between(0.3, 0.7).all()
     report = (tmp_path / "one" / "report.md").read_text()
@@ -43,7 +45,7 @@ def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
     assert np.isfinite([one.aic, one.bic, four.log_likelihood]).all()
     text = models.all_responses(comparison)
     assert "there is no AIC, BIC or likelihood ratio" in text
-    assert [line.split(" | ")[3:6] for line in text.splitlines()[-2:]] == [
+    assert [line.split(" | ")[3:6] for line in text.splitlines()[-3:-1]] == [
         ["no", f"{one.aic:,.1f}", f"{one.bic:,.1f}"],
         ["yes", "", ""],
     ]
@@ -55,10 +57,17 @@ def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
     assert "* 1PL, 2 of 2 folds of cells, such as fold 1: " in section
     assert models.said(comparison._replace(warnings=comparison.warnings[:0])) == []
     shown = repr(comparison).splitlines()
-    assert len(shown) == 5
+    assert len(shown) == 6
     assert shown[0].endswith(f"recommended: {comparison.recommended('cells')}")
     assert shown[1].endswith("of the fits converged")
-    assert shown[3].startswith(f"{len(comparison.warnings)} warning")
+    assert shown[4].startswith(f"{len(comparison.warnings)} warning")
+
+
+def test_where_no_model_beats_the_item_rates_none_is_recommended():
+    values = (np.random.default_rng(0).random((40, 12)) < np.linspace(0.2, 0.8, 12)).astype(np.int8)
+    advice = models.recommendation(irtjax.compare(values, "1pl"), "cells")
+    assert advice.startswith("Recommendation: none of the models. The item rates")
+    assert "their log-loss on held-out cells" in advice
 
 
 def test_bad_flags_get_one_line(tmp_path):
