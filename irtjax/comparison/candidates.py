@@ -13,6 +13,9 @@ BY_SVI = ("1pl", "2pl")  # the models that svi fits, in one dimension
 ONE_SLOPE = ("rasch", "1pl")  # for all items: these models have one dimension
 RATES = "rates"  # the baseline: the share of right answers of each item, for every subject alike
 PARAMETERS = {RATES: 0, "rasch": 1, "1pl": 1, "2pl": 2, "3pl": 3, "4pl": 4}  # of each item in one dimension
+# in the order of their parameters, where there are more than two categories
+OF_GRADES = {"rsm": 1, "pcm": 2, "graded": 3, "gpcm": 3, "nominal": 4}
+ABBREVIATED = ("1pl", "2pl", "3pl", "4pl", "rsm", "pcm", "gpcm")
 
 
 class Candidate(NamedTuple):
@@ -26,13 +29,13 @@ class Candidate(NamedTuple):
         if self.model == RATES:
             return "item rates"
         dims = f", {self.dims} dimensions" if self.dims > 1 else ""
-        name = self.model.capitalize() if self.model == "rasch" else self.model.upper()
+        name = "Rasch" if self.model == "rasch" else self.model.upper() if self.model in ABBREVIATED else self.model
         return f"{name}{dims}{' by SVI' if self.estimator == 'svi' else ''}"
 
     @property
     def complexity(self) -> int:
-        """Parameters of each item; 0 of the baseline, which any model has to beat."""
-        return PARAMETERS[self.model] + self.dims - 1
+        """Parameters of each item, or the place of a model of grades among these; 0 of the baseline."""
+        return {**PARAMETERS, **OF_GRADES}[self.model] + self.dims - 1
 
 
 def candidates(

@@ -1,10 +1,8 @@
 """Which model? Candidates compared by how well they predict answers that were held out of their fits."""
 
-import contextlib
 import functools
 import itertools
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,22 +10,24 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, names, whole_number
 from irtjax.comparison.candidates import RATES, Candidate, candidates
+from irtjax.comparison.grades import compare_grades
 from irtjax.comparison.held_out import WAYS
 from irtjax.comparison.item_rates import ItemRates, item_rates
 from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.comparison.result import Comparison
+from irtjax.comparison.summary import keeping, summary
 from irtjax.errors import InputError
-from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.result import Fit
 from irtjax.fitting import fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
+from irtjax.responses.scaled import ScaledResponses
 
 
 def compare(
     responses: Any,
-    models: str | Sequence[str] = ("1pl", "2pl", "3pl", "4pl"),
+    models: str | Sequence[str] | None = None,
     *,
     dims: int | Sequence[int] = (1,),
     estimators: str | Sequence[str] = ("mml",),
@@ -60,7 +60,8 @@ def compare(
 
     Args:
         responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
-        models: of `irtjax.fit`, one or several.
+        models: of `irtjax.fit`, one or several; None for the 1PL to 4PL or, of `ScaledResponses`, the graded model and
+            both partial credit models (`irtjax.comparison.grades.compare_grades`, where cells are held out).
         dims: one or several numbers of dimensions.
         estimators: "mml", "svi" or both. Candidates are all combinations of models, dimensions and estimators that
             exist: a Rasch model or 1pl has one dimension, and svi fits the 1pl and 2pl in one dimension.
@@ -77,7 +78,11 @@ def compare(
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
-    responses = as_responses(responses, columns=columns)
+    if isinstance(responses, ScaledResponses):
+        _only_cells(dims, estimators, by)
+        chosen_models = models or ("graded", "gpcm", "pcm")
+        return compare_grades(responses, chosen_models, folds=folds, seed=seed, on_progress=on_progress)
+    responses, models = as_responses(responses, columns=columns), models or ("1pl", "2pl", "3pl", "4pl")
     require_estimable(responses)
     by = names("by", by)
     chosen = candidates(models, dims, estimators)
@@ -95,14 +100,14 @@ def compare(
     for candidate in chosen:
         fit_it = functools.partial(_fit, candidate=candidate, seed=seed)
         report(f"{candidate}, all responses")
-        with _keeping({**candidate._asdict(), "by": "", "fold": 0}, said):
+        with keeping({**candidate._asdict(), "by": "", "fold": 0}, said):
             of_fits.append({**candidate._asdict(), **_of_all(fit_it(responses))})
         for way in by:
             where = {"by": way, **candidate._asdict()}
             held_out, bins = WAYS[way](responses, fit_it, folds, seed), []
             for fold in range(1, folds + 1):
                 report(f"{candidate}, {way} {fold} of {folds}")
-                with _keeping({**where, "fold": fold}, said):
+                with keeping({**where, "fold": fold}, said):
                     held = next(held_out)
                 found = scores(held.right, held.probability)
                 if held.log_loss is not None:
@@ -115,7 +120,7 @@ def compare(
         on_progress(total, total, "done")
     per_fold, calibration = pd.DataFrame(of_folds), pd.concat(of_bins, ignore_index=True)
     return Comparison(
-        table=_summary(per_fold).merge(pd.DataFrame(of_fits), on=list(Candidate._fields), how="left"),
+        table=summary(per_fold, METRICS).merge(pd.DataFrame(of_fits), on=list(Candidate._fields), how="left"),
         folds=per_fold,
         calibration=calibration[calibration["number"] > 0].reset_index(drop=True),
         warnings=pd.DataFrame(said, columns=[*Candidate._fields, "by", "fold", "message"]),
@@ -133,6 +138,17 @@ def require_folds(responses: ResponseMatrix, folds: int) -> None:
         raise InputError(f"`folds`={folds}, expected 2 to {most}: no more than there are subjects, and items")
 
 
+def _only_cells(dims: int | Sequence[int], estimators: str | Sequence[str], by: str | Sequence[str]) -> None:
+    """Refuses what models of grades are not compared by.
+
+    Raises:
+        InputError: it names the argument.
+    """
+    for name, given, only in (("dims", dims, (1,)), ("estimators", estimators, ("mml",)), ("by", by, ("cells",))):
+        if given != only[0] and tuple(given if not isinstance(given, int | str) else (given,)) != only:
+            raise InputError(f"`{name}` {given!r}: models of grades are compared with {only[0]!r} only")
+
+
 def _check_ways(by: Sequence[str]) -> None:
     for way in by:
         if way not in WAYS:
@@ -148,19 +164,6 @@ def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit | It
     if candidate.estimator == "mml":
         options = {"dims": candidate.dims, "extremes": "keep", "standard_errors": False}
     return fit(responses, candidate.model, candidate.estimator, **options)
-
-
-@contextlib.contextmanager
-def _keeping(where: Mapping[str, Any], said: list[dict[str, Any]]) -> Iterator[None]:
-    """Keeps the warnings of fits, with where they arose; others are given as ever."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FitWarning)
-        yield
-    for one in caught:
-        if issubclass(one.category, FitWarning):
-            said.append({**where, "message": str(one.message)})
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _of_all(found: Fit | ItemRates) -> dict[str, Any]:
@@ -186,35 +189,3 @@ def _calibration(bins: np.ndarray) -> pd.DataFrame:
         return pd.DataFrame(
             {"number": number.astype(int), "predicted": predicted / number, "observed": observed / number}
         )
-
-
-def _summary(folds: pd.DataFrame) -> pd.DataFrame:
-    """Means over the folds, standard errors, and paired differences from the lowest log-loss."""
-    rows = []
-    for _, of_way in folds.groupby("by", sort=False):
-        groups = dict(list(of_way.groupby(list(Candidate._fields), sort=False)))
-        best = min(groups, key=lambda key: _least(groups[key]["log_loss"]))
-        for key, group in groups.items():
-            row = {"by": group["by"].iloc[0], **dict(zip(Candidate._fields, key, strict=True))}
-            for metric in METRICS:
-                here = group[metric].to_numpy(float)
-                difference = here - groups[best][metric].to_numpy(float)
-                row |= dict(zip((metric, f"{metric}_se"), _mean_and_error(here), strict=True))
-                row |= dict(
-                    zip((f"{metric}_difference", f"{metric}_difference_se"), _mean_and_error(difference), strict=True)
-                )
-            row |= {"num_predicted": int(group["num_predicted"].sum()), "folds_converged": group["converged"].mean()}
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _least(log_loss: pd.Series) -> float:
-    return np.inf if log_loss.isna().all() else float(log_loss.mean())
-
-
-def _mean_and_error(of_folds: np.ndarray) -> tuple[float, float]:
-    """Mean over the folds that have the score, and its standard error."""
-    known = of_folds[~np.isnan(of_folds)]
-    if not known.size:
-        return np.nan, np.nan
-    return float(known.mean()), float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else np.nan
