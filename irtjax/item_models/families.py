@@ -2,7 +2,8 @@
 
 A response depends on ability by a predictor x = slope·θ + intercept, and on the item's other parameters. A family says
 how (`graded`, `partial_credit`, `nominal`, `unit_interval`): statistics T of a response, η and A (`protocol`), and E T
-and Cov T, elementwise in items and nodes. Derivatives are by automatic differentiation, so that a family is a page.
+and Cov T, elementwise in items and nodes. Derivatives of η are by automatic differentiation, so that a family is a
+page. Families of categories (`Indicators`) write them out, as compilation would take longer than a fit.
 """
 
 import dataclasses
@@ -128,24 +129,34 @@ class Indicators:
         """P(y = k) = exp(η_k - A)."""
         eta, log_normalizer = self.natural(at, num_statistics)
         xp = eta.__array_namespace__()
-        return xp.where(there(at.top, num_statistics), xp.exp(eta - log_normalizer[:, :, None]), 0.0)
+        return xp.where(there(at.top, num_statistics)[None], xp.exp(eta - log_normalizer[:, :, None]), 0.0)
 
     def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
         """P_k [k = l] - P_k P_l."""
         p = self.mean(at, num_statistics)
         xp = p.__array_namespace__()
-        return p[..., None] * xp.eye(num_statistics) - p[..., :, None] * p[..., None, :]
+        return p[..., None] * xp.eye(num_statistics)[None, None] - p[..., :, None] * p[..., None, :]
+
+    def derivatives(
+        self, at: Coordinates, num_statistics: int
+    ) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I S L"]]:
+        """∂η by predictor and by each of the others: a family's own."""
+        raise NotImplementedError
+
+    def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
+        """Σ_s residual_s ∂²η_s by predictor and others; residuals are 0 beyond an item's own statistics."""
+        raise NotImplementedError
 
 
 def there(top: AnyArray, num_statistics: int) -> AnyArray:
     """(I, S) whether an item has category k, k from 1."""
-    return top[:, None] >= top.__array_namespace__().arange(1, num_statistics + 1)
+    return top[:, None] >= top.__array_namespace__().arange(1, num_statistics + 1)[None, :]
 
 
 def log_normalizer_of(eta: Float[AnyArray, "Q I S"], top: AnyArray) -> Float[AnyArray, "Q I"]:
     """A = log(1 + Σ_k exp η_k), of the categories that an item has."""
     xp = eta.__array_namespace__()
-    own = xp.where(there(top, eta.shape[2]), eta, -xp.inf)
+    own = xp.where(there(top, eta.shape[2])[None], eta, -xp.inf)
     largest = xp.maximum(own.max(axis=2), 0.0)
     return largest + xp.log(xp.exp(-largest) + xp.exp(own - largest[:, :, None]).sum(axis=2))
 
@@ -205,15 +216,25 @@ class Families:
         """Means, covariances and derivatives of the statistics."""
         del asymptotes
         x = theta @ items.slope.T + items.intercept[None, :]
-        mean, covariance, by_x, by_others = _moments(self, Coordinates(x, items.others, items.top))
-        return Moments(mean, covariance, by_x, by_others)
+        at = Coordinates(x, items.others, items.top)
+        return self._moments(at) if self.has_indicators else Moments(*_moments(self, at))
 
     def curvature(
         self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], residual: Float[AnyArray, "Q M"]
     ) -> Float[AnyArray, "Q I K K"]:
         """Σ_s residual_s ∂²η_s by predictor and others."""
         x = theta @ items.slope.T + items.intercept[None, :]
-        return _curvature(self, Coordinates(x, items.others, items.top), residual)
+        at = Coordinates(x, items.others, items.top)
+        if not self.has_indicators:
+            return _curvature(self, at, residual)
+        xp = x.__array_namespace__()
+        own = xp.where(there(at.top, self.per_item)[None], residual.reshape(*x.shape, -1), 0.0)
+        return self._by_family(x.shape[1], lambda family, chosen: family.curvature(_some(at, chosen), own[:, chosen]))
+
+    @property
+    def has_indicators(self) -> bool:
+        """Whether all statistics are indicators of categories."""
+        return all(isinstance(family, Indicators) for family in self.families)
 
     def _natural(self, at: Coordinates) -> tuple[Float[AnyArray, "Q M"], Float[AnyArray, "Q I"]]:
         num_nodes, num_items = at.x.shape
@@ -221,7 +242,20 @@ class Families:
         eta, log_normalizer = self._by_family(
             num_items, lambda family, items: family.natural(_some(at, items), self.per_item)
         )
-        return xp.where(there(at.top, self.per_item), eta, 0.0).reshape(num_nodes, -1), log_normalizer
+        return xp.where(there(at.top, self.per_item)[None], eta, 0.0).reshape(num_nodes, -1), log_normalizer
+
+    def _moments(self, at: Coordinates) -> Moments:
+        """Those of indicators."""
+        xp, num_nodes = at.x.__array_namespace__(), at.x.shape[0]
+        eta, log_normalizer = self._natural(at)
+        own = there(at.top, self.per_item)[None]
+        p = xp.exp(eta.reshape(*at.x.shape, -1) - log_normalizer[:, :, None]) * own
+        by_x, by_others = self._by_family(
+            at.x.shape[1], lambda family, items: family.derivatives(_some(at, items), self.per_item)
+        )
+        by_x, by_others = xp.where(own, by_x, 0.0), xp.where(own[..., None], by_others, 0.0)
+        mean, size = p.reshape(num_nodes, -1), at.others.shape[1]
+        return Moments(mean, p, by_x.reshape(num_nodes, -1), by_others.reshape(*mean.shape, size))
 
     def _by_family(self, num_items: int, function: Callable[[Any, Any], Any]) -> Any:
         """Arrays with an axis 1 of items, out of those of each family."""

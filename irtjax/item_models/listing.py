@@ -1,5 +1,6 @@
 """The models of items that are not right or wrong, by the names that users write."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -65,12 +66,8 @@ def columns(
             chosen = group[items.top[group] == top]
             array = np.concatenate([items.slope, items.intercept[:, None], items.others], axis=1)[chosen]
 
-            def reported(one: jax.Array, family: Any = family, top: int = int(top)) -> dict[str, jax.Array]:
-                return family.reported(one[:dims], one[dims], one[dims + 1 :], top)
-
             with jax.enable_x64(True):
-                values = jax.vmap(reported)(jnp.asarray(array))
-                by = jax.vmap(jax.jacfwd(reported))(jnp.asarray(array))
+                values, by = _reported(family, int(top), dims, jnp.asarray(array))
             for name, value in values.items():
                 gradient = np.asarray(by[name])
                 # what does not enter may have no variance
@@ -79,3 +76,13 @@ def columns(
                 for column, result in ((name, np.asarray(value)), (f"{name}_se", np.sqrt(np.maximum(variance, 0.0)))):
                     found.setdefault(column, np.full(num_items, np.nan))[chosen] = result
     return found
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _reported(family: Any, top: int, dims: int, array: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    """Columns (I,) of items with one highest category, and their derivatives (I, K)."""
+
+    def of_one(one: jax.Array) -> dict[str, jax.Array]:
+        return family.reported(one[:dims], one[dims], one[dims + 1 :], top)
+
+    return jax.vmap(of_one)(array), jax.vmap(jax.jacfwd(of_one))(array)

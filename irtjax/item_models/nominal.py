@@ -35,6 +35,26 @@ class Nominal(Indicators):
         eta = at.x[:, :, None] * slopes[None] + intercepts[None]
         return eta, log_normalizer_of(eta, at.top)
 
+    def derivatives(
+        self, at: Coordinates, num_statistics: int
+    ) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I S L"]]:
+        """By x: s_k - s_0; by others their contrasts, and of the slopes x times these."""
+        xp = at.x.__array_namespace__()
+        slopes, _ = of_categories(at.others, num_statistics)
+        by_slopes, by_intercepts = map(xp.asarray, _contrasts(num_statistics, at.others.shape[1]))
+        by_x = xp.broadcast_to((slopes[:, 1:] - slopes[:, :1])[None], (*at.x.shape, num_statistics))
+        return by_x, at.x[:, :, None, None] * by_slopes[None, None] + by_intercepts[None, None]
+
+    def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
+        """η is linear but for x times slopes."""
+        xp = at.x.__array_namespace__()
+        cross = residual @ xp.asarray(_contrasts(residual.shape[2], at.others.shape[1])[0])
+        row = (
+            xp.pad(cross, ((0, 0), (0, 0), (1, 0)))[:, :, None, :]
+            * (xp.arange(cross.shape[2] + 1) == 0)[None, None, :, None]
+        )
+        return row + row.swapaxes(2, 3)
+
     def start(
         self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
@@ -81,6 +101,14 @@ def of_categories(others: Float[AnyArray, "I L"], top: int) -> tuple[Float[AnyAr
     """Slopes and intercepts of the categories, each of which sums to zero over those that an item has."""
     contrasts, width = helmert(top + 1).T, others.shape[1] // 2
     return others[:, :top] @ contrasts, others[:, width : width + top] @ contrasts
+
+
+def _contrasts(num_statistics: int, num_others: int) -> tuple[Float[np.ndarray, "S L"], Float[np.ndarray, "S L"]]:
+    """Derivatives of s_k - s_0 and of c_k - c_0 by the others."""
+    own, width = helmert(num_statistics + 1), num_others // 2
+    by_slopes, by_intercepts = np.zeros((num_statistics, num_others)), np.zeros((num_statistics, num_others))
+    by_slopes[:, :num_statistics] = by_intercepts[:, width : width + num_statistics] = own[1:] - own[:1]
+    return by_slopes, by_intercepts
 
 
 NOMINAL = Nominal()

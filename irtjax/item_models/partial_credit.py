@@ -39,8 +39,24 @@ class PartialCredit(Indicators):
         """η_k = k x + Σ_{v ≤ k} τ_v."""
         xp = at.x.__array_namespace__()
         steps = xp.cumulative_sum(tau(at.others, num_statistics), axis=1)
-        eta = at.x[:, :, None] * xp.arange(1, num_statistics + 1) + steps[None]
+        eta = at.x[:, :, None] * xp.arange(1, num_statistics + 1)[None, None] + steps[None]
         return eta, log_normalizer_of(eta, at.top)
+
+    def derivatives(
+        self, at: Coordinates, num_statistics: int
+    ) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I S L"]]:
+        """By x: k; by others the sums of their contrasts."""
+        xp, (num_nodes, num_items) = at.x.__array_namespace__(), at.x.shape
+        by_others = np.zeros((num_statistics, at.others.shape[1]))
+        by_others[:, : num_statistics - 1] = np.cumsum(helmert(num_statistics), axis=0)
+        shape = num_nodes, num_items, num_statistics
+        by_x = xp.broadcast_to(xp.arange(1.0, num_statistics + 1)[None, None], shape)
+        return by_x, xp.broadcast_to(xp.asarray(by_others)[None, None], (*shape, at.others.shape[1]))
+
+    def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
+        """0: η is linear."""
+        size = 1 + at.others.shape[1]
+        return at.x.__array_namespace__().zeros((*residual.shape[:2], size, size))
 
     def start(
         self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int

@@ -64,7 +64,8 @@ class Moments(NamedTuple):
 
     Attributes:
         mean: (Q, M) E T.
-        covariance: (Q, I, S, S) Cov T; (Q, I) Var T where items have one statistic.
+        covariance: (Q, I, S, S) Cov T; (Q, I) Var T where items have one statistic; (Q, I, S) E T of indicators, whose
+            Cov T is diag(E T) - E T E T'.
         by_predictor: (Q, M) ∂η by the predictor; None where it is η.
         by_others: (Q, M, L) ∂η by the other parameters; None where there are none.
     """
@@ -101,13 +102,19 @@ class Moments(NamedTuple):
             first = weight if derivatives[0] is None else weight * derivatives[0]
             of_rows = [first, *(weight * by for by in derivatives[1:] if by is not None)]
         else:
-            xp = self.mean.__array_namespace__()
-            shape = *self.covariance.shape[:3], 1
-            of_rows = [observed[:, :, None] * (self.covariance @ xp.reshape(by, shape))[..., 0] for by in derivatives]
+            xp, shape = self.mean.__array_namespace__(), (*self.covariance.shape[:3], 1)
+            of_rows = [observed[:, :, None] * self.spread(xp.reshape(by, shape))[..., 0] for by in derivatives]
         return [
             [self._times(of_rows[0], derivatives[k]), *(self._times(of_rows[k], by) for by in derivatives[1 : k + 1])]
             for k in range(len(derivatives))
         ]
+
+    def spread(self, by: Float[AnyArray, "Q I S K"]) -> Float[AnyArray, "Q I S K"]:
+        """Cov T times ∂η, where items have several statistics."""
+        if self.covariance.ndim == 4:
+            return self.covariance @ by
+        p = self.covariance[..., None]
+        return p * (by - p.swapaxes(2, 3) @ by)
 
     def _times(self, row: AnyArray, by: AnyArray | None) -> Float[AnyArray, "Q I"]:
         """Σ_s row_s ∂η_s."""

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from irtjax.integration.nodes import moments, natural
-from irtjax.item_models.protocol import ItemModel, Items
+from irtjax.item_models.protocol import ItemModel, Items, Moments
 from irtjax.types import Float
 
 
@@ -50,6 +50,8 @@ def score(
     """
     nodes, found = counts.nodes, moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
     design = np.concatenate([nodes, np.ones_like(nodes[:, :1])], axis=1)
+    if found.per_item > 1:
+        return _score_of_several(found, counts, design)
     products = (design[:, :, None] * design[:, None, :]).reshape(len(nodes), -1)
     by_x, *others = found.scores(found.residual(counts.statistics, counts.observed))
     (of_x, *_), *rows = found.weights(counts.observed)
@@ -64,6 +66,23 @@ def score(
         for n, other in enumerate(own, first):
             information[:, k, n] = information[:, n, k] = other.sum(axis=0)
     return gradient, information
+
+
+def _score_of_several(
+    found: Moments, counts: Counts, design: np.ndarray
+) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
+    """The same of items of S statistics: for each item one product, over nodes and statistics."""
+    (num_nodes, first), num_items, per_item = design.shape, counts.observed.shape[1], found.per_item
+    by_x, *others = (np.asarray(by).reshape(num_nodes, num_items, per_item) for by in found.derivatives())
+    by = np.empty((num_items, num_nodes, per_item, first + len(others)))
+    by[..., :first] = by_x.swapaxes(0, 1)[..., None] * design[None, :, None, :]
+    for k, one in enumerate(others, first):
+        by[..., k] = one.swapaxes(0, 1)
+    weighted = np.asarray(found.spread(by.swapaxes(0, 1))).swapaxes(0, 1) * counts.observed.T[:, :, None, None]
+    residual = np.asarray(found.residual(counts.statistics, counts.observed)).reshape(num_nodes, num_items, per_item)
+    flat = by.reshape(num_items, num_nodes * per_item, -1)
+    gradient = residual.swapaxes(0, 1).reshape(num_items, 1, -1) @ flat
+    return gradient[:, 0], flat.swapaxes(1, 2) @ weighted.reshape(flat.shape)
 
 
 def population_score(

@@ -1,7 +1,8 @@
 """Posterior means and covariances of the scores of parameters, over the nodes in each subject's window.
 
 The score of an answer at a node is (T - n E T) ∂η: the residual depends on subject and item, and ∂η on the item alone.
-The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all pairs of items.
+The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all pairs of items. Where
+items have several statistics there are about as many residuals as scores, and the product is of the scores.
 """
 
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from irtjax.item_models.protocol import per_statistic
 from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
+TOGETHER = 32  # subjects of a tile whose scores are multiplied at once
 
 
 class Blocks(NamedTuple):
@@ -70,8 +72,8 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
     scores = at_nodes.in_tiles(grid)
     blocks = Blocks.on(grid, weights)
     mean = np.asarray(_means(blocks, answers, scores))
-    if blocks.rows.shape[1] == 1:
-        return np.asarray(_squares_of_one(blocks, answers, scores)) - mean.T @ mean
+    if blocks.rows.shape[1] == 1 or scores.own.shape[3] > 1:
+        return np.asarray(_squares_of_scores(blocks, answers, scores)) - mean.T @ mean
     counts = np.bincount(grid.tile[np.any(weights, axis=(1, 2))], minlength=grid.shape[0])
     end = np.cumsum(counts)
     return np.asarray(_squares(blocks, end - counts, end, answers, scores)) - mean.T @ mean
@@ -87,14 +89,12 @@ def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
 
 @jax.jit
 def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers, scores: Scores) -> jax.Array:
-    """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile."""
-    (num_tiles, size, num_columns, num_common), (num_own, of_each) = scores.common.shape, scores.own.shape[2:]
+    """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile; L is 1."""
+    (num_tiles, size, num_columns, num_common), num_own = scores.common.shape, scores.own.shape[2]
     of_residuals = num_columns if num_own else 0  # not needed where only parameters in common are free
-    # a parameter that items have in common is a column of its own, and no others
-    common = jnp.broadcast_to(of_residuals + jnp.arange(num_common)[:, None], (num_common, of_each))
-    columns = jnp.concatenate([scores.columns, common])
-    alone = jnp.broadcast_to(jnp.arange(of_each) == 0, (num_tiles, size, num_common, of_each))
-    factors = jnp.concatenate([scores.own, alone.astype(scores.own.dtype)], axis=2)
+    # a parameter that items have in common is a column of its own
+    columns = jnp.concatenate([scores.columns[:, 0], of_residuals + jnp.arange(num_common)])
+    factors = jnp.concatenate([scores.own[..., 0], jnp.ones((num_tiles, size, num_common))], axis=2)
     both = of_residuals + num_common
 
     def block(n: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -115,12 +115,8 @@ def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers,
         _, products = jax.lax.fori_loop(begin[tile], end[tile], block, begun)
 
         def node(q: jax.Array, squares: jax.Array) -> jax.Array:
-            factor, found = factors[tile, q], products[q]
-            if of_each == 1:
-                one = columns[:, 0]
-                return squares + factor[:, :1] * factor[None, :, 0] * found[one][:, one]
-            half = sum(factor[:, k, None] * found[columns[:, k]] for k in range(of_each))
-            return squares + sum(factor[None, :, k] * half[:, columns[:, k]] for k in range(of_each))
+            factor = factors[tile, q]
+            return squares + factor[:, None] * factor[None, :] * products[q][columns][:, columns]
 
         return jax.lax.fori_loop(0, size, node, squares)
 
@@ -128,16 +124,31 @@ def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers,
 
 
 @jax.jit
-def _squares_of_one(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
-    """The same where every block has one subject: one matrix product for all of its nodes."""
+def _squares_of_scores(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
+    """The same where the scores themselves are no more than the residuals: one matrix product for a block.
+
+    Blocks of one subject, who has nodes of its own; or several statistics of an item, of which the parameters are
+    hardly more.
+    """
+    parts = -(-blocks.rows.shape[1] // TOGETHER)
+
+    def some(squares: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+        root, (num_rows, num_nodes) = jnp.sqrt(at.weights)[:, :, None], at.weights.shape
+        answered = answers.rows(jnp.repeat(at.rows, num_nodes))
+        mean = jnp.broadcast_to(scores.mean[at.tile][None], (num_rows, *scores.mean.shape[1:]))
+        residuals = _residuals(answered, mean.reshape(num_rows * num_nodes, -1))
+        residuals = root * residuals.reshape(mean.shape)
+        own = scores.own[at.tile]
+        of_own = sum(residuals[:, :, scores.columns[:, k]] * own[None, :, :, k] for k in range(own.shape[2]))
+        of_common = jnp.einsum("bsi,sic->bsc", residuals, scores.common[at.tile])
+        both = jnp.concatenate([of_own, of_common], axis=2).reshape(num_rows * num_nodes, -1)
+        return squares + both.T @ both, None
 
     def block(squares: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
-        root = jnp.sqrt(at.weights[0])[:, None]
-        residuals = root * _residuals(answers.rows(at.rows), scores.mean[at.tile])
-        of_common = jnp.einsum("si,sic->sc", residuals, scores.common[at.tile])
-        of_own = (residuals[:, scores.columns] * scores.own[at.tile]).sum(axis=2)
-        both = jnp.concatenate([of_own, of_common], axis=1)
-        return squares + both.T @ both, None
+        extra = parts * TOGETHER - at.rows.shape[0] if parts > 1 else 0
+        rows = jnp.pad(at.rows, (0, extra), constant_values=answers.num_subjects).reshape(parts, -1)
+        weights = jnp.pad(at.weights, ((0, extra), (0, 0))).reshape(parts, -1, at.weights.shape[1])
+        return jax.lax.scan(some, squares, Blocks(weights, rows, jnp.broadcast_to(at.tile, parts)))
 
     return jax.lax.scan(block, jnp.zeros((scores.size, scores.size)), blocks)[0]
 
