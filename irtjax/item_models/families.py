@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.item_models.protocol import Moments, Natural, PredictorParameters
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 
 class Coordinates(NamedTuple):
@@ -46,7 +46,7 @@ class Family(Protocol):
         """T of responses; of missing ones, which are negative, whatever is finite."""
 
     def log_base(
-        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
     ) -> Float[np.ndarray, "J I"]:
         """Log h of responses, in nats."""
 
@@ -61,7 +61,7 @@ class Family(Protocol):
 
     def start(
         self,
-        values: Float[np.ndarray, "J I"],
+        values: Shaped[np.ndarray, "J I"],
         trials: Int[np.ndarray, "J I"] | None,
         top: Int[np.ndarray, " I"],
         num_others: int,
@@ -78,7 +78,7 @@ class Family(Protocol):
 FLATTER = np.sqrt(1 + 1 / 2.89)  # a normal population of variance 1 flattens logits by about as much
 
 
-def frequencies(values: Float[np.ndarray, "J I"], top: int) -> Float[np.ndarray, "I C"]:
+def frequencies(values: Shaped[np.ndarray, "J I"], top: int) -> Float[np.ndarray, "I C"]:
     """How often each category was given, and half a time more."""
     return np.stack([(values == k).sum(axis=0) + 0.5 for k in range(top + 1)], axis=1)
 
@@ -113,10 +113,10 @@ class Indicators:
     def statistics(self, values: AnyArray, num_statistics: int) -> Float[AnyArray, "J I S"]:
         """[y = k]."""
         xp = values.__array_namespace__()
-        return (values[:, :, None] == xp.arange(1, num_statistics + 1)).astype(float)
+        return (values[:, :, None] == xp.arange(1, num_statistics + 1)[None, None]).astype(float)
 
     def log_base(
-        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
     ) -> Float[np.ndarray, "J I"]:
         """0."""
         return np.zeros(values.shape)
@@ -142,6 +142,13 @@ class Indicators:
     ) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I S L"]]:
         """∂η by predictor and by each of the others: a family's own."""
         raise NotImplementedError
+
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """The others of items so many times as steep whose thresholds stay: the same, if they say nothing of these."""
+        del share
+        return others
 
     def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
         """Σ_s residual_s ∂²η_s by predictor and others; residuals are 0 beyond an item's own statistics."""
@@ -197,7 +204,7 @@ class Families:
         return xp.where((values >= 0)[:, :, None], found, 0.0).reshape(values.shape[0], -1)
 
     def log_base(
-        self, values: Float[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
     ) -> Float[np.ndarray, " J"]:
         """Σ log h over the responses of each subject."""
         found = self._by_family(
@@ -231,6 +238,16 @@ class Families:
         own = xp.where(there(at.top, self.per_item)[None], residual.reshape(*x.shape, -1), 0.0)
         return self._by_family(x.shape[1], lambda family, chosen: family.curvature(_some(at, chosen), own[:, chosen]))
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """The others of items so many times as steep whose thresholds stay where they are."""
+        result = others.copy()
+        for family, items in self.groups(len(others)):
+            if isinstance(family, Indicators):
+                result[items] = family.others_of_steeper(others[items], share[items])
+        return result
+
     @property
     def has_indicators(self) -> bool:
         """Whether all statistics are indicators of categories."""
@@ -255,7 +272,8 @@ class Families:
         )
         by_x, by_others = xp.where(own, by_x, 0.0), xp.where(own[..., None], by_others, 0.0)
         mean, size = p.reshape(num_nodes, -1), at.others.shape[1]
-        return Moments(mean, p, by_x.reshape(num_nodes, -1), by_others.reshape(*mean.shape, size))
+        covariance = mean * (1 - mean) if self.per_item == 1 else p
+        return Moments(mean, covariance, by_x.reshape(num_nodes, -1), by_others.reshape(*mean.shape, size))
 
     def _by_family(self, num_items: int, function: Callable[[Any, Any], Any]) -> Any:
         """Arrays with an axis 1 of items, out of those of each family."""

@@ -23,7 +23,7 @@ from irtjax.item_models.families import (
 )
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import log_sigmoids, sigmoids
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 LEAST_GAP = 1e-6  # of thresholds
 SMALL = 1e-20  # gap that is its own 1 - exp(-gap)
@@ -81,8 +81,14 @@ class Graded(Indicators):
         diagonal = xp.pad(own + xp.pad(of_gap, ((0, 0), (0, 0), (0, size - width))), ((0, 0), (0, 0), (1, 0)))
         return twice + diagonal[..., None] * xp.eye(size + 1)[None, None]
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """Gaps grow with the slope; those of flat curves, which have no thresholds, stay."""
+        return others + np.log(np.where(share > 0, share, 1.0))[:, None]
+
     def start(
-        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """Logits of the shares of responses at a category or above."""
         del trials

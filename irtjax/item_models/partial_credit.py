@@ -22,7 +22,7 @@ from irtjax.item_models.families import (
     there,
 )
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +58,14 @@ class PartialCredit(Indicators):
         size = 1 + at.others.shape[1]
         return at.x.__array_namespace__().zeros((*residual.shape[:2], size, size))
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """Steps grow with the slope."""
+        return others * share[:, None]
+
     def start(
-        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """Logarithms of the ratios of a category to the one before."""
         del trials
