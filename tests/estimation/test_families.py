@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from conftest import matrix
 from scipy.optimize import minimize
-from scipy.special import log_expit, log_softmax, logsumexp
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 from scipy.stats import norm
 
 import irtjax
@@ -272,3 +272,39 @@ def test_what_cannot_be_fitted_is_refused():
         fit_families(of_table(TABLE), "nominal", dims=2)
     with pytest.raises(InputError, match="rsm needs all items on one scale"):
         fit_families(of_table(TABLE), "rsm", priors=None)
+
+
+@pytest.mark.parametrize("model", ["graded", "gpcm"])
+def test_two_dimensions_by_brute_force(model):
+    """The log-likelihood on a square of nodes, which is the highest in every free parameter."""
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=(300, 2))
+    x = 1.4 * theta[:, [0, 0, 0, 1, 1, 1]] + 0.6 * theta[:, [1, 0, 1, 1, 0, 1]]
+    table = (rng.random((300, 6, 1)) < expit(x[:, :, None] + np.array([0.8, -0.8]))).sum(axis=2)
+    alone, fit = (
+        fit_families(of_table(table), model, dims=dims, priors=None, standard_errors=dims > 1) for dims in (1, 2)
+    )
+    assert fit.status == "converged"
+    assert fit.log_likelihood > alone.log_likelihood
+    nodes = np.stack(np.meshgrid(NODES[::2], NODES[::2]), axis=2).reshape(-1, 2)
+    weights = norm.logpdf(nodes).sum(axis=1)
+    weights -= logsumexp(weights)
+
+    def log_likelihood(slopes, d):
+        of_items = [CURVES[model](nodes @ slope, 1.0, own).T for slope, own in zip(slopes, d, strict=True)]
+        return logsumexp(weights + sum(log_p[table[:, i]] for i, log_p in enumerate(of_items)), axis=1).sum()
+
+    slopes = np.stack([fit.item_columns[f"discrimination_{k}"] for k in (1, 2)], axis=1)
+    d = np.stack([fit.item_columns[f"intercept_{k}"] for k in (1, 2)], axis=1)
+    best = log_likelihood(slopes, d)
+    assert fit.log_likelihood == pytest.approx(best, abs=1e-3)
+    for array, name in ((slopes, "discrimination"), (d, "intercept")):
+        for i, k in np.argwhere(np.isfinite(array)):
+            if fit.item_columns[f"{name}_{k + 1}_se"][i] > 0:
+                step = np.zeros(array.shape)
+                step[i, k] = 0.3
+                ends = [
+                    log_likelihood(*((slopes + sign * step, d) if array is slopes else (slopes, d + sign * step)))
+                    for sign in (1, -1)
+                ]
+                assert max(ends) < best + 1e-3
