@@ -27,7 +27,7 @@ TOP = 3
 def truth_of(model: str, num_items: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Columns of `items.csv` (I,) to draw responses with."""
     if model == "nominal":
-        found = {}
+        found: dict[str, np.ndarray] = {}
         for name, middle in (("slope", np.linspace(-1.2, 1.2, TOP + 1)), ("intercept", np.zeros(TOP + 1))):
             each = rng.normal(middle, 0.5, (num_items, TOP + 1))
             each -= each.mean(axis=1, keepdims=True)
