@@ -11,6 +11,7 @@ from scipy.stats import norm
 import irtjax
 from irtjax.errors import InputError
 from irtjax.estimation.families import fit_families
+from irtjax.estimation.quadrature import finish
 from irtjax.responses.scaled import of_grades
 
 MODELS = {"Rasch": "pcm", "2PL": "graded", "nominal_own": "nominal"}
@@ -207,6 +208,13 @@ def test_a_fit_is_the_dense_maximum(fits, model):
 def test_a_slope_without_maximum_is_told():
     fit = fit_families(of_table(WITHOUT_MAXIMUM), "graded", priors=None)
     assert fit.details["without_maximum"] == ["i2"]
+
+
+def test_too_many_parameters_have_no_errors(fits, monkeypatch):
+    monkeypatch.setattr(finish, "MOST_PARAMETERS", 1)
+    found = fit_families(of_table(TABLE), "graded", priors=None)
+    assert np.isnan(found.item_columns["threshold_1_se"]).all()
+    np.testing.assert_allclose(found.ability, fits["graded"].ability)
 
 
 def test_nothing_but_the_order_of_subjects_and_items_changes(fits):
