@@ -143,6 +143,13 @@ class Indicators:
         """∂η by predictor and by each of the others: a family's own."""
         raise NotImplementedError
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """The others of items so many times as steep whose thresholds stay: the same, if they say nothing of these."""
+        del share
+        return others
+
     def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
         """Σ_s residual_s ∂²η_s by predictor and others; residuals are 0 beyond an item's own statistics."""
         raise NotImplementedError
@@ -230,6 +237,16 @@ class Families:
         xp = x.__array_namespace__()
         own = xp.where(there(at.top, self.per_item)[None], residual.reshape(*x.shape, -1), 0.0)
         return self._by_family(x.shape[1], lambda family, chosen: family.curvature(_some(at, chosen), own[:, chosen]))
+
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """The others of items so many times as steep whose thresholds stay where they are."""
+        result = others.copy()
+        for family, items in self.groups(len(others)):
+            if isinstance(family, Indicators):
+                result[items] = family.others_of_steeper(others[items], share[items])
+        return result
 
     @property
     def has_indicators(self) -> bool:

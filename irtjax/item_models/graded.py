@@ -81,6 +81,12 @@ class Graded(Indicators):
         diagonal = xp.pad(own + xp.pad(of_gap, ((0, 0), (0, 0), (0, size - width))), ((0, 0), (0, 0), (1, 0)))
         return twice + diagonal[..., None] * xp.eye(size + 1)[None, None]
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """Gaps grow with the slope; those of flat curves, which have no thresholds, stay."""
+        return others + np.log(np.where(share > 0, share, 1.0))[:, None]
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:

@@ -58,6 +58,12 @@ class PartialCredit(Indicators):
         size = 1 + at.others.shape[1]
         return at.x.__array_namespace__().zeros((*residual.shape[:2], size, size))
 
+    def others_of_steeper(
+        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
+    ) -> Float[np.ndarray, "I L"]:
+        """Steps grow with the slope."""
+        return others * share[:, None]
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:

@@ -8,6 +8,7 @@ from irtjax.estimation.quadrature.climb import at_bounds
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
 from irtjax.integration.node_rule import Refinement
+from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import Items
 from irtjax.types import Bool, Float
 
@@ -51,8 +52,8 @@ def too_coarse(state: State, slack: float) -> bool:
     off = at_bounds(state.point, state.specification, rule.steepest)
     if items.slope.shape[1] > 1 and off.any() and found.affordable:
         steepest = rule.finer().steepest == rule.steepest
-        if steepest or _rise(refinement(state, _scaled(items, off, STEP), JUDGES), found):
-            found = refinement(state, _scaled(items, off, 0.0), JUDGES)
+        if steepest or _rise(refinement(state, _scaled(state, off, STEP), JUDGES), found):
+            found = refinement(state, _scaled(state, off, 0.0), JUDGES)
     mean, of_each = rule.tolerance
     too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
     return bool(too_much and found.affordable)
@@ -86,7 +87,7 @@ def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool
         return float(processes.total(found.log_likelihoods.sum()))
 
     here = log_likelihood(items)
-    found = [group for group in groups if log_likelihood(_scaled(items, group, STEP)) > here - NEGLIGIBLE]
+    found = [group for group in groups if log_likelihood(_scaled(state, group, STEP)) > here - NEGLIGIBLE]
     return np.any([np.zeros_like(steep), *found], axis=0)
 
 
@@ -94,7 +95,12 @@ def _rise(steps: Refinement, found: Refinement) -> bool:
     return bool(steps.log_likelihoods.sum() >= found.log_likelihoods.sum())
 
 
-def _scaled(items: Items, chosen: np.ndarray, factor: float) -> Items:
+def _scaled(state: State, chosen: np.ndarray, factor: float) -> Items:
     """Some items with curves so much steeper, where they are."""
-    share = np.where(chosen, factor, 1.0)
-    return items._replace(slope=np.asarray(items.slope) * share[:, None], intercept=np.asarray(items.intercept) * share)
+    items, model, share = state.point.items, state.answers.model, np.where(chosen, factor, 1.0)
+    scaled = items._replace(
+        slope=np.asarray(items.slope) * share[:, None], intercept=np.asarray(items.intercept) * share
+    )
+    if isinstance(model, Families):
+        scaled = scaled._replace(others=model.others_of_steeper(np.asarray(items.others), share))
+    return scaled
