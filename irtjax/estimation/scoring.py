@@ -20,6 +20,7 @@ from irtjax.kernels.ability import Ability, percentile
 from irtjax.kernels.ability_means import ability_eap, nodes_for, shared_eap
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.ability_nodes import line_nodes
+from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
@@ -29,7 +30,7 @@ from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.values import Responses, keep
 from irtjax.types import Int
 
-METHODS = ("eap", "map", "ml")
+METHODS = ("eap", "map", "ml", "wle")
 BATCH = 64  # subjects at a time
 
 
@@ -54,9 +55,10 @@ def score(
     Args:
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
         responses: whatever `irtjax.fit` takes.
-        method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
+        method: "eap", the posterior mean; "map", the posterior mode; "ml", maximum likelihood, which is infinite
             where all answers are right, or all wrong; with D > 1, where they are separated, and missing in dimensions
-            that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
+            that they leave open (`irtjax.kernels.ability_modes.ability_mode`); or "wle", weighted likelihood (Warm
+            1989), finite always, D = 1 (`irtjax.kernels.ability_weighted.ability_wle`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
@@ -133,6 +135,8 @@ def abilities(
 
     The rows are spread over this process's devices of a mesh.
     """
+    if method == "wle" and items.slope.shape[1] > 1:
+        raise InputError(f"method 'wle' has one dimension, and the items have {items.slope.shape[1]}: use map or ml")
     with jax.enable_x64(True):
         normal = Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
@@ -177,6 +181,7 @@ def _all_rows(
         one = {
             "ml": lambda row: ability_mode(row, items),
             "map": lambda row: ability_mode(row, items, population),
+            "wle": lambda row: ability_wle(row, items),
             "eap": lambda row: ability_eap(row, items, population, num_nodes),
         }
         return jax.lax.map(one[method], rows, batch_size=BATCH)
