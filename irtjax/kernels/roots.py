@@ -23,10 +23,10 @@ def grid(dtype: jnp.dtype) -> jax.Array:
     return jnp.asarray(np.sinh(np.linspace(-end, end, NUM_POINTS)), dtype)
 
 
-def interval(slope: Float[AnyArray, " Q"], height: Float[AnyArray, " Q"]) -> jax.Array:
-    """The place before which of the points a slope falls through zero, where a height is greatest; 0 if nowhere."""
-    falls = (slope[:-1] > 0) & (slope[1:] <= 0)
-    return jnp.argmax(jnp.where(falls, jnp.maximum(height[:-1], height[1:]), -jnp.inf))
+def interval(slope: Float[AnyArray, "... Q"], height: Float[AnyArray, "... Q"]) -> jax.Array:
+    """The point after which a slope falls through zero, where a height is greatest; the first if it does nowhere."""
+    falls = (slope[..., :-1] > 0) & (slope[..., 1:] <= 0)
+    return jnp.argmax(jnp.where(falls, jnp.maximum(height[..., :-1], height[..., 1:]), -jnp.inf), axis=-1)
 
 
 class _Bracket(NamedTuple):
@@ -43,12 +43,15 @@ class _Bracket(NamedTuple):
     steps: jax.Array
 
 
-def root_between(function: Function, low: jax.Array, high: jax.Array) -> jax.Array:
-    """The root of a function that is above 0 at `low` and at most 0 at `high`.
+def root_between(
+    function: Function, ends: tuple[jax.Array, jax.Array], values: tuple[jax.Array, jax.Array]
+) -> jax.Array:
+    """Roots of functions between points, of any shape, at the first of which they are above 0, and not at the second.
 
     By inverse quadratic interpolation where it is safe, else by halves (Chandrupatla 1997): no derivative is needed,
-    and the root never leaves the interval.
+    and the root never leaves the interval. Values at the ends are given.
     """
+    (low, high), (at_low, at_high) = ends, values
     tolerance = TOLERANCE[low.dtype]
 
     def step(now: _Bracket) -> _Bracket:
@@ -60,17 +63,15 @@ def root_between(function: Function, low: jax.Array, high: jax.Array) -> jax.Arr
         best = jnp.where(jnp.abs(value) < jnp.abs(at_b), x, b)
         width = jnp.maximum(jnp.abs(b - x), jnp.finfo(x.dtype).tiny)
         least = tolerance * (1 + jnp.abs(best)) / width
-        share = jnp.clip(
-            _interpolated(x, b, c, value, at_b, at_c), jnp.minimum(least, 0.5), jnp.maximum(1 - least, 0.5)
-        )
-        done = (least > 0.5) | (value == 0)
-        return _Bracket(x, b, c, value, at_b, at_c, share, done, now.steps + 1)
+        inside = jnp.minimum(least, 0.5)
+        share = jnp.clip(_interpolated(x, b, c, value, at_b, at_c), inside, 1 - inside)
+        new = _Bracket(x, b, c, value, at_b, at_c, share, (least > 0.5) | (value == 0), now.steps + 1)
+        kept = (jnp.where(now.done, old, one) for old, one in zip(now[:-1], new[:-1], strict=True))
+        return _Bracket(*kept, new.steps)
 
-    ends = function(low), function(high)
-    start = _Bracket(
-        high, low, low, ends[1], ends[0], ends[0], jnp.full_like(low, 0.5), ends[1] == 0, jnp.zeros((), int)
-    )
-    end = jax.lax.while_loop(lambda now: ~now.done & (now.steps < MAX_STEPS), step, start)
+    half, none = jnp.full_like(low, 0.5), jnp.zeros((), jnp.int32)
+    start = _Bracket(high, low, low, at_high, at_low, at_low, half, at_high == 0, none)
+    end = jax.lax.while_loop(lambda now: (~now.done).any() & (now.steps < MAX_STEPS), step, start)
     return jnp.where(jnp.abs(end.at_a) <= jnp.abs(end.at_b), end.a, end.b)
 
 
