@@ -56,7 +56,7 @@ def curves(model: Families, items: PredictorParameters, points: Float[AnyArray, 
     """
     per_item, shape = model.per_item, (len(points), len(items.intercept), model.per_item)
 
-    def of(x: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+    def of(x: AnyArray) -> tuple[AnyArray, AnyArray, Any]:
         moments = model.moments(items, x[:, None], asymptotes=False)
         assert moments.by_predictor is not None
         by = moments.by_predictor * per_statistic(items.slope.T, per_item)
@@ -95,7 +95,7 @@ def at_own_points(
     return of_items.sum(axis=1), pulled.sum(axis=1), information, warm
 
 
-def at_shared_points(at: Curves, data: Data) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def at_shared_points(at: Curves, data: Data) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """The same of J subjects at Q points that they share, each (J, Q)."""
     height = data.statistics @ at.eta.T - data.observed @ at.log_normalizer.T
     slope = data.statistics @ at.by.T - data.observed @ at.pull.T

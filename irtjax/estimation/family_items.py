@@ -1,7 +1,6 @@
 """Known items that are not right or wrong: their model out of a fit or a table, and responses in their categories."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,8 @@ from irtjax.item_models.listing import MODELS, model_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import BETWEEN, MISSING, Scale, ScaledResponses
 from irtjax.types import Float, Int, Shaped
+
+NONE = -2  # no category of an item
 
 
 class KnownItems(NamedTuple):
@@ -132,49 +133,55 @@ def matched(responses: Any, known: KnownItems) -> tuple[ScaledResponses, KnownIt
     Raises:
         InputError: an item that is not known, or a response that it cannot have.
     """
-    scaled = responses if isinstance(responses, ScaledResponses) else None
-    table = None if scaled is not None else _table(responses, known)
-    item_ids = scaled.item_ids.astype(str) if scaled is not None else table.columns.to_numpy().astype(str)
-    places = pd.Index(known.item_ids.astype(str)).get_indexer(item_ids)
+    given = _of_scaled(responses) if isinstance(responses, ScaledResponses) else _of_frame(_table(responses, known))
+    places = pd.Index(known.item_ids.astype(str)).get_indexer(given.item_ids)
     if (places < 0).any():
-        unknown = item_ids[places < 0]
+        unknown = given.item_ids[places < 0]
         raise InputError(
             f"item {str(unknown[0])!r} (1 of {len(unknown)} such) has responses and no parameters: leave it out, or "
             "give `items` that have it"
         )
-    scales = tuple(known.scales[i] for i in places)
-    subject_ids = scaled.subject_ids if scaled is not None else table.index.to_numpy().astype(str)
-    columns = []
-    for i, scale in enumerate(scales):
-        if scaled is not None:
-            given: Iterable[Any] = (scaled.scales[i].labels or ()) if scale.labels is not None else ()
-            columns.append(_by_codes(np.asarray(scaled.values)[:, i], given, scale, subject_ids, item_ids[i]))
-        else:
-            codes, given = pd.factorize(table.iloc[:, i])
-            columns.append(_by_codes(codes, given, scale, subject_ids, item_ids[i]))
-    trials = None if scaled is None else scaled.trials
-    return ScaledResponses(np.stack(columns, axis=1), subject_ids, item_ids, scales, trials), known.take(places)
+    chosen = known.take(places)
+    columns = [_by_codes(given, i, scale) for i, scale in enumerate(chosen.scales)]
+    values = np.stack(columns, axis=1)
+    return ScaledResponses(values, given.subject_ids, given.item_ids, chosen.scales, given.trials), chosen
 
 
-def _by_codes(
-    codes: Float[np.ndarray, " J"] | Int[np.ndarray, " J"],
-    labels: Iterable[Any],
-    scale: Scale,
-    subject_ids: Shaped[np.ndarray, " J"],
-    item: str,
-) -> Float[np.ndarray, " J"] | Int[np.ndarray, " J"]:
-    """Categories of an item, out of places among labels that were given; negative is missing."""
+class _Given(NamedTuple):
+    """Of each item (column) places among labels, negative where missing; ids; trials."""
+
+    codes: list[np.ndarray]
+    labels: list[list[Any]]
+    subject_ids: np.ndarray
+    item_ids: np.ndarray
+    trials: np.ndarray | None
+
+
+def _of_scaled(responses: ScaledResponses) -> _Given:
+    labels = [list(scale.labels or ()) for scale in responses.scales]
+    ids = responses.subject_ids.astype(str), responses.item_ids.astype(str)
+    return _Given(list(np.asarray(responses.values).T), labels, *ids, responses.trials)
+
+
+def _of_frame(table: pd.DataFrame) -> _Given:
+    found = [pd.factorize(table.iloc[:, i]) for i in range(table.shape[1])]
+    ids = table.index.to_numpy().astype(str), table.columns.to_numpy().astype(str)
+    return _Given([codes for codes, _ in found], [list(labels) for _, labels in found], *ids, None)
+
+
+def _by_codes(given: _Given, i: int, scale: Scale) -> np.ndarray:
+    """(J,) categories of an item, -1 where missing; what was given where the item has none."""
+    codes, labels = given.codes[i], given.labels[i]
     if scale.labels is None:
         return codes
     own = {_label(label): k for k, label in enumerate(scale.labels)}
-    given = list(labels)
-    places = np.array([own.get(_label(label), -2) for label in given] + [MISSING])
-    found = places[np.where(codes >= 0, codes, len(given)).astype(int)]
-    if (found == -2).any():
-        j = int(np.argmax(found == -2))
+    places = np.array([own.get(_label(label), NONE) for label in labels] + [MISSING])
+    found = places[np.where(codes >= 0, codes, len(labels)).astype(int)]
+    if (found == NONE).any():
+        j = int(np.argmax(found == NONE))
         raise InputError(
-            f"subject {str(subject_ids[j])!r}, item {str(item)!r}: {str(given[int(codes[j])])!r}, expected one of "
-            + ", ".join(str(label) for label in scale.labels)
+            f"subject {str(given.subject_ids[j])!r}, item {str(given.item_ids[i])!r}: "
+            f"{str(labels[int(codes[j])])!r}, expected one of {', '.join(map(str, scale.labels))}"
         )
     return found
 

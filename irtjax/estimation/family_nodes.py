@@ -19,7 +19,7 @@ import numpy as np
 from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.ability_nodes import PANEL_NODES, LineNodes
-from irtjax.types import Float
+from irtjax.types import AnyArray, Float
 
 LONGEST = 2.0
 FIRST = 1.0  # standard deviations of the population
@@ -101,7 +101,7 @@ def _at(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _natural_and_mean(model: Families, items: PredictorParameters, points: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _natural_and_mean(model: Families, items: PredictorParameters, points: AnyArray) -> tuple[AnyArray, AnyArray]:
     theta = points[:, None]
     return (
         model.natural(items, theta, asymptotes=False).eta,

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.roots import grid, interval, root_between
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Float
+from irtjax.types import AnyArray, Float
 
 NEAREST_END = 7.0  # standard deviations of the population, at which nodes end where no posterior is beyond
 FARTHEST_END = 2000.0
@@ -62,7 +63,7 @@ def family_abilities(responses: ScaledResponses, known: KnownItems, method: str,
                 for part in parts(data, len(items.intercept) * known.model.per_item**2)
             ]
             z, error = (np.concatenate(each)[: responses.num_subjects] for each in zip(*found, strict=True))
-    return Ability(centre + unit * z, unit * error)
+    return Ability(*(np.asarray(x) for x in (centre + unit * z, unit * error)))  # type: ignore[arg-type]
 
 
 def rescaled(
@@ -108,7 +109,7 @@ def _roots(
     height, slope, information, warm = at_shared_points(at, data)
     most, best = information.max(axis=1), points[jnp.argmax(information, axis=1)]
 
-    def corrected(z: jax.Array, slope: jax.Array, information: jax.Array, warm: jax.Array) -> jax.Array:
+    def corrected(z: jax.Array, slope: AnyArray, information: AnyArray, warm: AnyArray) -> AnyArray:
         """The slope at points (J, Q), of which the root is asked."""
         if method != "wle":
             return slope - prior * z
@@ -116,7 +117,7 @@ def _roots(
         # so far out that rounding would decide, the correction leads back
         return slope + 0.5 * jnp.where(enough, warm / jnp.where(enough, information, 1), jnp.sign(best[:, None] - z))
 
-    def slope_at(z: jax.Array) -> jax.Array:
+    def slope_at(z: jax.Array) -> Any:
         _, *terms = at_own_points(curves(model, items, z, warm=method == "wle"), data)
         return corrected(z[:, None], *(term[:, None] for term in terms))[:, 0]
 
@@ -143,9 +144,9 @@ def _means(
 ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Posterior means and standard deviations in a population N(0, 1), by nodes that all subjects share."""
     number = int((data.observed > 0).sum(axis=1).max(initial=1))
-    end = NEAREST_END
+    most, end = np.asarray(data.observed.max(axis=0)), NEAREST_END
     while True:
-        line = family_nodes(model, items, data.observed.max(axis=0, initial=0.0), number, end)
+        line = family_nodes(model, items, most, number, end)
         found = [
             jax.device_get(_moments_by(model, items, _arrays(line), part)) for part in parts(data, len(line.nodes))
         ]

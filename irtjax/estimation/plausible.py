@@ -16,7 +16,6 @@ from irtjax.estimation.family_scores import data_of, family_abilities, parts
 from irtjax.estimation.scoring import abilities, matching
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.models import ItemParameters, log_answers
-from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float, Int
 

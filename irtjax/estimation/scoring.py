@@ -59,9 +59,10 @@ def score(
         responses: whatever `irtjax.fit` takes; to items with grades or categories `ScaledResponses`, or a table or an
             array of these.
         method: "eap", the posterior mean; "map", the posterior mode; "ml", maximum likelihood, which is infinite
-            where all answers are right, or all wrong (or all at the same end of their scales); with D > 1, where they are separated, and missing in dimensions
-            that they leave open (`irtjax.kernels.ability_modes.ability_mode`); or "wle", weighted likelihood (Warm
-            1989), finite always, D = 1 (`irtjax.kernels.ability_weighted.ability_wle`).
+            where all answers are right, or all wrong, or all at one end of their scales; with D > 1, where they are
+            separated, and missing in dimensions that they leave open (`irtjax.kernels.ability_modes.ability_mode`); or
+            "wle", weighted likelihood (Warm 1989), finite always, D = 1
+            (`irtjax.kernels.ability_weighted.ability_wle`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
@@ -71,7 +72,8 @@ def score(
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
         proportion_correct, or mean_response where the items are not right/wrong. Standard errors of "map", "ml" and
-        "wle" are by the expected information at the ability. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
+        "wle" are by the expected information at the ability. Of items in D > 1 dimensions ability_1, ability_1_se,
+        percentile_1, ….
 
     Raises:
         InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot

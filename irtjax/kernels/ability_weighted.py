@@ -57,5 +57,5 @@ def ability_wle(responses: Int[AnyArray, " I"], items: ItemParameters) -> Abilit
     ends, values = ((of[place], of[place + 1]) for of in (points, falling))
     z = root_between(lambda x: terms(x[None])[0][0], ends, values)
     error = jnp.exp(-terms(z[None])[2][0] / 2)
-    known = informative.any()
-    return on_scale(*(jnp.where(known, x, jnp.nan)[None] for x in (z, error)), centre, unit)
+    z, error = (jnp.where(informative.any(), x, jnp.nan)[None] for x in (z, error))
+    return on_scale(z, error, centre, unit)

@@ -65,9 +65,9 @@ def root_between(
         least = tolerance * (1 + jnp.abs(best)) / width
         inside = jnp.minimum(least, 0.5)
         share = jnp.clip(_interpolated(x, b, c, value, at_b, at_c), inside, 1 - inside)
-        new = _Bracket(x, b, c, value, at_b, at_c, share, (least > 0.5) | (value == 0), now.steps + 1)
-        kept = (jnp.where(now.done, old, one) for old, one in zip(now[:-1], new[:-1], strict=True))
-        return _Bracket(*kept, new.steps)
+        new = x, b, c, value, at_b, at_c, share, (least > 0.5) | (value == 0)
+        kept = [jnp.where(now.done, old, one) for old, one in zip(now[:-1], new, strict=True)]
+        return now._replace(**dict(zip(_Bracket._fields, kept, strict=False)), steps=now.steps + 1)
 
     half, none = jnp.full_like(low, 0.5), jnp.zeros((), jnp.int32)
     start = _Bracket(high, low, low, at_high, at_low, at_low, half, at_high == 0, none)
