@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
+from irtjax.errors import InputError
 from irtjax.estimation.scoring import abilities
 from irtjax.kernels.models import ItemParameters
 
@@ -58,6 +59,9 @@ def test_those_of_steep_and_distant_items_are_finite_and_no_answers_have_none():
     assert np.isfinite(found.ability[:2]).all()
     assert np.isfinite(found.standard_error[:2]).all()
     assert np.isnan(found.ability[2])
+    several = PLAIN._replace(slope=np.ones((12, 2)))
+    with pytest.raises(InputError, match="method 'wle' has one dimension, and the items have 2"):
+        abilities(ANSWERS, several, "wle")
 
 
 def test_they_are_those_of_mirt(shared):
