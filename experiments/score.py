@@ -36,7 +36,7 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
-_METHOD = flags.DEFINE_enum("method", "eap", METHODS, "maximum likelihood, posterior mode or mean")
+_METHOD = flags.DEFINE_enum("method", "eap", METHODS, "posterior mean or mode, maximum or weighted likelihood")
 _OUTPUT_DIR = define_output_dir("folder for subjects.csv")
 _MEAN = flags.DEFINE_float(
     "population_mean",
@@ -58,8 +58,8 @@ def main() -> None:
     app.finite(["population_mean", "population_sd"])
     app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
     response_files.require_effect([_RESPONSES.value])
-    if _PEOPLE.value is not None and _METHOD.value == "ml":
-        app.without_effect(["population_mean", "population_sd"], "--method=ml and --population")
+    if _PEOPLE.value is not None and _METHOD.value in ("ml", "wle"):
+        app.without_effect(["population_mean", "population_sd"], f"--method={_METHOD.value} and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     mesh = peers.mesh()
     responses = response_files.open_or_read(_RESPONSES.value, mesh)

@@ -9,6 +9,7 @@ from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit_files import read_items
+from irtjax.estimation.plausible import plausible_values
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import score
@@ -37,6 +38,7 @@ __all__ = [
     "likelihood_ratio_test",
     "load_fit",
     "open_responses",
+    "plausible_values",
     "read_items",
     "read_responses",
     "score",

@@ -48,6 +48,7 @@ from irtjax.joint.model import class_head, joint_loss, two_heads
 from irtjax.kernels import likelihood
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_1pl, ability_mode
+from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.networks.bert import Encoder
@@ -206,6 +207,7 @@ def test_scoring():
             faults(f"MAP, D={dims}", jax.jit(jax.vmap(ability_mode, (0, None, None))), rows, items, population),
             faults(f"EAP, D={dims}", jax.jit(jax.vmap(ability_eap, (0, None, None))), rows, items, population),
         ]
+    found.append(faults("WLE", jax.jit(jax.vmap(ability_wle, (0, None))), rows, item_parameters(1)))
     none_of(*found)
 
 

@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
+from irtjax.estimation.family_items import KnownItems, known_items, matched
+from irtjax.estimation.family_scores import family_abilities
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.item_models.tables import from_columns
@@ -20,6 +22,7 @@ from irtjax.kernels.ability import Ability, percentile
 from irtjax.kernels.ability_means import ability_eap, nodes_for, shared_eap
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.ability_nodes import line_nodes
+from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
@@ -29,7 +32,7 @@ from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.values import Responses, keep
 from irtjax.types import Int
 
-METHODS = ("eap", "map", "ml")
+METHODS = ("eap", "map", "ml", "wle")
 BATCH = 64  # subjects at a time
 
 
@@ -43,7 +46,7 @@ def score(
     columns: Mapping[str, str] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
-    """Abilities of subjects, given the parameters of the items that they answered.
+    """Abilities of subjects, given the parameters of the items that they answered, whatever their model.
 
     Items are matched by their ids, and may be some of those that are known. Responses in an array or a list, which
     names no items, must be to all of them, in order.
@@ -53,10 +56,13 @@ def score(
 
     Args:
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
-        responses: whatever `irtjax.fit` takes.
-        method: "eap", the posterior mean; "map", the posterior mode; or "ml", maximum likelihood, which is infinite
-            where all answers are right, or all wrong; with D > 1, where they are separated, and missing in dimensions
-            that they leave open (`irtjax.kernels.ability_modes.ability_mode`).
+        responses: whatever `irtjax.fit` takes; to items with grades or categories `ScaledResponses`, or a table or an
+            array of these.
+        method: "eap", the posterior mean; "map", the posterior mode; "ml", maximum likelihood, which is infinite
+            where all answers are right, or all wrong, or all at one end of their scales; with D > 1, where they are
+            separated, and missing in dimensions that they leave open (`irtjax.kernels.ability_modes.ability_mode`); or
+            "wle", weighted likelihood (Warm 1989), finite always, D = 1
+            (`irtjax.kernels.ability_weighted.ability_wle`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
             percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
@@ -65,7 +71,9 @@ def score(
 
     Returns:
         One row per subject: subject_id, ability, ability_se, percentile (in the population), num_responses and
-        proportion_correct. Of items in D > 1 dimensions ability_1, ability_1_se, percentile_1, ….
+        proportion_correct, or mean_response where the items are not right/wrong. Standard errors of "map", "ml" and
+        "wle" are by the expected information at the ability. Of items in D > 1 dimensions ability_1, ability_1_se,
+        percentile_1, ….
 
     Raises:
         InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot
@@ -73,11 +81,57 @@ def score(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
+    given = matching(items, responses, population, columns, mesh)
+    if given.known is not None:
+        found = family_abilities(given.responses, given.known, method, given.population)
+        answered = {
+            "num_responses": given.responses.observed.sum(axis=1),
+            "mean_response": given.responses.mean(axis=1),
+        }
+    else:
+        matrix = given.responses
+        mine = processes.share(matrix.num_subjects)
+        keep(matrix.values, mine)
+        found = abilities(matrix.values[mine, :], given.parameters, method, given.population, mesh)
+        found = jax.tree.map(processes.gather, found)
+        right, observed = matrix.counts(axis=1)
+        answered = {"num_responses": observed, "proportion_correct": share_right(right, observed)}
+    return pd.DataFrame({"subject_id": given.responses.subject_ids, **_columns(found, given.population), **answered})
+
+
+class Matched(NamedTuple):
+    """Responses, and the items that they are to.
+
+    Attributes:
+        responses: to these items, in their order.
+        parameters: of the items.
+        known: the items where they are not right/wrong.
+        population: that abilities are drawn towards.
+    """
+
+    responses: Any
+    parameters: Any
+    known: KnownItems | None
+    population: Population
+
+
+def matching(
+    items: Any,
+    responses: Any,
+    population: Any,
+    columns: Mapping[str, str] | None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> Matched:
+    """Items and responses, as `score` takes them, brought together by the ids of the items."""
     fit = load_fit(items) if holds_fit(items) else items
     if population is None:
         population = fit.population if isinstance(fit, Fit) else STANDARD
     normal = _normal(population)
     table = item_table(fit)
+    known = known_items(fit if isinstance(fit, Fit) else table)
+    if known is not None:
+        in_categories, chosen = matched(responses, known)
+        return Matched(in_categories, chosen.parameters, chosen, normal)
     matrix: Responses
     if processes.number() > 1:
         matrix = as_responses_or_stored(responses, mesh, columns=columns)
@@ -89,11 +143,11 @@ def score(
             f"item '{unknown[0]}' (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
             "`items` that have it"
         )
-    mine = processes.share(matrix.num_subjects)
-    keep(matrix.values, mine)
-    known = from_columns(table.loc[matrix.item_ids])
-    scores = abilities(matrix.values[mine, :], known, method, normal, mesh)
-    scores = jax.tree.map(processes.gather, scores)
+    return Matched(matrix, from_columns(table.loc[matrix.item_ids]), None, normal)
+
+
+def _columns(scores: Ability, normal: Population) -> dict[str, np.ndarray]:
+    """Abilities, standard errors and percentiles, by the names of columns."""
     several = scores.ability.ndim > 1
     pairs = zip(np.atleast_2d(scores.ability.T), np.atleast_2d(scores.standard_error.T), strict=True)
     mean, sd = (np.broadcast_to(x, len(np.atleast_2d(scores.ability.T))) for x in normal)
@@ -102,11 +156,7 @@ def score(
         ending = f"_{k + 1}" if several else ""
         found |= {f"ability{ending}": ability, f"ability{ending}_se": error}
         found[f"percentile{ending}"] = np.asarray(percentile(ability, Population(mean[k], sd[k])))
-    totals = {
-        "num_responses": matrix.counts(axis=1)[1],
-        "proportion_correct": share_right(*matrix.counts(axis=1)),
-    }
-    return pd.DataFrame({"subject_id": matrix.subject_ids, **found, **totals})
+    return found
 
 
 def _normal(population: Any) -> Population:
@@ -133,6 +183,8 @@ def abilities(
 
     The rows are spread over this process's devices of a mesh.
     """
+    if method == "wle" and items.slope.shape[1] > 1:
+        raise InputError(f"method 'wle' has one dimension, and the items have {items.slope.shape[1]}: use map or ml")
     with jax.enable_x64(True):
         normal = Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
@@ -177,6 +229,7 @@ def _all_rows(
         one = {
             "ml": lambda row: ability_mode(row, items),
             "map": lambda row: ability_mode(row, items, population),
+            "wle": lambda row: ability_wle(row, items),
             "eap": lambda row: ability_eap(row, items, population, num_nodes),
         }
         return jax.lax.map(one[method], rows, batch_size=BATCH)
