@@ -127,7 +127,7 @@ class Layout:
         """The entries of a vector by item, 0 where a parameter is held."""
         return np.where(self.items >= 0, vector[self.items], 0.0)
 
-    def as_vector(self, items: ItemParameters) -> Float[np.ndarray, " P"]:
+    def as_vector(self, items: Items) -> Float[np.ndarray, " P"]:
         """The free parameters of items; 0 for the population."""
         result, free = np.zeros(self.size), self.items >= 0
         result[self.items[free]] = as_array(items)[free]

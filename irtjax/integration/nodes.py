@@ -13,7 +13,7 @@ from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
@@ -70,7 +70,7 @@ class Answers:
 
 
 def to_answers(
-    values: Int[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
+    values: Shaped[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
 ) -> Answers:
     """Puts encoded responses on the device."""
     return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials))

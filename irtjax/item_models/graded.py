@@ -23,7 +23,7 @@ from irtjax.item_models.families import (
 )
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import log_sigmoids
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 LEAST_GAP = 1e-6  # of thresholds
 
@@ -48,12 +48,12 @@ class Graded(Indicators):
         above, below = log_sigmoids(d)
         gap = xp.exp(at.others[:, : num_statistics - 1])
         inner = below[:, :, 1:] + xp.log(-xp.expm1(-gap))[None]
-        last = at.top[:, None] <= xp.arange(1, num_statistics)
+        last = at.top[None, :, None] <= xp.arange(1, num_statistics)[None, None]
         log_p = above + xp.concatenate([xp.where(last, 0.0, inner), xp.zeros_like(below[:, :, :1])], axis=2)
         return log_p - below[:, :, :1], -below[:, :, 0]
 
     def start(
-        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """Logits of the shares of responses at a category or above."""
         del trials

@@ -14,7 +14,7 @@ import numpy as np
 from irtjax.item_models.contrasts import helmert
 from irtjax.item_models.families import Coordinates, Indicators, log_normalizer_of
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 WEAK = 5.0  # responses at the middle, that draw the mean of a category there
 
@@ -36,7 +36,7 @@ class Nominal(Indicators):
         return eta, log_normalizer_of(eta, at.top)
 
     def start(
-        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """Logarithms of frequencies; slopes by where those who chose a category are on the first principal axis."""
         del trials

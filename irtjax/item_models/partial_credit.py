@@ -22,7 +22,7 @@ from irtjax.item_models.families import (
     there,
 )
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,11 @@ class PartialCredit(Indicators):
         """η_k = k x + Σ_{v ≤ k} τ_v."""
         xp = at.x.__array_namespace__()
         steps = xp.cumulative_sum(tau(at.others, num_statistics), axis=1)
-        eta = at.x[:, :, None] * xp.arange(1, num_statistics + 1) + steps[None]
+        eta = at.x[:, :, None] * xp.arange(1, num_statistics + 1)[None, None] + steps[None]
         return eta, log_normalizer_of(eta, at.top)
 
     def start(
-        self, values: Float[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """Logarithms of the ratios of a category to the one before."""
         del trials

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 
 class PredictorParameters(NamedTuple):
@@ -129,11 +129,11 @@ class ItemModel(Protocol):
     def name(self) -> str:
         """As users write it."""
 
-    def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
+    def statistics(self, values: Shaped[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
         """T of responses, 0 where they are missing (negative)."""
 
     def log_base(
-        self, values: Int[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
     ) -> Float[np.ndarray, " J"]:
         """Σ log h over the responses of each subject, in nats."""
 
