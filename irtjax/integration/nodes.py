@@ -58,6 +58,12 @@ class Answers:
 
         return jax.tree.map(of, self)
 
+    def of_items(self, items: slice) -> "Answers":
+        """Those to some items."""
+        trials = None if self.trials is None else self.trials[:, items]
+        model = self.model.take(np.arange(self.num_items)[items])
+        return dataclasses.replace(self, values=self.values[:, items], model=model, trials=trials)
+
     @property
     def num_subjects(self) -> int:
         """J."""

@@ -129,6 +129,9 @@ class ItemModel(Protocol):
     def name(self) -> str:
         """As users write it."""
 
+    def take(self, items: Int[np.ndarray, " I"]) -> "ItemModel":
+        """The model of some of the items."""
+
     def statistics(self, values: Shaped[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
         """T of responses, 0 where they are missing (negative)."""
 

@@ -8,6 +8,7 @@ from scipy.special import betaln, expit, log_expit
 from scipy.stats import beta
 
 from irtjax.estimation.families import fit_families
+from irtjax.estimation.quadrature import finish
 from irtjax.item_models.listing import columns, model_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import ORDERED_BETA
@@ -238,3 +239,15 @@ def test_no_exact_share_no_cut(simulated):
     assert fit.num_parameters == 4 * 5 - 2
     again = ORDERED_BETA.restored(fit.item_columns, np.ones(4, int))
     np.testing.assert_allclose(again.others[2:], fit.parameters.others[2:], rtol=1e-9)
+
+
+def test_errors_item_by_item(simulated, monkeypatch):
+    """Those of long tests, which leave out what errors of different items have in common but for the scale."""
+    models = ["ordered_beta"] * 4 + ["graded"] * 3 + ["binomial"] * 2
+    with jax.enable_x64(True):
+        one = fit_families(beside(*simulated), models, priors=None)
+        monkeypatch.setattr(finish, "MOST_PARAMETERS", 0)
+        other = fit_families(beside(*simulated), models, priors=None)
+    assert other.details["standard_errors"] == "each item"
+    for name in ("difficulty_se", "discrimination_se", "precision_se", "cut_0_se", "cut_1_se", "threshold_2_se"):
+        np.testing.assert_allclose(other.item_columns[name], one.item_columns[name], rtol=0.15, err_msg=name)
