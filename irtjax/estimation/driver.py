@@ -27,8 +27,8 @@ class Problem:
     """What is to be estimated from what.
 
     Attributes:
-        values: (J, I) int8; 1 right, 0 wrong, -1 missing. Read in parts by the engine for long tests; the one for short
-            tests has those of this process's subjects in memory.
+        values: (J, I) int8; 1 right, 0 wrong, -1 missing; or as the model has them. Read in parts by the engine for
+            long tests; the one for short tests has those of this process's subjects in memory.
         items: parameters to start from; those that are not free are held there.
         specification: what is free or shared, priors, and how the scale is identified.
         model: what a response says of ability; the engine for long tests has right/wrong items alone.

@@ -15,7 +15,7 @@ from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_n
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.estimation.specify import FEWEST
 from irtjax.item_models.protocol import Items
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Shaped
 
 LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step
 STEEP = 3.0  # times as steep as most
@@ -268,7 +268,7 @@ def without_slopes(specification: Specification) -> Specification:
     return dataclasses.replace(specification, prior_precision=precision, estimated=estimated, asinh_slopes=False)
 
 
-def intercepts_determined(right: Int[np.ndarray, " I"], observed: Int[np.ndarray, " I"]) -> float:
+def intercepts_determined(right: Shaped[np.ndarray, " I"], observed: Shaped[np.ndarray, " I"]) -> float:
     """Share of the variance of intercepts, 0 to 1, that responses determine, by percent correct alone.
 
     A logit x = log((r + 1/2) / (n - r + 1/2)) has the error V = (n + 1)² / (n (r + 1/2) (n - r + 1/2)), and a variance

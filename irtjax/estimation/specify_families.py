@@ -6,18 +6,22 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.estimation import kinds_of_responses as kinds
 from irtjax.estimation.empirical_priors import DETERMINED, intercepts_determined
-from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, INTERCEPT_PRIOR, WEAK_STEPS
+from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, INTERCEPT_PRIOR, WEAK_STEPS, NormalPrior
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify import start_slopes
 from irtjax.item_models.families import Families
-from irtjax.item_models.listing import MODELS, model_of, num_others
+from irtjax.item_models.listing import MODELS, OF_SHARES, model_of, num_others
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.item_models.unit_interval import CUT, LOG_GAP, ORDERED_BETA, without_ends
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Bool, Int
+from irtjax.types import Bool, Float, Int
 
 STEP_SD = 1.0  # of a prior of steps, where the estimated one starts
 OPTION_SD = 1.0  # the same of slopes and intercepts of categories without order
+# the same of log φ, the lower cut and the logarithm of the gap of shares
+OTHERS_OF_SHARES = NormalPrior(1.5, 1.0), NormalPrior(-3.0, 2.0), NormalPrior(1.8, 0.7)
 
 
 class FamilyPlan(NamedTuple):
@@ -42,48 +46,38 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
     """The items to start from, and what is free of them.
 
     With priors "auto", those of slopes, intercepts and steps are estimated from the items unless the responses
-    determine the thresholds: by more than 90% of their variance, each threshold taken for a right/wrong item. Without
-    priors, categories that nobody was given have no finite estimate, and are taken out of the scales of their items.
+    determine the thresholds: by more than 90% of their variance, each threshold taken for a right/wrong item, and so
+    successes of trials, shares, and shares of exactly 0 and 1. Items without finite maximum (`kinds.without_maximum`),
+    such as one where every trial failed, keep these priors for all. Beside items of other kinds, priors of what shares
+    have besides slopes and intercepts are not estimated.
+
+    Without priors, categories that nobody was given have no finite estimate, and are taken out of the scales of their
+    items; so are the cuts of exactly 0, or 1, where no share is.
 
     Raises:
-        InputError: an item of one category, or models that do not go together.
+        InputError: an item of one category, models that do not go together or are of other responses, or items
+            without finite maximum where there are no priors.
     """
     used = responses.given_only()
-    alone = np.array([scale.top == 0 for scale in used.scales])
-    if alone.any():
-        i = int(np.argmax(alone))
-        only = (used.scales[i].labels or ("",))[0]
-        raise InputError(
-            f"item {str(used.item_ids[i])!r} (1 of {alone.sum()} such): every response is "
-            f"{only!r}, which tells no one from another: leave it out"
-        )
-    determined = dims > 1 or priors is None or _thresholds_determined(used) > DETERMINED
+    _check_categories(used)
+    kinds.check_models(used, models)
+    lost = kinds.without_maximum(used, models)
+    may_have_priors = dims == 1 and priors is not None
+    if lost.any() and not may_have_priors:
+        raise InputError(kinds.explain(used, models, lost, dims))
+    determined = not may_have_priors or (not lost.any() and _thresholds_determined(used, models) > DETERMINED)
     if determined:
         responses = used
     top = np.array([scale.top for scale in responses.scales])
     model = model_of(tuple(models), top)
     free, shared, steps_in_common = _free(models, top, dims, num_others(model))
-    size = free.shape[1]
+    ends = kinds.ends(responses, models, determined)
+    free[:, dims + 1 :][:, CUT : LOG_GAP + 1] &= ends[:, : max(free.shape[1] - dims - 1 - CUT, 0)]
+    start = _start(responses, model, free, steps_in_common, top, ends)
     mean, precision = np.zeros(free.shape), np.zeros(free.shape)
     estimated: tuple[tuple[int, ...], ...] = ()
-    own_slopes = bool((free[:, 0] & ~shared).any())
-    if priors is not None and dims == 1:
-        nominal = np.array([MODELS[name].family.name == "nominal" for name in models])
-        if own_slopes:
-            chosen = free[:, 0] & ~shared
-            mean[chosen, 0], precision[chosen, 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
-            estimated += ((0,),)
-        if not determined:
-            if free[:, 1].any():
-                mean[:, 1], precision[:, 1] = INTERCEPT_PRIOR.mean, INTERCEPT_PRIOR.sd**-2
-                estimated += ((1,),)
-            others = tuple(range(2, size))
-            precision[:, 2:] = np.where(nominal, OPTION_SD, STEP_SD)[:, None] ** -2.0
-            if others and not steps_in_common:
-                groups = _halves(others, bool(nominal.all()))
-                estimated += groups
-            precision[:, steps_in_common] = 0.0
-        precision = np.where(free, precision, 0.0)
+    if may_have_priors:
+        mean, precision, estimated = _priors(models, free, shared, steps_in_common, determined)
     specification = Specification(
         free=free,
         shared=shared,
@@ -99,7 +93,51 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
         common_others=steps_in_common,
         weak_others=WEAK_STEPS,
     )
-    return FamilyPlan(responses, model, _start(responses, model, specification, top), specification, bool(shared.all()))
+    return FamilyPlan(responses, model, start, specification, bool(shared.all()))
+
+
+def _check_categories(used: ScaledResponses) -> None:
+    """Refuses items of one category."""
+    alone = np.array([scale.top == 0 for scale in used.scales])
+    if alone.any():
+        i = int(np.argmax(alone))
+        only = (used.scales[i].labels or ("",))[0]
+        raise InputError(
+            f"item {str(used.item_ids[i])!r} (1 of {alone.sum()} such): every response is "
+            f"{only!r}, which tells no one from another: leave it out"
+        )
+
+
+def _priors(
+    models: Sequence[str],
+    free: Bool[np.ndarray, "I K"],
+    shared: Bool[np.ndarray, " I"],
+    steps_in_common: tuple[int, ...],
+    determined: bool,
+) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K"], tuple[tuple[int, ...], ...]]:
+    """Means and precisions of priors (D = 1), of slopes alone if `determined`; columns in which they are estimated."""
+    mean, precision = np.zeros(free.shape), np.zeros(free.shape)
+    estimated: tuple[tuple[int, ...], ...] = ()
+    chosen = free[:, 0] & ~shared
+    if chosen.any():
+        mean[chosen, 0], precision[chosen, 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
+        estimated += ((0,),)
+    if not determined:
+        if free[:, 1].any():
+            mean[:, 1], precision[:, 1] = INTERCEPT_PRIOR.mean, INTERCEPT_PRIOR.sd**-2
+            estimated += ((1,),)
+        nominal = np.array([MODELS[name].family.name == "nominal" for name in models])
+        shares = np.isin(models, OF_SHARES)
+        precision[:, 2:] = np.where(nominal, OPTION_SD, STEP_SD)[:, None] ** -2.0
+        for column, prior in enumerate(OTHERS_OF_SHARES[: free.shape[1] - 2], 2):
+            mean[shares, column], precision[shares, column] = prior.mean, prior.sd**-2
+        others = tuple(column for column in range(2, free.shape[1]) if free[:, column].any())
+        if others and shares.all():
+            estimated += tuple((column,) for column in others)
+        elif others and not shares.any() and not steps_in_common:
+            estimated += _halves(tuple(range(2, free.shape[1])), bool(nominal.all()))
+        precision[:, steps_in_common] = 0.0
+    return mean, np.where(free, precision, 0.0), estimated
 
 
 def _halves(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], ...]:
@@ -108,13 +146,18 @@ def _halves(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], ..
     return (others[:half], others[half:]) if nominal else (others,)
 
 
-def _thresholds_determined(responses: ScaledResponses) -> float:
+def _thresholds_determined(responses: ScaledResponses, models: Sequence[str]) -> float:
     """Share of the variance of thresholds, 0 to 1, that responses determine."""
-    counts = responses.frequencies()
-    above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
-    total = np.broadcast_to(above[:, :1], above[:, 1:].shape)
-    own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in responses.scales])[:, None]
-    return intercepts_determined(above[:, 1:][own], total[own])
+    right, total = kinds.successes(responses, models)
+    categories = np.array([scale.labels is not None for scale in responses.scales])
+    if categories.any():
+        some = responses.choose_items(categories)
+        counts = some.frequencies()
+        above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+        every = np.broadcast_to(above[:, :1], above[:, 1:].shape)
+        own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in some.scales])[:, None]
+        right, total = np.concatenate([right, above[:, 1:][own]]), np.concatenate([total, every[own]])
+    return intercepts_determined(right, total)
 
 
 def _free(
@@ -130,7 +173,9 @@ def _free(
     shared = np.array([not one.own_slopes for one in listed])
     if dims > 1 and (shared | nominal).any():
         name = models[int(np.argmax(shared | nominal))]
-        raise InputError(f"dims {dims} needs graded or gpcm: items of the {name} have one dimension")
+        raise InputError(
+            f"dims {dims} needs items with slopes of their own, such as graded: those of the {name} have one dimension"
+        )
     steps = np.array([one.common_steps for one in listed])
     if steps.any() and not (steps.all() and np.ptp(top) == 0):
         raise InputError(
@@ -141,21 +186,31 @@ def _free(
     for item in range(dims - 1):
         free[item, item + 1 : dims] = False
     places = np.arange(size)
-    in_order = places < (top - 1)[:, None]
+    in_order = (
+        places < np.array([one.family.num_others(k) for one, k in zip(listed, top.tolist(), strict=True)])[:, None]
+    )
     of_categories = (places % max(size // 2, 1) < top[:, None]) & (places < 2 * (size // 2))
     free[:, dims + 1 :] = np.where(nominal[:, None], of_categories, in_order)
     return free, shared, tuple(range(dims + 1, dims + int(top.max()))) if steps.any() else ()
 
 
 def _start(
-    responses: ScaledResponses, model: Families, specification: Specification, top: Int[np.ndarray, " I"]
+    responses: ScaledResponses,
+    model: Families,
+    free: Bool[np.ndarray, "I K"],
+    steps_in_common: tuple[int, ...],
+    top: Int[np.ndarray, " I"],
+    ends: Bool[np.ndarray, "I 2"],
 ) -> PredictorParameters:
-    """Slopes of 1, and what the frequencies of the categories say of the rest."""
-    num_items, dims = responses.num_items, specification.dims
-    intercept, others = np.zeros(num_items), np.zeros((num_items, specification.free.shape[1] - dims - 1))
-    for family, group in model.groups(num_items):
+    """Slopes of 1, and what the frequencies of the categories, counts and shares say of the rest."""
+    slope = start_slopes(free, free.shape[1] - num_others(model) - 1)
+    dims = slope.shape[1]
+    intercept, others = np.zeros(len(free)), np.zeros((len(free), free.shape[1] - dims - 1))
+    for family, group in model.groups(len(free)):
         trials = None if responses.trials is None else responses.trials[:, group]
         intercept[group], others[group] = family.start(responses.values[:, group], trials, top[group], others.shape[1])
-    for column in specification.common_others:
+        if family is ORDERED_BETA:
+            others[group] = without_ends(others[group], ends[group])
+    for column in steps_in_common:
         others[:, column - dims - 1] = others[:, column - dims - 1].mean()
-    return PredictorParameters(start_slopes(np.asarray(specification.free), dims), intercept, others, top)
+    return PredictorParameters(slope, intercept, others, top)

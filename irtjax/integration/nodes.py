@@ -13,7 +13,7 @@ from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
@@ -58,6 +58,12 @@ class Answers:
 
         return jax.tree.map(of, self)
 
+    def of_items(self, items: slice) -> "Answers":
+        """Those to some items."""
+        trials = None if self.trials is None else self.trials[:, items]
+        model = self.model.take(np.arange(self.num_items)[items])
+        return dataclasses.replace(self, values=self.values[:, items], model=model, trials=trials)
+
     @property
     def num_subjects(self) -> int:
         """J."""
@@ -70,7 +76,7 @@ class Answers:
 
 
 def to_answers(
-    values: Int[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
+    values: Shaped[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
 ) -> Answers:
     """Puts encoded responses on the device."""
     return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials))

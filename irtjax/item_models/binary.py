@@ -25,6 +25,11 @@ class Binary:
 
     name: str = "binary"
 
+    def take(self, items: Int[np.ndarray, " I"]) -> "Binary":
+        """Itself: all items are alike."""
+        del items
+        return self
+
     def statistics(self, values: Int[AnyArray, "J I"]) -> Float[AnyArray, "J I"]:
         """1 where an answer is right, else 0."""
         return (values == 1).astype(float)

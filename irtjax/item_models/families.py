@@ -34,7 +34,10 @@ class Coordinates(NamedTuple):
 
 
 class Family(Protocol):
-    """How responses of some items depend on predictor and other parameters. Arrays are NumPy's or JAX's alike."""
+    """How responses of some items depend on predictor and other parameters. Arrays are NumPy's or JAX's alike.
+
+    Methods are told S, the most statistics that an item of the test has, and may give fewer.
+    """
 
     def num_statistics(self, top: int) -> int:
         """S of an item whose highest category is `top`."""
@@ -103,6 +106,21 @@ def places_of(columns: dict[str, Float[np.ndarray, " I"]], top: Int[np.ndarray, 
     return np.where(there(top, most), -columns["discrimination"][:, None] * b, 0.0)
 
 
+def one_place(slope: AnyArray, intercept: AnyArray) -> dict[str, AnyArray]:
+    """Slope and difficulty, -intercept / a; with D > 1 slopes and intercept."""
+    if slope.shape[0] > 1:
+        return {f"discrimination_{k + 1}": slope[k] for k in range(slope.shape[0])} | {"intercept": intercept}
+    return {"difficulty": -intercept / slope[0], "discrimination": slope[0]}
+
+
+def restored_place(
+    columns: dict[str, Float[np.ndarray, " I"]], others: Float[np.ndarray, "I L"], top: Int[np.ndarray, " I"]
+) -> PredictorParameters:
+    """The inverse of `one_place` (D = 1), with the others of the items."""
+    slope = columns["discrimination"]
+    return PredictorParameters(slope[:, None], -slope * columns["difficulty"], others, top)
+
+
 class Indicators:
     """Statistics of categories: T_k = [y = k] for k from 1."""
 
@@ -155,6 +173,12 @@ class Indicators:
         raise NotImplementedError
 
 
+def padded(array: AnyArray, number: int, axes: int = 1) -> AnyArray:
+    """With zeros at the end of the last axes, in place of statistics that items of other families have."""
+    widths = [(0, 0)] * (array.ndim - axes) + [(0, number - array.shape[-1])] * axes
+    return array if array.shape[-1] == number else array.__array_namespace__().pad(array, widths)
+
+
 def there(top: AnyArray, num_statistics: int) -> AnyArray:
     """(I, S) whether an item has category k, k from 1."""
     return top[:, None] >= top.__array_namespace__().arange(1, num_statistics + 1)[None, :]
@@ -199,7 +223,8 @@ class Families:
         """T of responses, 0 where they are missing."""
         xp = values.__array_namespace__()
         found = self._by_family(
-            values.shape[1], lambda family, items: family.statistics(values[:, items], self.per_item)
+            values.shape[1],
+            lambda family, items: padded(family.statistics(values[:, items], self.per_item), self.per_item),
         )
         return xp.where((values >= 0)[:, :, None], found, 0.0).reshape(values.shape[0], -1)
 
@@ -255,11 +280,16 @@ class Families:
 
     def _natural(self, at: Coordinates) -> tuple[Float[AnyArray, "Q M"], Float[AnyArray, "Q I"]]:
         num_nodes, num_items = at.x.shape
-        xp = at.x.__array_namespace__()
-        eta, log_normalizer = self._by_family(
-            num_items, lambda family, items: family.natural(_some(at, items), self.per_item)
-        )
-        return xp.where(there(at.top, self.per_item)[None], eta, 0.0).reshape(num_nodes, -1), log_normalizer
+
+        def of_family(family: Any, items: AnyArray | slice) -> tuple[AnyArray, AnyArray]:
+            some = _some(at, items)
+            eta, log_normalizer = family.natural(some, self.per_item)
+            if isinstance(family, Indicators):
+                eta = eta.__array_namespace__().where(there(some.top, self.per_item)[None], eta, 0.0)
+            return padded(eta, self.per_item), log_normalizer
+
+        eta, log_normalizer = self._by_family(num_items, of_family)
+        return eta.reshape(num_nodes, -1), log_normalizer
 
     def _moments(self, at: Coordinates) -> Moments:
         """Those of indicators."""
@@ -296,15 +326,17 @@ def _some(at: Coordinates, items: AnyArray | slice) -> Coordinates:
 def _moments(model: Families, at: Coordinates) -> tuple[jax.Array, ...]:
     num_nodes, num_items = at.x.shape
 
-    def moment(name: str) -> jax.Array:
-        return model._by_family(
-            num_items, lambda family, items: getattr(family, name)(_some(at, items), model.per_item)
-        )
+    def moment(name: str, axes: int) -> jax.Array:
+        def of_family(family: Any, items: AnyArray | slice) -> AnyArray:
+            return padded(getattr(family, name)(_some(at, items), model.per_item), model.per_item, axes)
+
+        return model._by_family(num_items, of_family)
 
     derivatives = _derivatives(lambda at: model._natural(at)[0], at)
+    covariance = moment("covariance", 2)
     return (
-        moment("mean").reshape(num_nodes, -1),
-        moment("covariance"),
+        moment("mean", 1).reshape(num_nodes, -1),
+        covariance[:, :, 0, 0] if model.per_item == 1 else covariance,
         derivatives[0],
         jnp.moveaxis(derivatives[1:], 0, 2),
     )

@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.families import Families
 from irtjax.item_models.graded import GRADED
 from irtjax.item_models.nominal import NOMINAL
 from irtjax.item_models.partial_credit import PARTIAL_CREDIT
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.item_models.unit_interval import BETA, ORDERED_BETA
 from irtjax.types import Float, Int
 
 
@@ -35,8 +37,12 @@ MODELS = {
     "pcm": Listed(PARTIAL_CREDIT, own_slopes=False),
     "rsm": Listed(PARTIAL_CREDIT, own_slopes=False, common_steps=True),
     "nominal": Listed(NOMINAL),
+    "binomial": Listed(BINOMIAL),
+    "beta": Listed(BETA),
+    "ordered_beta": Listed(ORDERED_BETA),
 }
-CATEGORICAL = tuple(MODELS)
+OF_COUNTS, OF_SHARES = ("binomial",), ("beta", "ordered_beta")
+CATEGORICAL = tuple(name for name in MODELS if name not in (*OF_COUNTS, *OF_SHARES))
 
 
 def model_of(models: tuple[str, ...], top: Int[np.ndarray, " I"]) -> Families:

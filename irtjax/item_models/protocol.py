@@ -136,11 +136,14 @@ class ItemModel(Protocol):
     def name(self) -> str:
         """As users write it."""
 
+    def take(self, items: Int[np.ndarray, " I"]) -> "ItemModel":
+        """The model of some of the items."""
+
     def statistics(self, values: Shaped[AnyArray, "J I"]) -> Float[AnyArray, "J M"]:
         """T of responses, 0 where they are missing (negative)."""
 
     def log_base(
-        self, values: Int[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
     ) -> Float[np.ndarray, " J"]:
         """Σ log h over the responses of each subject, in nats."""
 

@@ -100,8 +100,7 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
             return _Errors(none, identified=False)
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
-    several = state.point.counts.statistics.shape[1] > state.answers.num_items  # statistics of an item
-    if state.rule.moves_with_posterior or state.answers.trials is not None or several:
+    if state.rule.moves_with_posterior:
         return _Errors(none)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
     return _Errors(covariances, "each item")

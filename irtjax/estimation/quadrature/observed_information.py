@@ -24,6 +24,7 @@ from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import ItemModel, Items
+from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
@@ -193,7 +194,7 @@ def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.nda
 def each_item_covariances(
     items: Items, population: Population, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
-    """Covariance matrices (I, K, K) of each right/wrong item by itself; arguments as above.
+    """Covariance matrices (I, K, K) of each item by itself; arguments as above.
 
     They are for tests with too many items to invert a matrix of all parameters. Each item's own block of the observed
     information is inverted, and the error of the scale added, which all items share (`item_errors`). Other shared
@@ -210,10 +211,13 @@ def each_item_covariances(
         own = complete.by[:, :, :size]
         squared_means = score_moments.squared_means(expected.weights, grid, answers, complete.mean, own)
         information += processes.total(squared_means)
-        # what is missing of the information is E s s' less E s E s', here of each right/wrong answer
-        wrong = expected.observed - expected.statistics
-        squares = expected.statistics * (1 - complete.mean) ** 2 + wrong * complete.mean**2
-        of_answers = np.einsum("qik,qil->ikl", squares[:, :, None] * own, own)
+        # what is missing of the information is E s s' less E s E s'
+        if isinstance(items, ItemParameters):
+            wrong = expected.observed - expected.statistics
+            squares = expected.statistics * (1 - complete.mean) ** 2 + wrong * complete.mean**2
+            of_answers = np.einsum("qik,qil->ikl", squares[:, :, None] * own, own)
+        else:
+            of_answers = _squared_scores(complete.mean, own, score_moments.products(expected.weights, grid, answers))
         information += complete.information[:, :size, :size] - of_answers
         of_scale = of_scale + complete.information[:, num_parameters:, num_parameters:]
         num_subjects += int(processes.total(answers.num_subjects))
@@ -229,3 +233,13 @@ def each_item_covariances(
     return item_errors.item_covariances(
         np.asarray(items.slope), information, specification, sd, num_subjects, anchor_information
     )
+
+
+def _squared_scores(mean: np.ndarray, by: np.ndarray, products: np.ndarray) -> Float[np.ndarray, "I K K"]:
+    """E s s', sums over nodes, out of products (Q, I, S + 1, S + 1) of T and n: (T - n E T) is (1, -E T) (T, n)."""
+    num_nodes, num_items, size = products.shape[:3]
+    of_mean = -mean.reshape(num_nodes, num_items, size - 1, 1)
+    residual = np.concatenate([np.broadcast_to(np.eye(size - 1), (*of_mean.shape[:3], size - 1)), of_mean], axis=3)
+    squares = residual @ products @ residual.swapaxes(2, 3)
+    own = by.reshape(num_nodes, num_items, size - 1, -1)
+    return (own.swapaxes(2, 3) @ squares @ own).sum(axis=0)

@@ -5,6 +5,7 @@ The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the res
 items have several statistics there are about as many residuals as scores, and the product is of the scores.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -183,25 +184,46 @@ def squared_means(
 ) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores, ∂η being (R, M, K), summed over subjects; some items at a time."""
     num_subjects, num_items, size = answers.num_subjects, answers.num_items, by.shape[2]
-    if mean.shape[1] > num_items:
-        raise NotImplementedError("items of several statistics")
+    per_item = mean.shape[1] // num_items
     blocks, mean, by = Blocks.on(grid, weights), grid.in_tiles(mean), grid.in_tiles(by)
-    number = min(num_items, max(1, ENTRIES // (num_subjects * size)))
+    number = min(num_items, max(1, ENTRIES // (num_subjects * size * per_item)))
     result = np.empty((num_items, size, size))
     for at in range(0, num_items, number):
         start = min(at, num_items - number)  # blocks of one size, so that one program does
-        part = slice(start, start + number)
-        result[part] = _squares_of_items(blocks, answers, mean[:, :, part], by[:, :, part], start)
+        part, columns = slice(start, start + number), slice(per_item * start, per_item * (start + number))
+        some = answers.of_items(part)
+        result[part] = _squares_of_items(blocks, some, mean[:, :, columns], by[:, :, columns])
     return result
 
 
 @jax.jit
-def _squares_of_items(
-    blocks: Blocks, answers: Answers, mean: jax.Array, by: jax.Array, start: jax.Array | int
-) -> jax.Array:
-    some = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, by.shape[2], axis=-1), answers)
-    own = by.reshape(*by.shape[:2], -1, 1)  # all parameters of an item, then those of the next
-    items = jnp.repeat(jnp.arange(by.shape[2]), by.shape[3])[:, None]
-    means = _means(blocks, some, Scores(mean, own, items, jnp.zeros((*mean.shape, 0))))
-    means = means.reshape(len(means), -1, by.shape[3])
+def _squares_of_items(blocks: Blocks, answers: Answers, mean: jax.Array, by: jax.Array) -> jax.Array:
+    (num_tiles, num_places, _, size), num_items = by.shape, answers.num_items
+    # all parameters of an item in its statistics, then those of the next
+    own = by.reshape(num_tiles, num_places, num_items, -1, size).swapaxes(3, 4)
+    per_item = own.shape[4]
+    columns = jnp.repeat(jnp.arange(num_items * per_item).reshape(num_items, per_item), size, axis=0)
+    scores = Scores(mean, own.reshape(num_tiles, num_places, -1, per_item), columns, jnp.zeros((*mean.shape, 0)))
+    means = _means(blocks, answers, scores)
+    means = means.reshape(len(means), -1, size)
     return jnp.einsum("jik,jil->ikl", means, means)
+
+
+def products(weights: AnyArray, grid: SparseGrid, answers: Answers) -> np.ndarray:
+    """Products (R, I, S + 1, S + 1) of the statistics and the trials of each item, as the posteriors expect them."""
+    return grid.out_of_tiles(np.asarray(_products(Blocks.on(grid, weights), grid.shape, answers)))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _products(blocks: Blocks, shape: tuple[int, int], answers: Answers) -> jax.Array:
+    def block(sums: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+        some = answers.rows(at.rows)
+        observed = some.observed()
+        observed = jnp.ones((at.rows.shape[0], answers.num_items)) if observed is None else observed
+        statistics = some.statistics().reshape(*observed.shape, -1)
+        both = jnp.concatenate([statistics, observed[:, :, None]], axis=2)
+        found = jnp.einsum("bs,bia,bic->siac", at.weights, both, both)
+        return sums.at[at.tile].add(found), None
+
+    size = answers.model.statistics(answers.values[:1]).shape[1] // answers.num_items + 1
+    return jax.lax.scan(block, jnp.zeros((*shape, answers.num_items, size, size)), blocks)[0]
