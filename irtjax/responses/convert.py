@@ -153,6 +153,8 @@ def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarra
         array = np.asarray(data)
     except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
         raise InputError(f"responses of type {type(data).__name__} are no rows of equal length ({error})") from error
+    if array.dtype.kind in "US" and not isinstance(data, np.ndarray):  # numbers and NaN among texts stay what they are
+        array = np.asarray(data, object)
     if array.ndim != 2:
         raise InputError(
             f"responses of type {type(data).__name__} with shape {array.shape}: expected a table, a path, or rows of "
@@ -165,5 +167,6 @@ def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarra
     subjects = [f"subject_{j}" for j in range(1, array.shape[0] + 1)]
     items = [f"item_{i}" for i in range(1, array.shape[1] + 1)] if item_ids is None else list(item_ids)
     if missing is not None:
-        array = np.where(missing, np.nan if array.dtype.kind == "f" else MISSING, array)
+        null: Any = {"f": np.nan, "O": None, "U": ""}.get(array.dtype.kind, MISSING)
+        array = np.where(missing, null, array)
     return array, subjects, items
