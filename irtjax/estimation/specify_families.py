@@ -155,7 +155,8 @@ def _start(
     intercept, others = np.zeros(num_items), np.zeros((num_items, specification.free.shape[1] - dims - 1))
     for family, group in model.groups(num_items):
         trials = None if responses.trials is None else responses.trials[:, group]
-        intercept[group], others[group] = family.start(responses.values[:, group], trials, top[group], others.shape[1])
+        values = np.asarray(responses.values[:, group], float)
+        intercept[group], others[group] = family.start(values, trials, top[group], others.shape[1])
     for column in specification.common_others:
         others[:, column - dims - 1] = others[:, column - dims - 1].mean()
     return PredictorParameters(start_slopes(np.asarray(specification.free), dims), intercept, others, top)

@@ -15,7 +15,7 @@ MOST_OF_ALL = 21  # different grades of a test: half grades from 0 to 10
 EXACT = 1e-6  # of a step between grades
 
 
-def by_item(given: Given) -> list[Int[np.ndarray, " n"]]:
+def by_item(given: Given) -> list[Int[np.ndarray, " _"]]:
     """The places of the responses to each item.
 
     Raises:
@@ -29,14 +29,14 @@ def by_item(given: Given) -> list[Int[np.ndarray, " n"]]:
     return np.split(order, np.cumsum(counts)[:-1])
 
 
-def different(given: Given) -> list[Float[np.ndarray, " n"] | None]:
+def different(given: Given) -> list[Float[np.ndarray, " _"] | None]:
     """The different numbers that each item has, in order; None of an item with texts.
 
     Raises:
         InputError: an item has numbers and texts.
     """
     numbers = numbers_of(given.cells)
-    found: list[Float[np.ndarray, " n"] | None] = []
+    found: list[Float[np.ndarray, " _"] | None] = []
     for item, at in zip(given.item_ids, by_item(given), strict=True):
         text = np.isnan(numbers[at])
         if text.any() and not text.all():
@@ -66,7 +66,7 @@ def kinds_of(given: Given) -> list[str]:
         kinds = [SHARES if i in set(unit) else kind for i, kind in enumerate(kinds)]
     beyond = [i for i in numeric if i not in set(unit)]
     if not _are_grades([values[i] for i in beyond]):
-        i = max(beyond, key=lambda i: len(values[i]))  # type: ignore[arg-type]
+        i = max(beyond, key=lambda i: (len(values[i]), np.ptp(values[i])))  # type: ignore[arg-type]
         own = values[i]
         assert own is not None
         raise InputError(
@@ -77,7 +77,7 @@ def kinds_of(given: Given) -> list[str]:
     return kinds
 
 
-def _are_grades(values: Sequence[Float[np.ndarray, " n"] | None]) -> bool:
+def _are_grades(values: Sequence[Float[np.ndarray, " _"] | None]) -> bool:
     if not values:
         return True
     every = np.unique(np.concatenate([own for own in values if own is not None]))

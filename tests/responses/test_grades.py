@@ -1,4 +1,4 @@
-"""Grades as users have them: one reading of every kind of table, on the scales of their items, and one line for others."""
+"""Grades as users have them: one reading of every kind of table, and one line for what is none."""
 
 import re
 
@@ -70,7 +70,8 @@ def test_all_grades_may_be_named():
 
 def test_auto_leaves_right_and_wrong_to_the_2pl():
     responses, model = read([[1, 0], [0, 1]], "auto")
-    assert isinstance(responses, ResponseMatrix) and model == "2pl"
+    assert isinstance(responses, ResponseMatrix)
+    assert model == "2pl"
 
 
 def test_letters_without_order_are_categories():
@@ -101,9 +102,9 @@ REFUSED = {
     "all missing": ([[None, None], [None, None]], {}, "all responses are missing"),
     "an item without any": (WIDE.assign(k=np.nan), {}, "item 'k' has no responses (1 of 1 such)"),
     "ids as an item": (
-        WIDE.assign(age=[30, 41.5, 67]),
+        WIDE.assign(age=[30.25, 41.5, 67]),
         {},
-        "item 'age' has 3 different numbers, from 30 to 67: neither grades",
+        "item 'age' has 3 different numbers, from 30.25 to 67: neither grades",
     ),
     "shares": (np.linspace(0, 1, 40).reshape(20, 2) ** 2, {}, "item 'item_1' has shares from 0 to 1 and no grades"),
     "repeats": (pd.concat([LONG, LONG]), {}, "subject 'ann' answers item 'i' 2 times, the first of 8 such"),
@@ -131,7 +132,7 @@ def test_the_usual_model_says_what_to_pass(tmp_path):
     for data in (path, WIDE[["i", "j"]]):
         with pytest.raises(InputError, match=expected):
             read(data, "2pl")
-    with pytest.raises(InputError, match="'oops' is not a response.*`model=auto`"):
+    with pytest.raises(InputError, match=r"'oops' is not a response.*`model=auto`"):
         read([["1", "oops"], ["0", "1"]], "2pl")
     with pytest.raises(InputError, match="`grades` is not for right and wrong answers"):
         read(WIDE, "2pl", grades=[1, 2])
