@@ -1,10 +1,11 @@
-"""Writes the simulated answers that the guide has as its example, of 600 people and of five new ones.
+"""Writes the examples of the guide, all simulated: answers of 600 people and of five new ones, and grades of a judge.
 
 Run it from the root of the repository: `python docs/make_example.py`. It needs NumPy only.
 
 The first 20 items follow a 2PL. The last four have the faults that a scale should be rid of: one whose answers have
 nothing to do with ability, one with a wrong key, and two that are almost the same question. The new people answered the
-first 20 items, one of them only half of these.
+first 20 items, one of them only half of these. The grades, 1 to 5, of 300 essays on eight criteria follow the graded
+model; nobody is given a 2 for the spelling, and one criterion runs the other way.
 """
 
 import csv
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 PEOPLE, NEW, GOOD = 600, 5, 20
+ESSAYS = 300
+CRITERIA = ("thesis", "structure", "evidence", "counterarguments", "style", "grammar", "spelling", "repetition")
 GUIDE = Path(__file__).parent / "guide"
 
 
@@ -35,6 +38,18 @@ def simulate(seed: int = 0) -> tuple[list[str], np.ndarray]:
     return ids, np.column_stack([good, coin_toss, wrong_key, twin, other_twin])
 
 
+def simulate_grades(seed: int = 1) -> np.ndarray:
+    """Grades (essays, criteria) from 1 to 5."""
+    rng = np.random.default_rng(seed)
+    ability, centre = rng.normal(size=(ESSAYS, 1)), np.linspace(-0.8, 0.8, len(CRITERIA))
+    slope = np.array([1.8, 1.5, 2.0, 1.3, 1.2, 0.8, 0.6, 1.1])
+    latent = slope * (ability - centre) + rng.logistic(size=(ESSAYS, len(CRITERIA)))
+    grades = 1 + sum((latent > slope * step).astype(int) for step in (-1.8, -0.6, 0.6, 1.8))
+    grades[:, 6] = np.where(grades[:, 6] == 2, 1, grades[:, 6])
+    grades[:, 7] = 6 - grades[:, 7]
+    return grades
+
+
 def write(name: str, ids: list[str], people: list[str], answers: list[list]) -> None:
     """Writes a response matrix: a header of item ids, the subject id first in each row."""
     with (GUIDE / name).open("w", newline="") as file:
@@ -44,12 +59,14 @@ def write(name: str, ids: list[str], people: list[str], answers: list[list]) -> 
 
 
 def main() -> None:
-    """Writes both files."""
+    """Writes the files."""
     ids, answers = simulate()
     write("responses.csv", ids, [f"person_{number:03d}" for number in range(1, PEOPLE + 1)], answers[:PEOPLE].tolist())
     new = answers[PEOPLE:, :GOOD].tolist()
     new[2][1::2] = [""] * (GOOD // 2)
     write("new_people.csv", ids[:GOOD], [f"new_{number}" for number in range(1, NEW + 1)], new)
+    essays = [f"essay_{number:03d}" for number in range(1, ESSAYS + 1)]
+    write("grades.csv", list(CRITERIA), essays, simulate_grades().tolist())
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 r"""Fits an item response model to a file of scored responses.
 
-Reads responses and writes items.csv, subjects.csv, fit.json and, of up to 60 subjects, ranking.png. The format of the
-file is recognised by its ending or its content: CSV matrix (a header of item ids, the subject id first in each row,
-cells 0, 1 or empty), long CSV (subject_id, item_id, response), py-irt JSON lines, Parquet or NPZ. A folder is that of
-shards, or what a harness wrote about language models: the samples of lm-evaluation-harness, or the lines of
-every_eval_ever.
+Reads responses, right and wrong or grades, and writes items.csv, subjects.csv, fit.json and, of up to 60 subjects,
+ranking.png. The format of the file is recognised by its ending or its content: CSV matrix (a header of item ids, the
+subject id first in each row, cells 0, 1 or empty), long CSV (subject_id, item_id, response), py-irt JSON lines, Parquet
+or NPZ. A folder is that of shards, or what a harness wrote about language models: the samples of lm-evaluation-harness,
+or the lines of every_eval_ever. Grades and categories, in CSV, Parquet and NPZ, are fitted by --model=graded, gpcm,
+pcm, rsm or nominal.
 
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
+  python -m experiments.fit_irt --responses=grades.csv --model=graded --output_dir=runs/fit
 
 On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. A fit to
 1,000 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
@@ -30,13 +32,15 @@ from irtjax import processes
 from irtjax.errors import InputError, printable
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.priors import NormalPrior
+from irtjax.estimation.reading import AUTO, Models, is_scaled, read
 from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
-from irtjax.fitting import ESTIMATORS, MODELS
+from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
 
@@ -50,7 +54,19 @@ _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
-_MODEL = flags.DEFINE_enum("model", "2pl", MODELS, "item response model; svi fits the 1pl and the 2pl")
+_MODEL = flags.DEFINE_enum(
+    "model",
+    "2pl",
+    NAMES,
+    f"item response model: of right and wrong answers {', '.join(MODELS)} (svi fits the 1pl and the 2pl); of other "
+    "responses graded and what follows; auto goes by the responses",
+)
+_GRADES = flags.DEFINE_list(
+    "grades", None, "all grades or categories, the lowest first, as in low,mid,high; default: the numbers that occur"
+)
+_REPEATS = flags.DEFINE_enum(
+    "repeats", None, ["mean"], "several grades of a subject by an item: mean takes the grade nearest to their mean"
+)
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
@@ -118,12 +134,22 @@ peers.define_flags()
 RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_SCORED = [
+    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit", "metric", "filter",
+]  # fmt: skip
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
 
 def main() -> None:
     """Reads responses, fits the model and writes the results."""
     app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
+    others = is_scaled(_MODEL.value)
+    if others:
+        app.without_effect([*ONLY_SCORED, *ONLY_SVI], f"--model={_MODEL.value}")
+    if others and (_ESTIMATOR.value == "svi" or len(_RESPONSES.value) > 1):
+        raise InputError(f"--model={_MODEL.value}: fits one file, by --estimator=mml")
+    if not others and _MODEL.value != AUTO:
+        app.without_effect(["grades", "repeats"], f"--model={_MODEL.value}, which is of right and wrong answers")
     if _MODEL.value not in ("3pl", "4pl"):
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
@@ -138,7 +164,11 @@ def main() -> None:
     response_files.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
     name = ",".join(_RESPONSES.value)
-    responses = _read(_RESPONSES.value, mesh)
+    responses, model = _read(_RESPONSES.value, mesh)
+    if is_scaled(model):  # which auto may have found
+        app.without_effect(ONLY_SCORED, f"--model={_MODEL.value} of these responses")
+        if _ESTIMATOR.value == "svi":
+            raise InputError("--estimator=svi fits right and wrong answers: use mml of these responses")
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
         print(f"{size} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
@@ -149,9 +179,18 @@ def main() -> None:
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
     with peers.results_of_first(_OUTPUT_DIR.value, (RANKING,)) as directory:
         quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
-        with fit_bar(_MODEL.value, quantity) as on_step, app.naming(name):
-            options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
-            fit = irtjax.fit(responses, model=_MODEL.value, estimator=_ESTIMATOR.value, mesh=mesh, **options)
+        with fit_bar(model if isinstance(model, str) else "mixed", quantity) as on_step, app.naming(name):
+            if is_scaled(model):
+                options = _of_others(on_step)
+            else:
+                options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
+            fit = irtjax.fit(
+                responses,
+                model=_MODEL.value if _MODEL.value == AUTO else model,
+                estimator=_ESTIMATOR.value,
+                mesh=mesh,
+                **options,
+            )
         if directory is None:
             return
         fit.save(directory)
@@ -175,10 +214,17 @@ def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:
     save_figure(ranking(fit, most=MOST_RANKED), directory / RANKING)
 
 
-def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
-    """The responses of one file, which may stay there; those of several files as one matrix."""
-    if len(paths) == 1:
-        return response_files.open_or_read(paths[0], mesh)
+def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses | ScaledResponses, Models]:
+    """The responses of one file, which may stay there, and their model; those of several files as one matrix."""
+    if len(paths) > 1:
+        return _read_several(paths, mesh), "2pl" if _MODEL.value == AUTO else _MODEL.value
+    if names_models(paths[0]) and not is_scaled(_MODEL.value):  # logs of a harness, which say what is right
+        return response_files.open_or_read(paths[0], mesh), "2pl" if _MODEL.value == AUTO else _MODEL.value
+    choice = {"columns": _COLUMNS.value, "grades": _GRADES.value, "repeats": _REPEATS.value}
+    return read(paths[0], _MODEL.value, mesh, transpose=_TRANSPOSE.value, **choice)
+
+
+def _read_several(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
     names = dict(zip(paths, names_of(paths, []), strict=True))
@@ -196,6 +242,13 @@ def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, An
         "priors": None if _PRIORS.value == "none" else "auto", "integration": _INTEGRATION.value,
     }  # fmt: skip
     return options if _ASYMPTOTE_PRIORS.value else options | {"guessing_prior": None, "upper_prior": None}
+
+
+def _of_others(on_step: Callable[[int, float], None]) -> dict[str, Any]:
+    return {
+        "dims": _DIMS.value, "max_iterations": _MAX_ITERATIONS.value, "on_iteration": on_step,
+        "priors": None if _PRIORS.value == "none" else "auto",
+    }  # fmt: skip
 
 
 def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:

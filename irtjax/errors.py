@@ -26,3 +26,7 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
+
+
+class NotScoredError(InputError):
+    """Responses that are neither right nor wrong, or several of one subject to one item."""

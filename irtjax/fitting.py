@@ -6,15 +6,20 @@ from typing import Any
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.estimation import diagnostics
+from irtjax.estimation import category_text, diagnostics
+from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
+from irtjax.estimation.reading import AUTO, read
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
 from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
-from irtjax.responses.convert import as_responses_or_stored
+from irtjax.item_models.listing import MODELS as OTHERS
+from irtjax.responses.matrix import require_estimable
+from irtjax.responses.scaled import ScaledResponses
 
 MODELS = TYPES
+NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
 
 
@@ -25,6 +30,9 @@ def fit(
     estimator: str = "mml",
     *,
     columns: Mapping[str, str] | None = None,
+    grades: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    repeats: str | None = None,
+    trials: Any = None,
     **options: Any,
 ) -> Fit:
     """Fits an item response model to a response matrix.
@@ -32,11 +40,19 @@ def fit(
     Args:
         responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
             with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`). A folder of
-            `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes.
-        model: "rasch", "1pl", "2pl", "3pl" or "4pl"; for MML also a sequence of them, one per item.
+            `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
+            categories, counts and shares are given in the same ways, or as `ScaledResponses`.
+        model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
+            (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
+            and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
+            beside grades, "2pl" and "1pl" are of items that are right or wrong.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
         columns: of a long table with other names, `{"subject": "model", "item": "question", "response": "correct"}`.
+        grades: all grades or categories, the lowest first, such as `["low", "mid", "high"]`; of all items, or a
+            dictionary by item. By default the numbers that occur.
+        repeats: "mean" takes the grade nearest to the mean where a subject answers an item several times.
+        trials: of counts: one number, one per item, or (J, I). By default the number of responses to an item.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
@@ -55,8 +71,41 @@ def fit(
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     if not isinstance(model, str | Sequence):
-        raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}, or a sequence of them")
-    responses = as_responses_or_stored(responses, options.get("mesh"), columns=columns)
+        raise InputError(f"unknown model {model!r}, expected one of {', '.join(NAMES)}, or a sequence of them")
+    choice = {"columns": columns, "grades": grades, "repeats": repeats, "trials": trials}
+    responses, found = read(responses, model, options.get("mesh"), **choice)
+    if isinstance(responses, ScaledResponses):
+        result = _fit_scaled(responses, found, estimator, options)
+    else:
+        result = _fit_scored(responses, found, estimator, options)
+        if model == AUTO:
+            result.details["read_as"] = "right and wrong"
+    diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
+    return result
+
+
+def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimator: str, options: dict[str, Any]) -> Fit:
+    """Of grades, categories, counts or shares.
+
+    Raises:
+        InputError: see `fit`.
+    """
+    if estimator != "mml":
+        raise InputError(f"estimator {estimator} fits right and wrong answers: use estimator mml of other responses")
+    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    _check_options(fit_families, options, f"mml of {category_text.said(responses.scales)}")
+    require_estimable(responses)
+    result = fit_families(responses, model, **options)
+    result.details.update(category_text.record(responses, result.responses, result.details["models"]))
+    return result
+
+
+def _fit_scored(responses: Any, model: str | Sequence[str], estimator: str, options: dict[str, Any]) -> Fit:
+    """Of right and wrong answers.
+
+    Raises:
+        InputError: see `fit`.
+    """
     if options.get("anchors") is not None:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     if estimator == "svi":
@@ -65,16 +114,13 @@ def fit(
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a type per item")
         _check_options(fit_svi, options, estimator)
-        result = fit_svi(responses, model, **options)
-    elif options.get("features") is not None:
+        return fit_svi(responses, model, **options)
+    if options.get("features") is not None:
         _check_options(fit_mml, set(options) - {"features", "on_round"}, estimator)
-        result = fit_amortised(responses, model, **options)
-    else:
-        options.pop("features", None)
-        _check_options(fit_mml, options, estimator)
-        result = fit_mml(responses, model, **options)
-    diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
-    return result
+        return fit_amortised(responses, model, **options)
+    options.pop("features", None)
+    _check_options(fit_mml, options, estimator)
+    return fit_mml(responses, model, **options)
 
 
 def _check_options(estimate: Callable[..., Fit], options: Collection[str], estimator: str) -> None:

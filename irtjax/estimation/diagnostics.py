@@ -11,6 +11,7 @@ from irtjax.estimation.fit_text import counted
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.responses.matrix import share_right
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredValues
 from irtjax.responses.values import counts_of, mine
 from irtjax.types import Float, Int
@@ -73,7 +74,9 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
-    for find in (_of_status, _of_integration, _of_asymptotes, _of_steep_items, _of_spread, _of_signs):
+    of_all = (_of_status, _of_integration, _of_steep_items, _of_spread)
+    scored = not isinstance(fit.responses, ScaledResponses)
+    for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
         message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
@@ -105,6 +108,8 @@ def _steadier(fit: Fit) -> str:
     """What keeps the slopes of such a model finite."""
     if fit.estimator == "svi":
         return "give `priors` with less room for slopes"
+    if isinstance(fit.responses, ScaledResponses):
+        return "give `priors` (`auto`), or take more subjects"
     if fit.model == "rasch":
         return "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2), or more subjects"
     dims = fit.parameters.slope.shape[1]
@@ -168,7 +173,7 @@ def _of_spread(fit: Fit) -> str | None:
     if not spread < LEAST_SPREAD:
         return None
     return (
-        "abilities have no variance, by the estimate: right answers to one item do not go with right answers to "
+        "abilities have no variance, by the estimate: better answers to one item do not go with better answers to "
         "others, so abilities and difficulties on their scale mean nothing"
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 from irtjax.types import Bool, Float, Int, Shaped
 
 WIDTH = 17  # of the names of rows
+MANY = 4  # parameters of a kind, beyond which the summary leaves out those between the first and the last
 NAMED = 3  # items named at either end of the scale
 
 
@@ -43,24 +44,49 @@ def of_priors(priors: Mapping[str, Mapping[str, Any]]) -> str:
     """The line of the priors of items, as `fit.json` has them."""
     kinds = {True: "estimated from the items", False: "given"}
     texts = [
-        ", ".join(
-            f"{prior.get('scale', name)} ~ N({prior['mean']:.2f}, {prior['sd']:.2f}²)"
-            for name, prior in priors.items()
-            if prior.get("estimated", False) is kind
-        )
+        ", ".join(_of_prior(group) for group in _together(priors) if group[0][1].get("estimated", False) is kind)
         for kind in kinds
     ]
     said = [f"{text} ({what})" for text, what in zip(texts, kinds.values(), strict=True) if text]
     return row("priors", "; ".join(said) or "none of all items")
 
 
+def _together(priors: Mapping[str, Mapping[str, Any]]) -> list[list[tuple[str, Mapping[str, Any]]]]:
+    """Priors one by one; those of many steps as one group, as they share a standard deviation."""
+    groups: dict[Any, list[tuple[str, Mapping[str, Any]]]] = {}
+    for name, prior in priors.items():
+        stem = _stem(name)
+        groups.setdefault((stem, prior["sd"], prior.get("estimated", False)) if stem else name, []).append(
+            (name, prior)
+        )
+    return [part for group in groups.values() for part in ([group] if len(group) > MANY else [[one] for one in group])]
+
+
+def _of_prior(group: list[tuple[str, Mapping[str, Any]]]) -> str:
+    """One prior, or the range of the means of several."""
+    (first, prior), (last, _) = group[0], group[-1]
+    if len(group) == 1:
+        return f"{prior.get('scale', first)} ~ N({prior['mean']:.2f}, {prior['sd']:.2f}²)"
+    means = [one["mean"] for _, one in group]
+    return f"{first} to {last} ~ N({min(means):.2f} to {max(means):.2f}, {prior['sd']:.2f}²)"
+
+
 def of_items(columns: Mapping[str, Float[np.ndarray, " I"]]) -> list[str]:
-    """Ranges of item parameters, by the names of `items.csv`."""
-    return [
-        row(name, _range(values, columns.get(f"{name}_se")))
-        for name, values in columns.items()
-        if not name.endswith("_se")
+    """Ranges of item parameters, by the names of `items.csv`; of many thresholds the first and the last."""
+    names = [name for name in columns if not name.endswith("_se")]
+    several = {stem: [name for name in names if name.rpartition("_")[0] == stem] for stem in map(_stem, names)}
+    shown = [
+        name
+        for name in names
+        if len(several[_stem(name)]) <= MANY or name in (several[_stem(name)][0], several[_stem(name)][-1])
     ]
+    return [row(name, _range(columns[name], columns.get(f"{name}_se"))) for name in shown]
+
+
+def _stem(name: str) -> str:
+    """What stands before the number of a parameter; empty of one without a number."""
+    stem, _, number = name.rpartition("_")
+    return stem if number.isdigit() else ""
 
 
 def of_abilities(ability: Float[np.ndarray, "J ..."], error: Float[np.ndarray, "J ..."]) -> list[str]:
@@ -145,8 +171,17 @@ def of_slopes(
     slope: Float[np.ndarray, " I"],
     discriminates: Bool[np.ndarray, " I"],
     extreme: Bool[np.ndarray, " I"],
+    scored: bool = True,
 ) -> list[str]:
-    """Notes on items whose slope cannot be told from 0, and on those where it is negative."""
+    """Notes on items whose slope cannot be told from 0, and on those where it is negative.
+
+    Args:
+        item_ids: of all items.
+        slope: of each.
+        discriminates: whether it can be told from 0.
+        extreme: which everyone or no one answered right.
+        scored: whether responses are right or wrong, and not grades.
+    """
     lines, flat, negative = [], ~discriminates & ~extreme, discriminates & (slope < 0)
     if flat.any():
         lines.append(
@@ -156,8 +191,13 @@ def of_slopes(
     if negative.any():
         names = ", ".join(f"'{item}'" for item in item_ids[negative][:5])
         lines.append(
-            f"{_of(negative)} a negative discrimination, such as {names}: the able are "
-            "more often wrong there; look for wrong keys"
+            f"{_of(negative)} a negative discrimination, such as {names}: "
+            + (
+                "the able are more often wrong there; look for wrong keys"
+                if scored
+                else "their grades run against those of the other items; reverse them if they are worded so, or fit "
+                "groups of items on their own"
+            )
         )
     return lines
 

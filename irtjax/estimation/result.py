@@ -10,7 +10,7 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import fit_files, fit_text, item_prediction
+from irtjax.estimation import category_text, fit_files, fit_text, item_prediction
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
@@ -99,8 +99,16 @@ class Fit:
         if self.estimator == "mml":
             lines.append(fit_text.of_priors(self.details.get("priors", {})))
         if "difficulty" in self.item_columns:
-            lines += fit_text.of_ends(self.responses.item_ids, self.difficulty)
+            lines += fit_text.of_ends(*self._placed())
         return fit_text.Text("\n".join([*lines, *(f"note: {note}" for note in self.notes())]))
+
+    def _placed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Items and their difficulties; of grades those alone whose difficulty has a meaning."""
+        ids, told = self.responses.item_ids, self.discriminates
+        if not isinstance(self.responses, ScaledResponses) or told is None:
+            return ids, self.difficulty
+        chosen = told & (self.item_columns["discrimination"] > 0)
+        return ids[chosen], self.difficulty[chosen]
 
     def _headline(self) -> list[str]:
         dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
@@ -109,9 +117,10 @@ class Fit:
         compared = (
             f", AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}" if self.maximum_likelihood else ", under priors"
         )
+        read_as = f" of {self.details['read_as']}" if "read_as" in self.details else ""
         end = "converged" if self.converged else f"not converged ({self.status.value})"
         return [
-            f"{self.model} by {self.estimator}{several}: {self.responses.num_subjects:,} subjects × "
+            f"{self.model} by {self.estimator}{read_as}{several}: {self.responses.num_subjects:,} subjects × "
             f"{self.responses.num_items:,} items, {end} after {fit_text.counted(self.iterations, 'iteration')}",
             fit_text.row(
                 "log-likelihood",
@@ -233,8 +242,9 @@ class Fit:
             lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed")
         if self.discriminates is not None:
             slope = self.item_columns["discrimination"]
-            lines += fit_text.of_slopes(self.responses.item_ids, slope, self.discriminates, self.extreme)
-        return lines
+            scored = not isinstance(self.responses, ScaledResponses)
+            lines += fit_text.of_slopes(self.responses.item_ids, slope, self.discriminates, self.extreme, scored)
+        return lines + category_text.notes(self.details, self.responses.num_items)
 
     def predict_items(self, features: Any) -> pd.DataFrame:
         """Parameters of items that nobody has answered, for a fit that was given features.

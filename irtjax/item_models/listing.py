@@ -1,6 +1,7 @@
 """The models of items that are not right or wrong, by the names that users write."""
 
 import functools
+import re
 from typing import Any, NamedTuple
 
 import jax
@@ -81,7 +82,12 @@ def columns(
                 variance = np.einsum("ik,ikl,il->i", gradient, held, gradient)
                 for column, result in ((name, np.asarray(value)), (f"{name}_se", np.sqrt(np.maximum(variance, 0.0)))):
                     found.setdefault(column, np.full(num_items, np.nan))[chosen] = result
-    return found
+    return dict(sorted(found.items(), key=lambda column: _by_number(column[0])))
+
+
+def _by_number(name: str) -> list[str | int]:
+    """What puts threshold_2 before threshold_10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

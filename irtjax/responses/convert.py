@@ -10,8 +10,15 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.responses.formats import open_responses, read_responses
-from irtjax.responses.formats.data_frames import names_in, of_long_table, of_table
+from irtjax.responses.formats import open_responses, read_given, read_responses
+from irtjax.responses.formats.data_frames import (
+    given_in_long_table,
+    given_in_table,
+    names_in,
+    of_long_table,
+    of_table,
+)
+from irtjax.responses.formats.given import Given, are_grades, of_array
 from irtjax.responses.formats.long_tables import LONG_COLUMNS
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
@@ -53,8 +60,7 @@ def as_responses(
         data = data.to_pandas()
     if isinstance(data, pd.DataFrame):
         return _of_frame(data, columns)
-    if columns:
-        raise InputError(f"responses of type {type(data).__name__} have no columns with names: leave out `columns`")
+    _refuse_columns(data, columns)
     return _of_array(data, item_ids)
 
 
@@ -78,10 +84,39 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
     return as_responses(data, columns=choice.get("columns"))
 
 
+def as_given(data: Any, columns: Mapping[str, str] | None = None) -> Given:
+    """The responses of whatever holds some, as they were given: grades, texts, repeated answers.
+
+    Args:
+        data: as of `as_responses`, with any cells; files are CSV, Parquet and NPZ.
+        columns: of a long table or the path of one, as of `read_responses`.
+
+    Raises:
+        InputError: `data` is nothing of that kind, or has no responses.
+    """
+    if isinstance(data, ResponseMatrix | StoredResponses):
+        data = data.read()
+        return of_array(data.values, data.subject_ids.tolist(), data.item_ids.tolist())
+    if isinstance(data, str | os.PathLike):
+        return read_given(os.path.expanduser(data), columns=columns)
+    if hasattr(data, "to_pandas"):
+        data = data.to_pandas()
+    if not isinstance(data, pd.DataFrame):
+        _refuse_columns(data, columns)
+        return of_array(*_array_and_ids(data, None))
+    if (names := names_in(data, columns, are_grades)) is not None:
+        return given_in_long_table(data, names)
+    return given_in_table(_by_subject(data), data.columns.map(str).tolist())
+
+
 def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None) -> ResponseMatrix:
     if (names := names_in(table, columns)) is not None:
         return of_long_table(table, names)
-    header = table.columns.map(str).tolist()
+    return of_table(_by_subject(table), table.columns.map(str).tolist())
+
+
+def _by_subject(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with one column per item, and the subjects as its index."""
     if SUBJECT_ID in table.columns:
         table = table.set_index(SUBJECT_ID)
     elif ITEM_ID in table.columns:
@@ -90,7 +125,7 @@ def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None) -> Respons
         table = table.T
     elif isinstance(table.index, pd.RangeIndex) and table.shape[1] and _is_text(table.iloc[:, 0]):
         table = table.set_index(table.columns[0])
-    return of_table(table, header)
+    return table
 
 
 def _is_text(column: pd.Series) -> bool:
@@ -99,12 +134,27 @@ def _is_text(column: pd.Series) -> bool:
     return len(texts) > 0 and bool(pd.to_numeric(texts, errors="coerce").isna().all())
 
 
+def _refuse_columns(data: Any, columns: Mapping[str, str] | None) -> None:
+    if columns:
+        raise InputError(f"responses of type {type(data).__name__} have no columns with names: leave out `columns`")
+
+
 def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
+    array, subjects, items = _array_and_ids(data, item_ids)
+    if array.dtype.kind in "biu":
+        return ResponseMatrix(array, subjects, items)
+    return of_table(pd.DataFrame(array, index=subjects, columns=items))
+
+
+def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarray, list[str], list[str]]:
+    """An array of subjects by items, and names of both."""
     missing = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
     try:
         array = np.asarray(data)
     except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
         raise InputError(f"responses of type {type(data).__name__} are no rows of equal length ({error})") from error
+    if array.dtype.kind in "US" and not isinstance(data, np.ndarray):  # numbers and NaN among texts stay what they are
+        array = np.asarray(data, object)
     if array.ndim != 2:
         raise InputError(
             f"responses of type {type(data).__name__} with shape {array.shape}: expected a table, a path, or rows of "
@@ -117,7 +167,6 @@ def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
     subjects = [f"subject_{j}" for j in range(1, array.shape[0] + 1)]
     items = [f"item_{i}" for i in range(1, array.shape[1] + 1)] if item_ids is None else list(item_ids)
     if missing is not None:
-        array = np.where(missing, np.nan if array.dtype.kind == "f" else MISSING, array)
-    if array.dtype.kind in "biu":
-        return ResponseMatrix(array, subjects, items)
-    return of_table(pd.DataFrame(array, index=subjects, columns=items))
+        null: Any = {"f": np.nan, "O": None, "U": ""}.get(array.dtype.kind, MISSING)
+        array = np.where(missing, null, array)
+    return array, subjects, items

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.storage.sources import shown
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
@@ -165,7 +165,7 @@ def sound(values: np.ndarray, subject_ids: np.ndarray, item_ids: np.ndarray) -> 
     whole = values.dtype.kind != "f" and values.min() >= MISSING and values.max() <= 1
     if not whole and (wrong := (values != 0) & (values != 1) & (values != MISSING)).any():
         j, i = np.argwhere(wrong)[0]
-        raise InputError(
+        raise NotScoredError(
             f"subject {str(subject_ids[j])!r}, item {str(item_ids[i])!r}: response {values[j, i]}, "
             "expected 0, 1 or -1 (missing)"
         )

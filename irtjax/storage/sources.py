@@ -43,7 +43,7 @@ def naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
 
 
 def local_file(path: str | Path) -> Path:

@@ -192,3 +192,30 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         cases.append(([f"--responses={tmp_path / name}"], message))
         cases.append(([f"--responses={tmp_path / name}"], str(tmp_path / name)))
     assert_bad_flags(MODULE, cases, tmp_path)
+
+
+def test_fits_grades(tmp_path):
+    """By their model or by auto, texts in the order that is given; few subjects are ranked."""
+    rng = np.random.default_rng(3)
+    ability = rng.normal(size=(40, 1))
+    words = np.array(["low", "mid", "high"])[np.digitize(ability + rng.normal(size=(40, 6)), [-0.6, 0.6])]
+    table = pd.DataFrame(words, columns=[f"q{i}" for i in range(6)]).rename_axis("subject_id")
+    table.to_csv(tmp_path / "words.csv")
+    place = [f"--responses={tmp_path / 'words.csv'}", f"--output_dir={tmp_path / 'fit'}"]
+    result = run(*place, "--model=auto", "--grades=low,mid,high", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    items = pd.read_csv(tmp_path / "fit" / "items.csv")
+    assert items.grades.tolist() == ["low|mid|high"] * 6
+    assert {"threshold_1", "threshold_2_se", "mean_response"} <= set(items)
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["read_as"] == "grades low to high"
+    assert (tmp_path / "fit" / "ranking.png").exists()
+    words = f"--responses={tmp_path / 'words.csv'}"
+    cases = [
+        ([words, "--model=graded"], "item 'q0' has texts in no order"),
+        ([words, "--model=graded", "--grades=low,high"], "words.csv: subject "),
+        ([words, "--model=graded", "--guessing=0.2"], "--guessing has no effect with --model=graded"),
+        ([words, "--grades=low,mid,high"], "--grades has no effect with --model=2pl"),
+        ([words, "--model=graded", "--estimator=svi"], "fits one file, by --estimator=mml"),
+        ([words], "--model=graded, or --model=auto"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)

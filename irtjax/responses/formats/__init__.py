@@ -6,6 +6,7 @@ from pathlib import Path
 
 from irtjax.errors import InputError
 from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
+from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import ResponseMatrix, require_sound_ids
 from irtjax.responses.values import Responses
 from irtjax.storage.files import whole_file
@@ -18,6 +19,11 @@ READERS: dict[str, Callable[..., ResponseMatrix]] = {
 }
 TABLES = (".csv", ".parquet")
 OPENERS: dict[str, Callable[..., Responses]] = {".parquet": parquet.open_parquet, ".npz": npz.open_npz}
+GIVEN: dict[str, Callable[..., Given]] = {
+    ".csv": csv_matrix.read_given,
+    ".parquet": parquet.read_given,
+    ".npz": npz.read_given,
+}
 WRITERS = {".csv": csv_matrix.write, ".npz": npz.write}
 ENDINGS = (".csv", *json_lines.ENDINGS, ".parquet", ".npz")
 Paths = str | Path | Sequence[str | Path]
@@ -77,6 +83,31 @@ def read_responses(
                 return READERS[file.suffix](file, **_of_table(path, columns))
     _of_table(path, columns)
     return json_lines.read(_paths_of_lines(path), metric, filter)
+
+
+def read_given(path: str | Path, *, columns: Columns = None) -> Given:
+    """Reads responses as they were given, such as grades, from a table or an archive: CSV, Parquet or NPZ.
+
+    Args:
+        path: of the file, laid out as of `read_responses`.
+        columns: as of `read_responses`. With `trial` or other columns a subject may answer an item several times.
+
+    Raises:
+        InputError: as `read_responses`.
+    """
+    if not holds_table(path):
+        raise InputError(f"{path}: grades are read from {', '.join(GIVEN)}, or from tables and arrays in memory")
+    with reading(_of_known_format(path)) as file:
+        return GIVEN[file.suffix](file, **_of_table(path, columns))
+
+
+def holds_table(path: Paths) -> bool:
+    """Whether `read_given` knows the format of a path."""
+    return (
+        isinstance(path, str | os.PathLike)
+        and Path(path).suffix in GIVEN
+        and not (os.path.isdir(path) or shards.holds_shards(path))
+    )
 
 
 def open_responses(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of
 from irtjax.storage.sources import shown
 
@@ -45,7 +45,8 @@ def collect(answers: Iterable[Answer]) -> Collected:
     """The answers, sorted by subject.
 
     Raises:
-        InputError: an answer lacks an id, or answers are given again, such as trials; names the place of the first.
+        InputError: an answer lacks an id.
+        NotScoredError: answers are given again, such as trials; names the place of the first.
     """
     found = Collected({}, {}, [])
     first, repeats = "", 0
@@ -62,7 +63,7 @@ def collect(answers: Iterable[Answer]) -> Collected:
         found.codes[row][column] = code
     if repeats:
         number = "the only such response" if repeats == 1 else f"the first of {repeats:,} such responses"
-        raise InputError(f"{first}, {number}: keep one response (one trial) per subject and item")
+        raise NotScoredError(f"{first}, {number}: keep one response (one trial) per subject and item")
     return found
 
 

@@ -3,13 +3,14 @@
 import contextlib
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, Answer, gather, refuse_responses_as_ids
+from irtjax.responses.formats.given import Given, are_grades, of_answers, of_cells
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -29,8 +30,22 @@ NumberedRows = Iterator[tuple[int, list[str]]]
 def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix:
     """The matrix of a CSV file, see `read_responses`."""
     with _table(path) as (header, rows):
-        names = long_names(header, columns) or guessed_names(_columns(path, header))
-        return gather(_long(rows, header, names)) if names else _wide(rows, header)
+        names = long_names(header, columns) or guessed_names(_columns(path, header, _are_scored))
+        if names is None:
+            return _wide(rows, header)
+        return gather(_scored(_long(rows, header, names), header.index(names[2]) + 1))
+
+
+def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
+    """The responses of a CSV file as they were given."""
+    with _table(path) as (header, rows):
+        names = long_names(header, columns) or guessed_names(_columns(path, header, are_grades))
+        if names is not None:
+            return of_answers(_long(rows, header, names))
+        lines = list(_rows(rows, header))
+    subjects = [subject for _, subject, _ in lines]
+    refuse_responses_as_ids(header[0], subjects)
+    return of_cells([cells for _, _, cells in lines], subjects, header[1:], header)
 
 
 @contextlib.contextmanager
@@ -42,7 +57,11 @@ def _table(path: Path) -> Iterator[tuple[list[str], NumberedRows]]:
         yield header, rows
 
 
-def _columns(path: Path, header: list[str]) -> list[Column]:
+def _are_scored(cells: Iterable[str]) -> bool:
+    return {cell.strip() for cell in cells} <= CELLS.keys()
+
+
+def _columns(path: Path, header: list[str], are_responses: Callable[[Iterable[str]], bool]) -> list[Column]:
     """What the columns of a file look like that may have one row per response; none of a wider one or a damaged one."""
     if len(header) - (header[0] in UNNAMED) != len(LONG_COLUMNS):
         return []
@@ -55,21 +74,18 @@ def _columns(path: Path, header: list[str]) -> list[Column]:
             for found, cell in zip(cells, row, strict=True):
                 found.add(cell)
     return [
-        Column(
-            name, {cell.strip() for cell in found} <= CELLS.keys(), all(map(str.isdecimal, found)), len(found) < number
-        )
+        Column(name, are_responses(found), all(map(str.isdecimal, found)), len(found) < number)
         for name, found in zip(header, cells, strict=True)
     ]
 
 
-def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
+def _rows(rows: NumberedRows, header: list[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Line, subject and cells of each row of a matrix."""
     item_ids = header[1:]
     if not item_ids and (";" in header[0] or "\t" in header[0]):
         raise InputError("the header has no comma: separate the cells by commas")
     if "" in item_ids:
         raise InputError(f"column {item_ids.index('') + 2} of the header has no item id")
-    subject_ids: list[str] = []
-    coded: list[np.ndarray] = []
     for line, (subject, *cells) in rows:
         if len(cells) != len(item_ids):
             raise InputError(
@@ -78,12 +94,20 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
             )
         if not subject:
             raise InputError(f"line {line} has no subject id")
+        yield line, subject, cells
+
+
+def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
+    item_ids = header[1:]
+    subject_ids: list[str] = []
+    coded: list[np.ndarray] = []
+    for line, subject, cells in _rows(rows, header):
         codes = list(map(CELLS.get, cells))
         if None in codes:
             codes = [CELLS.get(cell.strip()) for cell in cells]
         if None in codes:
             column = codes.index(None)
-            raise InputError(
+            raise NotScoredError(
                 f"line {line} (subject {shown(subject)}), column {column + 2} (item {shown(item_ids[column])}): "
                 f"{shown(cells[column])} is not a response; use 0, 1 or an empty cell for missing"
                 + ("" if subject_ids else f"; {how_to_name(header)}")  # the first row: is it a matrix at all?
@@ -95,7 +119,8 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
     return matrix_of(values, subject_ids, item_ids)
 
 
-def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[Answer]:
+def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[tuple[str, str, str, str]]:
+    """Line, subject, item and cell of each row of a table with one row per response."""
     for name in names:
         if header.count(name) > 1:
             raise InputError(f"{header.count(name)} columns are called {name}, expected one")
@@ -104,13 +129,18 @@ def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[Answe
         if len(row) != len(header):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
         subject, item, cell = (row[column] for column in at)
+        yield f"line {line}", subject, item, cell
+
+
+def _scored(answers: Iterable[tuple[str, str, str, str]], column: int) -> Iterator[Answer]:
+    for place, subject, item, cell in answers:
         code = CELLS.get(cell.strip())
         if code is None:
-            raise InputError(
-                f"line {line}, column {at[2] + 1} (subject {shown(subject)}, item {shown(item)}): "
+            raise NotScoredError(
+                f"{place}, column {column} (subject {shown(subject)}, item {shown(item)}): "
                 f"{shown(cell)} is not a response; use 0, 1 or an empty cell for missing"
             )
-        yield f"line {line}", subject, item, code
+        yield place, subject, item, code
 
 
 def write(responses: ResponseMatrix, path: Path) -> None:

@@ -1,14 +1,15 @@
 """Tables of pandas as response matrices: one row per response, or one column per item."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, gather
+from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -24,12 +25,22 @@ from irtjax.storage.sources import shown
 _WRONG = 2  # the code of what is no response
 
 
-def names_in(table: pd.DataFrame, columns: Mapping[str, str] | None = None) -> Names | None:
+def are_scored(column: pd.Series) -> bool:
+    """Whether every cell of a column is right, wrong or missing."""
+    return bool((_column_codes(column) != _WRONG).all())
+
+
+def names_in(
+    table: pd.DataFrame,
+    columns: Mapping[str, str] | None = None,
+    are_responses: Callable[[pd.Series], bool] = are_scored,
+) -> Names | None:
     """The columns of subjects, items and responses of a table with one row per response; None if it is another.
 
     Args:
         table: which of its rows is which only the columns say, where that is not known from their names.
         columns: see `long_names`.
+        are_responses: whether a column may be that of the responses.
 
     Raises:
         InputError: see `long_names`.
@@ -41,12 +52,13 @@ def names_in(table: pd.DataFrame, columns: Mapping[str, str] | None = None) -> N
     numbered = table.index.nlevels == 1 and table.index.name is None and table.index.dtype.kind in "iu"
     if len(header) - unnamed != len(LONG_COLUMNS) or not numbered or header != table.columns.tolist():
         return None
-    return guessed_names([_column(name, table.iloc[:, at]) for at, name in enumerate(header)])
-
-
-def _column(name: str, cells: pd.Series) -> Column:
-    codes = _column_codes(cells)
-    return Column(name, bool((codes != _WRONG).all()), cells.dtype.kind in "iu", bool(cells.duplicated().any()))
+    parts = [(name, table.iloc[:, at]) for at, name in enumerate(header)]
+    return guessed_names(
+        [
+            Column(name, are_responses(cells), cells.dtype.kind in "iu", bool(cells.duplicated().any()))
+            for name, cells in parts
+        ]
+    )
 
 
 def of_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> ResponseMatrix:
@@ -77,6 +89,33 @@ def of_table(table: pd.DataFrame, header: Sequence[str] = ()) -> ResponseMatrix:
     return matrix_of(codes_of(table, subjects, header), subjects, texts(table.columns.to_series(), "item ids"))
 
 
+def given_in_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> Given:
+    """The responses of a table with one row per response, as they were given.
+
+    Raises:
+        InputError: names the row of what is no id.
+    """
+    _check_levels(table)
+    subjects, items = (texts(table[name], name) for name in names[:2])
+    rows = zip(subjects, items, table[names[2]].tolist(), strict=True)
+    return of_answers((f"row {at}", *row) for at, row in enumerate(rows, start=1))
+
+
+def given_in_table(table: pd.DataFrame, header: Sequence[str] = ()) -> Given:
+    """The responses of a table of subjects, which its index names, by items, as they were given.
+
+    Raises:
+        InputError: names the row and column of what is no id.
+    """
+    _check_levels(table)
+    subjects = texts(table.index.to_series(), "subject ids")
+    items = texts(table.columns.to_series(), "item ids")
+    columns = [table[name] for name in table]
+    if all(isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf" for column in columns):
+        return of_cells(table.to_numpy(float), subjects, items, header)
+    return of_cells(list(zip(*(column.tolist() for column in columns), strict=True)), subjects, items, header)
+
+
 def _check_levels(table: pd.DataFrame) -> None:
     if table.columns.nlevels > 1 or table.index.nlevels > 1:
         raise InputError("columns or rows of several levels, expected one")
@@ -101,7 +140,7 @@ def codes_of(table: pd.DataFrame, subject_ids: list[str], header: Sequence[str] 
     wrong = codes == _WRONG
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise InputError(
+        raise NotScoredError(
             f"row {row + 1} (subject {shown(subject_ids[row])}), column {shown(str(table.columns[column]))}: "
             f"{shown(table.iloc[row, column : column + 1].tolist()[0])} is not a response; use 0, 1 or null for missing"
             + (f"; {how_to_name(header)}" if header and not row else "")
@@ -123,7 +162,7 @@ def _code(value: Any) -> int:
     """The code of one cell of a column that is not of numbers."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+    if is_null(value):
         return MISSING
     if isinstance(value, str):
         return CELLS.get(value.strip(), _WRONG)

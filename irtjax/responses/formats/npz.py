@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.responses.formats.given import Given, of_array
 from irtjax.responses.matrix import ResponseMatrix, matrix_of, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.archives import ArrayInArchive, read_arrays
@@ -20,6 +21,12 @@ def read(path: Path) -> ResponseMatrix:
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
     _freeze(values)  # no one else has it, so that it need not be copied
     return matrix_of(values, *_texts(*ids))
+
+
+def read_given(path: Path) -> Given:
+    """The responses of an NPZ file as they were given."""
+    values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
+    return of_array(values, *_texts(*ids))
 
 
 def open_npz(path: Path) -> StoredResponses:

@@ -9,8 +9,18 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
-from irtjax.errors import InputError
-from irtjax.responses.formats.data_frames import codes_of, names_in, of_long_table, of_table, texts
+from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.formats.data_frames import (
+    are_scored,
+    codes_of,
+    given_in_long_table,
+    given_in_table,
+    names_in,
+    of_long_table,
+    of_table,
+    texts,
+)
+from irtjax.responses.formats.given import Given, are_grades
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, long_names
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_sound_ids
 from irtjax.responses.stored import StoredResponses
@@ -33,6 +43,17 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix
     if names is not None:
         return of_long_table(table, names)
     return of_table(_indexed_by_subject(table), table.columns.map(str).tolist())
+
+
+def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
+    """The responses of a Parquet file as they were given."""
+    names = _long_names(path, columns, are_grades)
+    table = _guarded(lambda: _whole(path))
+    if names is not None:
+        return given_in_long_table(table, names)
+    if _is_by_item(path):
+        return given_in_table((table.set_index(ITEM_ID) if ITEM_ID in table else table).T)
+    return given_in_table(_indexed_by_subject(table), table.columns.map(str).tolist())
 
 
 def open_parquet(path: Path, columns: Mapping[str, str] | None = None) -> Responses:
@@ -136,7 +157,7 @@ class RowsOfItems:
         result = np.empty((table.num_columns, table.num_rows), np.int8)
         for row, column in enumerate(table.columns):
             if not (pyarrow.types.is_integer(column.type) or pyarrow.types.is_boolean(column.type)):
-                raise InputError(
+                raise NotScoredError(
                     f"column {shown(self.subject_ids[row])} of type {column.type}, expected integers 0, 1 or null"
                 )
             result[row] = column.cast(pyarrow.int8()).fill_null(MISSING).to_numpy()
@@ -163,12 +184,14 @@ def _is_by_item(path: Path) -> bool:
     return ITEM_ID in schema.names[:1] + _index(schema)
 
 
-def _long_names(path: Path, columns: Mapping[str, str] | None) -> Names | None:
+def _long_names(
+    path: Path, columns: Mapping[str, str] | None, are_responses: Callable[[pd.Series], bool] = are_scored
+) -> Names | None:
     """The columns of subjects, items and responses of a file with one row per response; None if it is another."""
     header = _guarded(lambda: _open(path).schema_arrow.names)
     if (names := long_names(header, columns)) is not None or len(header) not in LONG_WIDTHS:
         return names
-    return names_in(_guarded(lambda: _whole(path)))
+    return names_in(_guarded(lambda: _whole(path)), None, are_responses)
 
 
 def _whole(path: Path) -> pd.DataFrame:

@@ -1,0 +1,235 @@
+"""Responses on the scales of their items, out of what was given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.responses.formats.given import Given, numbers_of
+from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, by_item, different, kinds_of
+from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
+from irtjax.storage.sources import shown
+from irtjax.types import Float, Int
+
+ORDERED, UNORDERED, COUNTED, SHARED = "ordered", "unordered", "counted", "shared"  # what a model takes
+Labels = Sequence[Any] | Mapping[str, Sequence[Any]] | None
+SHOWN = 12  # labels that a message names
+
+
+class Gathered(NamedTuple):
+    """Sums over the responses of each subject to each item.
+
+    Attributes:
+        sums: (J, I) of what responses are worth.
+        numbers: (J, I) of responses.
+    """
+
+    sums: Float[np.ndarray, "J I"]
+    numbers: Int[np.ndarray, "J I"]
+
+
+def as_scaled(
+    given: Given, wanted: Sequence[str], grades: Labels = None, repeats: str | None = None, trials: Any = None
+) -> ScaledResponses:
+    """Responses on the scales of their items.
+
+    Without `grades`, numbers are on one scale of all that occur in the test; but items that are right or wrong
+    throughout have their own, of 0 and 1, and so have items with grades from 0 to 1 only.
+
+    Args:
+        given: the responses as they were given.
+        wanted: what the model of each item takes: "ordered" or "unordered" categories, "counted" or "shared".
+        grades: all grades, lowest first; of all items, or by item.
+        repeats: "mean": several responses of a subject to an item become the grade nearest to their mean. None: they
+            are refused, but right and wrong ones become counts where these are wanted.
+        trials: of counts: one number, (I,) or (J, I). By default the number of responses.
+
+    Raises:
+        InputError: names the subject and the item of a response that is not on the scale or there several times; or an
+            item with numbers and texts, with texts in no order, or with numbers that are none of the kind.
+    """
+    if repeats not in (None, "mean"):
+        raise InputError(f"`repeats` {repeats!r}: expected 'mean'")
+    scales = _scales(given, wanted, grades)
+    worth = np.empty(len(given.cells))
+    for i, at in enumerate(by_item(given)):
+        worth[at] = _worth(given, at, scales[i])
+    gathered = _gather(given, worth)
+    counted = np.array([one == COUNTED for one in wanted])
+    if repeats is None:
+        _refuse_repeats(given, gathered.numbers, counted | (trials is not None))
+    means = np.divide(
+        gathered.sums, gathered.numbers, out=np.full(gathered.sums.shape, np.nan), where=gathered.numbers > 0
+    )
+    values = np.where(np.isnan(means), MISSING, means)
+    for i, scale in enumerate(scales):
+        if scale.labels is not None:
+            there = gathered.numbers[:, i] > 0
+            middles = (scale.worth[1:] + scale.worth[:-1]) / 2
+            values[there, i] = np.searchsorted(middles, means[there, i], side="right")
+    n = None
+    if counted.any():
+        n = _trials(gathered.numbers, trials, counted)
+        values = np.where(counted & (gathered.numbers > 0), gathered.sums, values)
+        _check_counts(given, values, n, counted)
+    whole = not any(one == SHARED for one in wanted)
+    return ScaledResponses(
+        values.astype(np.int32 if counted.any() else np.int8) if whole else values,
+        np.array(given.subject_ids),
+        np.array(given.item_ids),
+        tuple(scales),
+        n,
+    )
+
+
+def _scales(given: Given, wanted: Sequence[str], grades: Labels) -> list[Scale]:
+    """The scale of each item."""
+    if grades is not None:
+        return [
+            Scale() if one in (COUNTED, SHARED) else Scale(_labels(grades, item))
+            for one, item in zip(wanted, given.item_ids, strict=True)
+        ]
+    values = different(given)
+    kinds = kinds_of(given) if ORDERED in wanted else [TEXTS if own is None else "" for own in values]
+    groups: dict[Any, list[int]] = {}
+    for i, (own, one, kind) in enumerate(zip(values, wanted, kinds, strict=True)):
+        item = given.item_ids[i]
+        if one == ORDERED and own is None:
+            texts = ", ".join(map(shown, sorted(_texts(given, [i]))[:3]))
+            raise InputError(
+                f"item {item!r} has texts in no order, such as {texts}: name all of them in `grades`, the lowest "
+                "first, or take `model=nominal`"
+            )
+        if one == ORDERED and kind == SHARES:
+            raise InputError(f"item {item!r} has shares from 0 to 1 and no grades: round them to a few grades")
+        if one not in (COUNTED, SHARED):
+            unit = one == ORDERED and own is not None and own[0] >= 0 and own[-1] <= 1
+            groups.setdefault((kind, own is None, unit), []).append(i)
+    scales = [Scale()] * len(wanted)
+    for (kind, are_texts, _), items in groups.items():
+        if are_texts:
+            labels: tuple[Any, ...] = tuple(sorted(_texts(given, items)))
+        elif kind == RIGHT_WRONG:
+            labels = (0, 1)
+        else:
+            labels = tuple(
+                map(_number, np.unique(np.concatenate([own for i in items if (own := values[i]) is not None])))
+            )
+        for i in items:
+            scales[i] = Scale(labels)
+    return scales
+
+
+def _texts(given: Given, items: Sequence[int]) -> set[str]:
+    return {str(cell) for cell in given.cells[np.isin(given.items, items)]}
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else float(value)
+
+
+def _labels(grades: Sequence[Any] | Mapping[str, Sequence[Any]], item: str) -> tuple[Any, ...]:
+    """All grades of an item: numbers where all are, else texts.
+
+    Raises:
+        InputError: they are none, or one is there twice, or numbers do not rise.
+    """
+    if isinstance(grades, Mapping):
+        if item not in grades:
+            raise InputError(f"`grades` has none of item {item!r}: give those of every item")
+        grades = grades[item]
+    if isinstance(grades, str) or len(grades) < 2:
+        raise InputError(f"`grades` {grades!r}: expected two or more grades, lowest first")
+    array = np.empty(len(grades), object)
+    array[:] = list(grades)
+    numbers = numbers_of(array)
+    if np.isnan(numbers).any():
+        labels: tuple[Any, ...] = tuple(str(label).strip() for label in grades)
+    else:
+        labels = tuple(map(_number, numbers))
+        if list(labels) != sorted(labels):
+            raise InputError(f"`grades` {', '.join(map(str, labels))}: expected the lowest first")
+    if len(set(labels)) < len(labels):
+        raise InputError(f"`grades` {', '.join(map(str, labels))}: one is there twice")
+    return labels
+
+
+def _worth(given: Given, at: Int[np.ndarray, " n"], scale: Scale) -> Float[np.ndarray, " n"]:
+    """What the responses to an item are worth: the number, or the place of a text.
+
+    Raises:
+        InputError: one is not on the scale.
+    """
+    cells = given.cells[at]
+    if scale.labels is None or not isinstance(scale.labels[0], str):
+        worth = numbers_of(cells)
+        wrong = np.isnan(worth) if scale.labels is None else ~np.isin(worth, scale.worth)
+        expected = "is no number" if scale.labels is None else "is none of the grades"
+    else:
+        places = {label: float(place) for place, label in enumerate(scale.labels)}
+        worth = np.array([places.get(_text(cell), np.nan) for cell in cells])
+        wrong, expected = np.isnan(worth), "is none of the grades"
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        cell = cells[first]
+        known = [str(label) for label in scale.labels or ()]
+        some = known if len(known) <= SHOWN else [*known[: SHOWN - 2], "…", known[-1]]
+        raise InputError(
+            f"{given.place(int(at[first]))}: {shown(_number(cell) if isinstance(cell, float) else cell)} {expected}"
+            + (f" {', '.join(some)}: mend it, or leave it empty" if some else "")
+        )
+    return worth
+
+
+def _text(cell: Any) -> str:
+    return str(_number(cell)) if isinstance(cell, float) else str(cell)
+
+
+def _gather(given: Given, worth: Float[np.ndarray, " N"]) -> Gathered:
+    shape = len(given.subject_ids), len(given.item_ids)
+    cell = given.subjects * shape[1] + given.items
+    size = shape[0] * shape[1]
+    sums, numbers = np.bincount(cell, worth, size), np.bincount(cell, minlength=size)
+    return Gathered(sums.reshape(shape), numbers.reshape(shape))
+
+
+def _refuse_repeats(given: Given, numbers: Int[np.ndarray, "J I"], allowed: np.ndarray) -> None:
+    repeated = (numbers > 1) & ~allowed
+    if repeated.any():
+        j, i = np.argwhere(repeated)[0]
+        raise InputError(
+            f"subject {given.subject_ids[j]!r} answers item {given.item_ids[i]!r} {numbers[j, i]} times, the first of "
+            f"{repeated.sum():,} such: keep one response of each, or take the grade nearest to their mean by "
+            "`repeats=mean`; right and wrong ones can be counted by `model=binomial`"
+        )
+
+
+def _trials(numbers: Int[np.ndarray, "J I"], trials: Any, counted: np.ndarray) -> Int[np.ndarray, "J I"]:
+    """Trials of each response, 1 where there are no counts.
+
+    Raises:
+        InputError: they are no whole numbers, or of another shape.
+    """
+    if trials is None:
+        return np.where(counted & (numbers > 0), numbers, 1).astype(np.int32)
+    try:
+        array = np.broadcast_to(np.asarray(trials, float), numbers.shape)
+    except ValueError as error:
+        raise InputError(
+            f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {numbers.shape}"
+        ) from error
+    used = counted & (numbers > 0)
+    if not ((array >= 1) & (array == np.floor(array)))[used].all():
+        raise InputError("`trials`: expected whole numbers, 1 or more")
+    return np.where(used, array, 1).astype(np.int32)
+
+
+def _check_counts(given: Given, values: np.ndarray, n: np.ndarray, counted: np.ndarray) -> None:
+    wrong = counted & ((values > n) | (values != np.floor(values)) | (values < MISSING))
+    if wrong.any():
+        j, i = np.argwhere(wrong)[0]
+        raise InputError(
+            f"subject {given.subject_ids[j]!r}, item {given.item_ids[i]!r}: {values[j, i]:g} successes of {n[j, i]} "
+            "trials: give the number of trials in `trials`, or one row of 0 or 1 per trial"
+        )
