@@ -14,6 +14,7 @@ with its standard error over the folds:
 Expected duration on 2 CPU cores for 26 subjects and 160 items: two minutes.
 """
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -43,12 +44,12 @@ def main(_: list[str]) -> None:
         table = np.floor(np.asarray(file[_NAME.value], float))
     table = table.reshape(len(table), -1)
     labels = np.unique(table[np.isfinite(table)])
-    ids = [f"s{j}" for j in range(table.shape[0])], [f"i{i}" for i in range(table.shape[1])]
-    responses = of_grades(table, *ids, labels=labels)
+    ids = tuple(np.array([f"{letter}{k}" for k in range(n)]) for letter, n in zip("si", table.shape, strict=True))
+    responses = of_grades(table, *ids, labels=labels.tolist())
     fold_of, rows = folds_of_cells(np.asarray(responses.values), _FOLDS.value, seed=0), []
     for fold in tqdm(range(_FOLDS.value), "folds", disable=not sys.stderr.isatty()):
         held = fold_of == fold
-        train = ScaledResponses(np.where(held, -1, responses.values), *ids, responses.scales)
+        train = dataclasses.replace(responses, values=np.where(held, -1, responses.values))
         for name, found in predicted(train, labels).items():
             grade, probability = np.asarray(responses.values)[held].astype(int), found[held]
             error = np.sqrt(((probability @ labels - labels[grade]) ** 2).mean())

@@ -77,7 +77,7 @@ def read(
                 raise
     given = as_given(data, columns)
     given = given.transposed() if transpose else given
-    with naming(data) if isinstance(data, str | os.PathLike) else contextlib.nullcontext():
+    with naming(os.fspath(data)) if isinstance(data, str | os.PathLike) else contextlib.nullcontext():
         models = _models_of_kinds(given, grades) if model == AUTO else model
         each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
         if len(each) != len(given.item_ids):
