@@ -44,8 +44,8 @@ def main(_: list[str]) -> None:
         table = np.floor(np.asarray(file[_NAME.value], float))
     table = table.reshape(len(table), -1)
     labels = np.unique(table[np.isfinite(table)])
-    ids = tuple(np.array([f"{letter}{k}" for k in range(n)]) for letter, n in zip("si", table.shape, strict=True))
-    responses = of_grades(table, *ids, labels=labels.tolist())
+    subjects, items = ([f"{letter}{k}" for k in range(n)] for letter, n in zip("si", table.shape, strict=True))
+    responses = of_grades(table, subjects, items, labels=labels.tolist())
     fold_of, rows = folds_of_cells(np.asarray(responses.values), _FOLDS.value, seed=0), []
     for fold in tqdm(range(_FOLDS.value), "folds", disable=not sys.stderr.isatty()):
         held = fold_of == fold
