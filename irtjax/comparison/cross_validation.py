@@ -17,6 +17,7 @@ from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins,
 from irtjax.comparison.result import Comparison
 from irtjax.comparison.summary import keeping, summary
 from irtjax.errors import InputError
+from irtjax.estimation.reading import is_scaled, read
 from irtjax.estimation.result import Fit
 from irtjax.fitting import fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
@@ -59,7 +60,8 @@ def compare(
     found no difference between subjects.
 
     Args:
-        responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item.
+        responses: whatever `irtjax.fit` takes, with at least one observed response of each subject and item; read as
+            grades where the models are those of grades.
         models: of `irtjax.fit`, one or several; None for the 1PL to 4PL or, of `ScaledResponses`, the graded model and
             both partial credit models (`irtjax.comparison.grades.compare_grades`, where cells are held out).
         dims: one or several numbers of dimensions.
@@ -78,6 +80,8 @@ def compare(
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
+    if models is not None and is_scaled(names("models", models)):
+        responses, _ = read(responses, names("models", models)[0], columns=columns)
     if isinstance(responses, ScaledResponses):
         _only_cells(dims, estimators, by)
         chosen_models = models or ("graded", "gpcm", "pcm")

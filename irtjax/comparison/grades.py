@@ -19,7 +19,7 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import moments, place_nodes, to_answers
 from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.integration.sparse_grid import everywhere
-from irtjax.item_models.listing import CATEGORICAL, MODELS, model_of
+from irtjax.item_models.listing import CATEGORICAL, model_of
 from irtjax.kernels.quadrature import BOUND, rectangular
 from irtjax.responses.folds import folds_of_cells
 from irtjax.responses.scaled import MISSING, ScaledResponses
@@ -46,7 +46,7 @@ def compare_grades(
 
     Args:
         responses: of items with categories, on one scale.
-        models: some of `item_models.listing.MODELS`.
+        models: some of `item_models.listing.CATEGORICAL`.
         folds: number of parts.
         seed: of the random parts.
         on_progress: called with the number of fits done, of all fits, and what is fitted next.
@@ -60,7 +60,7 @@ def compare_grades(
     """
     models = names("models", models)
     for name in models:
-        if name not in MODELS:
+        if name not in CATEGORICAL:
             raise InputError(f"unknown model {name!r}, expected some of {', '.join(CATEGORICAL)}")
     if len(set(responses.scales)) > 1 or responses.scales[0].labels is None:
         raise InputError("models of grades are compared where all items have the categories of one scale")

@@ -9,7 +9,7 @@ import jax
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.estimation import category_text
-from irtjax.item_models.listing import MODELS
+from irtjax.item_models.listing import MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
 from irtjax.responses.formats import holds_table
 from irtjax.responses.formats.given import Given
@@ -20,7 +20,6 @@ from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming
 
 AUTO = "auto"
-OF_COUNTS, OF_SHARES = ("binomial",), ("ordered_beta", "beta")
 WANTED = {"nominal": UNORDERED, **dict.fromkeys(OF_COUNTS, COUNTED), **dict.fromkeys(OF_SHARES, SHARED)}
 BESIDE = {"2pl": "graded", "1pl": "pcm", "rasch": "pcm"}  # what right/wrong items are beside others
 Models = str | Sequence[str]

@@ -42,7 +42,7 @@ MODELS = {
     "beta": Listed(BETA),
     "ordered_beta": Listed(ORDERED_BETA),
 }
-OF_COUNTS, OF_SHARES = ("binomial",), ("beta", "ordered_beta")
+OF_COUNTS, OF_SHARES = ("binomial",), ("ordered_beta", "beta")  # the usual one first
 CATEGORICAL = tuple(name for name in MODELS if name not in (*OF_COUNTS, *OF_SHARES))
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
@@ -57,6 +58,8 @@ def test_the_true_model_beats_the_item_rates_and_shuffled_grades_do_not(response
     assert table.rps["graded"] < table.rps["rates"]
     assert table.num_predicted.between(responses.observed.sum() - 10, responses.observed.sum()).all()
     fit = fit_families(responses, "graded", standard_errors=False)
+    frame = pd.DataFrame(np.where(responses.observed, responses.values + 1.0, np.nan))
+    pd.testing.assert_frame_equal(irtjax.compare(frame, ("graded", "pcm"), folds=2).folds, found.folds)
     assert table.log_likelihood["graded"] == pytest.approx(fit.log_likelihood)
     assert table.aic["graded"] == pytest.approx(48 - 2 * fit.log_likelihood)
     values = np.array(responses.values)
