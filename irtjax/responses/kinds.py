@@ -12,6 +12,7 @@ from irtjax.types import Float, Int
 
 RIGHT_WRONG, GRADES, SHARES, TEXTS = "right and wrong", "grades", "shares", "texts"
 MOST_OF_ALL = 21  # different grades of a test: half grades from 0 to 10
+MOST_OF_SHARE = 5  # different grades from 0 to 1: quarters
 EXACT = 1e-6  # of a step between grades
 
 
@@ -53,7 +54,8 @@ def kinds_of(given: Given) -> list[str]:
     """The kind of each item.
 
     Right and wrong are 0 and 1. Numbers are grades if an item has up to 15 and all items together up to 21 different
-    ones, on a common grid. Other numbers from 0 to 1 are shares.
+    ones, on a common grid. Numbers from 0 to 1 are grades only if all have up to 5, such as 0, 1/2 and 1; else they are
+    shares, and so are 0 and 1 beside them.
 
     Raises:
         InputError: names an item with numbers and texts, or with numbers that are none of these.
@@ -62,8 +64,9 @@ def kinds_of(given: Given) -> list[str]:
     kinds = [TEXTS if own is None else RIGHT_WRONG if np.isin(own, (0, 1)).all() else GRADES for own in values]
     numeric = [i for i, kind in enumerate(kinds) if kind == GRADES]
     unit = [i for i in numeric if values[i][0] >= 0 and values[i][-1] <= 1]  # type: ignore[index]
-    if not _are_grades([values[i] for i in unit]):
-        kinds = [SHARES if i in set(unit) else kind for i, kind in enumerate(kinds)]
+    if unit and not _are_grades([values[i] for i in unit], MOST_OF_SHARE):
+        # those who had all or nothing right of a trial, too
+        kinds = [SHARES if i in set(unit) or kind == RIGHT_WRONG else kind for i, kind in enumerate(kinds)]
     beyond = [i for i in numeric if i not in set(unit)]
     if not _are_grades([values[i] for i in beyond]):
         i = max(beyond, key=lambda i: (len(values[i]), np.ptp(values[i])))  # type: ignore[arg-type]
@@ -77,11 +80,11 @@ def kinds_of(given: Given) -> list[str]:
     return kinds
 
 
-def _are_grades(values: Sequence[Float[np.ndarray, " _"] | None]) -> bool:
+def _are_grades(values: Sequence[Float[np.ndarray, " _"] | None], most: int = MOST_OF_ALL) -> bool:
     if not values:
         return True
     every = np.unique(np.concatenate([own for own in values if own is not None]))
-    if len(every) > MOST_OF_ALL or max(len(own) for own in values if own is not None) > MOST_GRADES:
+    if len(every) > most or max(len(own) for own in values if own is not None) > MOST_GRADES:
         return False
     if len(every) < 3:
         return True
