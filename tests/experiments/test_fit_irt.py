@@ -160,7 +160,7 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         (["--responses={tmp}/r.csv", "--columns=item:a,item:b"], "expected columns of subject, item, response, as in"),
         (["--responses={tmp}/logs", "--metric=acc,x"], "--metric: no file has 'x': they have 'acc', 'acc_norm'"),
         (["--responses={tmp}", "--filter=strict"], "--filter: no file has 'strict': they have 'none'"),
-        (["--responses={tmp}/nothing"], "unknown ending '', expected one of .csv"),
+        (["--responses={tmp}/nothing"], "nothing: cannot be read (No such file or directory)"),
         (["--responses=r.csv", "--model=9pl"], "--model=9pl"),
         (["--responses={tmp}/r.csv", "--slope_prior=1,x"], "--slope_prior=1,x: expected auto, none, or mean and sd"),
         (["--responses={tmp}/r.csv", "--slope_prior=nan,1"], "--slope_prior=nan,1: expected"),
