@@ -21,6 +21,8 @@ from irtjax import FitWarning, InputError, processes
 from irtjax.errors import printable
 from irtjax.storage.files import discard_partial
 
+ALWAYS_FILES = ("responses", "items")  # flags; others may have values in place of a file
+
 
 def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: bool = False) -> None:
     """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2.
@@ -160,7 +162,7 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
     for name in names:
         given = flags.FLAGS[name].value
         for file in given if isinstance(given, list) else [given]:
-            if file and processes.number() == 1 and not os.path.exists(file):
+            if name in ALWAYS_FILES and file and processes.number() == 1 and not os.path.exists(file):
                 raise InputError(f"--{name}={file}: cannot be read (No such file or directory)")
             if file and Path(file).exists() and any(place.samefile(file) for place in places):
                 raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
