@@ -44,7 +44,7 @@ def different(given: Given) -> list[Float[np.ndarray, " _"] | None]:
             one, other = given.cells[at[np.argmin(text)]], given.cells[at[np.argmax(text)]]
             raise InputError(
                 f"item {item!r} has numbers and texts, such as {shown(_short(one))} and {shown(_short(other))}: "
-                "mend it or leave it out, or name all of them in order in `grades`"
+                "fix it or leave it out, or name all of them in order in `grades`"
             )
         found.append(None if text.any() else np.unique(numbers[at]))
     return found

@@ -177,7 +177,7 @@ def _worth(given: Given, at: Int[np.ndarray, " n"], scale: Scale) -> Float[np.nd
         some = known if len(known) <= SHOWN else [*known[: SHOWN - 2], "…", known[-1]]
         raise InputError(
             f"{given.place(int(at[first]))}: {shown(_number(cell) if isinstance(cell, float) else cell)} {expected}"
-            + (f" {', '.join(some)}: mend it, or leave it empty" if some else "")
+            + (f" {', '.join(some)}: fix it, or leave it empty" if some else "")
         )
     return worth
 
@@ -209,7 +209,7 @@ def _trials(numbers: Int[np.ndarray, "J I"], trials: Any, counted: np.ndarray) -
     """Trials of each response, 1 where there are no counts.
 
     Raises:
-        InputError: they are no whole numbers, or of another shape.
+        InputError: they are not integers, or have another shape.
     """
     if trials is None:
         return np.where(counted & (numbers > 0), numbers, 1).astype(np.int32)
@@ -221,7 +221,7 @@ def _trials(numbers: Int[np.ndarray, "J I"], trials: Any, counted: np.ndarray) -
         ) from error
     used = counted & (numbers > 0)
     if not ((array >= 1) & (array == np.floor(array)))[used].all():
-        raise InputError("`trials`: expected whole numbers, 1 or more")
+        raise InputError("`trials`: expected integers, 1 or more")
     return np.where(used, array, 1).astype(np.int32)
 
 
