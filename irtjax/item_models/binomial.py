@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from irtjax.item_models.families import FLATTER, Coordinates, one_place, restored_place
+from irtjax.item_models.categories import FLATTER, Coordinates, one_place, restored_place
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import log_sigmoids
 from irtjax.types import AnyArray, Float, Int, Shaped

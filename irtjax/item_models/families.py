@@ -9,28 +9,15 @@ page. Families of categories (`Indicators`) write them out, as compilation would
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.item_models.categories import Coordinates, Indicators, there
 from irtjax.item_models.protocol import Moments, Natural, PredictorParameters
 from irtjax.types import AnyArray, Float, Int, Shaped
-
-
-class Coordinates(NamedTuple):
-    """Items at nodes, as families take them.
-
-    Attributes:
-        x: (Q, I) predictor.
-        others: (I, L).
-        top: (I,) highest category.
-    """
-
-    x: AnyArray
-    others: AnyArray
-    top: AnyArray
 
 
 class Family(Protocol):
@@ -78,118 +65,10 @@ class Family(Protocol):
         """Parameters from such columns (D = 1)."""
 
 
-FLATTER = np.sqrt(1 + 1 / 2.89)  # a normal population of variance 1 flattens logits by about as much
-
-
-def frequencies(values: Shaped[np.ndarray, "J I"], top: int) -> Float[np.ndarray, "I C"]:
-    """How often each category was given, and half a time more."""
-    return np.stack([(values == k).sum(axis=0) + 0.5 for k in range(top + 1)], axis=1)
-
-
-def slopes_and_places(slope: AnyArray, d: AnyArray) -> dict[str, AnyArray]:
-    """Slopes, and intercepts d_1 … d_K on the scale of ability, b_k = -d_k / a; with D > 1 the d_k themselves."""
-    if slope.shape[0] > 1:
-        names = {f"discrimination_{k + 1}": slope[k] for k in range(slope.shape[0])}
-        return names | {f"intercept_{k + 1}": d[k] for k in range(d.shape[0])}
-    b = -d / slope[0]
-    return {
-        "difficulty": b.mean(),
-        "discrimination": slope[0],
-        **{f"threshold_{k + 1}": b[k] for k in range(b.shape[0])},
-    }
-
-
-def places_of(columns: dict[str, Float[np.ndarray, " I"]], top: Int[np.ndarray, " I"]) -> Float[np.ndarray, "I K"]:
-    """d_1 … d_K out of slopes and thresholds; 0 beyond those that an item has."""
-    most = int(top.max())
-    b = np.stack([columns[f"threshold_{k}"] for k in range(1, most + 1)], axis=1)
-    return np.where(there(top, most), -columns["discrimination"][:, None] * b, 0.0)
-
-
-def one_place(slope: AnyArray, intercept: AnyArray) -> dict[str, AnyArray]:
-    """Slope and difficulty, -intercept / a; with D > 1 slopes and intercept."""
-    if slope.shape[0] > 1:
-        return {f"discrimination_{k + 1}": slope[k] for k in range(slope.shape[0])} | {"intercept": intercept}
-    return {"difficulty": -intercept / slope[0], "discrimination": slope[0]}
-
-
-def restored_place(
-    columns: dict[str, Float[np.ndarray, " I"]], others: Float[np.ndarray, "I L"], top: Int[np.ndarray, " I"]
-) -> PredictorParameters:
-    """The inverse of `one_place` (D = 1), with the others of the items."""
-    slope = columns["discrimination"]
-    return PredictorParameters(slope[:, None], -slope * columns["difficulty"], others, top)
-
-
-class Indicators:
-    """Statistics of categories: T_k = [y = k] for k from 1."""
-
-    def num_statistics(self, top: int) -> int:
-        """One for each category but the lowest."""
-        return top
-
-    def statistics(self, values: AnyArray, num_statistics: int) -> Float[AnyArray, "J I S"]:
-        """[y = k]."""
-        xp = values.__array_namespace__()
-        return (values[:, :, None] == xp.arange(1, num_statistics + 1)[None, None]).astype(float)
-
-    def log_base(
-        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
-    ) -> Float[np.ndarray, "J I"]:
-        """0."""
-        return np.zeros(values.shape)
-
-    def natural(self, at: Coordinates, num_statistics: int) -> tuple[AnyArray, AnyArray]:
-        """η and A: a family's own."""
-        raise NotImplementedError
-
-    def mean(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S"]:
-        """P(y = k) = exp(η_k - A)."""
-        eta, log_normalizer = self.natural(at, num_statistics)
-        xp = eta.__array_namespace__()
-        return xp.where(there(at.top, num_statistics)[None], xp.exp(eta - log_normalizer[:, :, None]), 0.0)
-
-    def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
-        """P_k [k = l] - P_k P_l."""
-        p = self.mean(at, num_statistics)
-        xp = p.__array_namespace__()
-        return p[..., None] * xp.eye(num_statistics)[None, None] - p[..., :, None] * p[..., None, :]
-
-    def derivatives(
-        self, at: Coordinates, num_statistics: int
-    ) -> tuple[Float[AnyArray, "Q I S"], Float[AnyArray, "Q I S L"]]:
-        """∂η by predictor and by each of the others: a family's own."""
-        raise NotImplementedError
-
-    def others_of_steeper(
-        self, others: Float[np.ndarray, "I L"], share: Float[np.ndarray, " I"]
-    ) -> Float[np.ndarray, "I L"]:
-        """The others of items so many times as steep whose thresholds stay: the same, if they say nothing of these."""
-        del share
-        return others
-
-    def curvature(self, at: Coordinates, residual: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I K K"]:
-        """Σ_s residual_s ∂²η_s by predictor and others; residuals are 0 beyond an item's own statistics."""
-        raise NotImplementedError
-
-
 def padded(array: AnyArray, number: int, axes: int = 1) -> AnyArray:
     """With zeros at the end of the last axes, in place of statistics that items of other families have."""
     widths = [(0, 0)] * (array.ndim - axes) + [(0, number - array.shape[-1])] * axes
     return array if array.shape[-1] == number else array.__array_namespace__().pad(array, widths)
-
-
-def there(top: AnyArray, num_statistics: int) -> AnyArray:
-    """(I, S) whether an item has category k, k from 1."""
-    return top[:, None] >= top.__array_namespace__().arange(1, num_statistics + 1)[None, :]
-
-
-def log_normalizer_of(eta: Float[AnyArray, "Q I S"], top: AnyArray) -> Float[AnyArray, "Q I"]:
-    """A = log(1 + Σ_k exp η_k), of the categories that an item has."""
-    xp = eta.__array_namespace__()
-    own = xp.where(there(top, eta.shape[2])[None], eta, -xp.inf)
-    largest = xp.maximum(own.max(axis=2), 0.0)
-    return largest + xp.log(xp.exp(-largest) + xp.exp(own - largest[:, :, None]).sum(axis=2))
 
 
 @dataclasses.dataclass(frozen=True)

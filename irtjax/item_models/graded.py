@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.item_models.families import (
+from irtjax.item_models.categories import (
     FLATTER,
     Coordinates,
     Indicators,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.item_models.categories import Coordinates, Indicators, log_normalizer_of
 from irtjax.item_models.contrasts import helmert
-from irtjax.item_models.families import Coordinates, Indicators, log_normalizer_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.types import AnyArray, Float, Int, Shaped
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.item_models.contrasts import helmert
-from irtjax.item_models.families import (
+from irtjax.item_models.categories import (
     Coordinates,
     Indicators,
     frequencies,
@@ -21,6 +20,7 @@ from irtjax.item_models.families import (
     slopes_and_places,
     there,
 )
+from irtjax.item_models.contrasts import helmert
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.types import AnyArray, Float, Int, Shaped
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.special
 from jax.scipy import special as jax_special
 
-from irtjax.item_models.families import FLATTER, Coordinates, one_place, restored_place
+from irtjax.item_models.categories import FLATTER, Coordinates, one_place, restored_place
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import log_sigmoids
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped

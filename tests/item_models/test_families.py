@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, log_expit, log_softmax
 
 from irtjax.item_models import listing
-from irtjax.item_models.families import there
+from irtjax.item_models.categories import there
 from irtjax.item_models.protocol import PredictorParameters
 
 TOP = np.array([4, 1, 3, 4, 2, 4, 1, 3])
