@@ -10,14 +10,12 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import category_text, fit_files, fit_text, item_prediction
+from irtjax.estimation import category_text, fit_files, fit_tables, fit_text, item_prediction
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
 from irtjax.populations.normal import Population
-from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import Responses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -190,22 +188,11 @@ class Fit:
 
     def items(self) -> pd.DataFrame:
         """One row per item, with the columns of `items.csv`."""
-        return pd.DataFrame(
-            {
-                "item_id": self.responses.item_ids,
-                **self._models(),
-                **self.item_columns,
-                **_totals(self.responses, axis=0),
-                "extreme": self.extreme.astype(int),
-                **({} if self.discriminates is None else {"discriminates": self.discriminates.astype(int)}),
-            }
-        )
+        return fit_tables.items(self.responses, self.item_columns, self.extreme, self.discriminates, self.details)
 
-    def _models(self) -> dict[str, list[Any]]:
-        """Model and categories of each item, where they are not right/wrong."""
-        if not isinstance(self.responses, ScaledResponses):
-            return {}
-        return {"model": self.details["models"], "grades": [scale.text for scale in self.responses.scales]}
+    def subjects(self) -> pd.DataFrame:
+        """One row per subject, with the columns of `subjects.csv`."""
+        return fit_tables.subjects(self.responses, self.ability, self.ability_se)
 
     @property
     def extreme(self) -> np.ndarray:
@@ -273,20 +260,6 @@ class Fit:
             least_slope=self.details.get("least_slope", 0.0),
         )
 
-    def subjects(self) -> pd.DataFrame:
-        """One row per subject, with the columns of `subjects.csv`."""
-        if self.ability.ndim == 1:
-            columns = {"ability": self.ability, "ability_se": self.ability_se}
-        else:
-            pairs = [(f"ability_{k}", (self.ability[:, k - 1], self.ability_se[:, k - 1])) for k in self._dimensions()]
-            columns = {
-                name + ending: array for name, two in pairs for ending, array in zip(("", "_se"), two, strict=True)
-            }
-        return pd.DataFrame({"subject_id": self.responses.subject_ids, **columns, **_totals(self.responses, axis=1)})
-
-    def _dimensions(self) -> range:
-        return range(1, self.parameters.slope.shape[1] + 1)
-
     def information_criteria(self) -> dict[str, float]:
         """AIC, BIC and sample-size adjusted BIC (Sclove 1987), the sample being the J subjects.
 
@@ -343,10 +316,3 @@ def load_fit(directory: str | os.PathLike) -> Fit:
         InputError: there is none, or it is damaged.
     """
     return Fit(**fit_files.read(directory))
-
-
-def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
-    if isinstance(responses, ScaledResponses):
-        return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}
-    right, observed = responses.counts(axis)
-    return {"num_responses": observed, "proportion_correct": share_right(right, observed)}

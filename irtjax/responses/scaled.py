@@ -77,6 +77,17 @@ class ScaledResponses:
             leaf.setflags(write=False)
             object.__setattr__(self, name, leaf)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScaledResponses):
+            return NotImplemented
+        fields = (field.name for field in dataclasses.fields(self))
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in fields if name != "scales"
+        ) and (self.scales == other.scales)
+
+    def __hash__(self) -> int:
+        return hash((self.values.shape, self.scales, str(self.item_ids[0]), np.asarray(self.values)[0].tobytes()))
+
     @property
     def num_subjects(self) -> int:
         """J."""

@@ -50,6 +50,7 @@ def test_notes_name_grades_that_nobody_was_given(fit):
 def test_files_restore_the_fit(fit, tmp_path):
     fit.save(tmp_path)
     assert irtjax.load_fit(tmp_path).notes() == fit.notes()
+    assert irtjax.load_fit(tmp_path) == fit  # to the last bit
 
 
 def test_items_of_two_categories_are_the_2pl():

@@ -1,0 +1,58 @@
+"""The tables of a fit: one row per item, one row per subject."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from irtjax.responses.matrix import share_right
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import Responses
+from irtjax.types import Bool, Float
+
+
+def items(
+    responses: Responses | ScaledResponses,
+    columns: Mapping[str, Float[np.ndarray, " I"]],
+    extreme: Bool[np.ndarray, " I"],
+    discriminates: Bool[np.ndarray, " I"] | None,
+    details: Mapping[str, Any],
+) -> pd.DataFrame:
+    """The table of items; arguments as the attributes of a `Fit`.
+
+    Items that are not right/wrong have their model (an entry of `details`) and their categories beside the estimates.
+    """
+    kinds: dict[str, Any] = {}
+    if isinstance(responses, ScaledResponses):
+        kinds = {"model": details["models"], "grades": [scale.text for scale in responses.scales]}
+    return pd.DataFrame(
+        {
+            "item_id": responses.item_ids,
+            **kinds,
+            **columns,
+            **_totals(responses, axis=0),
+            "extreme": extreme.astype(int),
+            **({} if discriminates is None else {"discriminates": discriminates.astype(int)}),
+        }
+    )
+
+
+def subjects(
+    responses: Responses | ScaledResponses, ability: Float[np.ndarray, "J ..."], error: Float[np.ndarray, "J ..."]
+) -> pd.DataFrame:
+    """The table of subjects; abilities and their errors are numbered where there are several dimensions."""
+    if ability.ndim == 1:
+        columns = {"ability": ability, "ability_se": error}
+    else:
+        columns = {}
+        for k in range(ability.shape[1]):
+            columns |= {f"ability_{k + 1}": ability[:, k], f"ability_{k + 1}_se": error[:, k]}
+    return pd.DataFrame({"subject_id": responses.subject_ids, **columns, **_totals(responses, axis=1)})
+
+
+def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
+    if isinstance(responses, ScaledResponses):
+        return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}
+    right, observed = responses.counts(axis)
+    return {"num_responses": observed, "proportion_correct": share_right(right, observed)}
