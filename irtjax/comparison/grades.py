@@ -147,10 +147,13 @@ def probabilities(found: Fit) -> Float[np.ndarray, "J I C"]:
     """Of each category, for each subject and item of a fit in one dimension, the ability integrated out."""
     responses: ScaledResponses = found.responses
     sd = float(np.asarray(found.population.sd)[0])
-    narrowest = max(float(found.ability_se.min()) / sd, 2 * BOUND * PER_SD / MOST_NODES)
-    number = max(FEWEST_NODES, int(np.ceil(2 * BOUND * PER_SD / narrowest)) // 2 * 2 + 1)
+    mean = float(np.asarray(found.population.mean)[0])
+    # as far out as any posterior, which may be far outside of a narrow population
+    bound = max(BOUND, float((np.abs(found.ability - mean) + BOUND * found.ability_se).max()) / sd)
+    narrowest = max(float(found.ability_se.min()) / sd, 2 * bound * PER_SD / MOST_NODES)
+    number = max(FEWEST_NODES, int(np.ceil(2 * bound * PER_SD / narrowest)) // 2 * 2 + 1)
     model = model_of(tuple(found.details["models"]), np.array([scale.top for scale in responses.scales]))
-    grid = everywhere(rectangular(number))
+    grid = everywhere(rectangular(number, bound))
     with jax.enable_x64(True):
         answers = to_answers(np.asarray(responses.values), model)
         weights = np.asarray(e_step(found.parameters, found.population, answers, grid, weights=True).weights)[0]

@@ -60,7 +60,7 @@ def curves(model: Families, items: PredictorParameters, points: Float[AnyArray, 
         moments = model.moments(items, x[:, None], asymptotes=False)
         assert moments.by_predictor is not None
         by = moments.by_predictor * per_statistic(items.slope.T, per_item)
-        covered = _covered(moments.covariance, by.reshape(shape))
+        covered = moments.spread(by.reshape(*shape, 1))[..., 0]
         return by, (covered * by.reshape(shape)).sum(axis=2), (moments.mean, covered)
 
     natural = model.natural(items, points[:, None], asymptotes=False)
@@ -72,15 +72,6 @@ def curves(model: Families, items: PredictorParameters, points: Float[AnyArray, 
         correction = jnp.zeros_like(information)
     pull = (mean * by).reshape(shape).sum(axis=2)
     return Curves(natural.eta, natural.log_normalizer, by, pull, jnp.maximum(information, 0.0), correction)
-
-
-def _covered(covariance: AnyArray, by: Float[AnyArray, "Q I S"]) -> Float[AnyArray, "Q I S"]:
-    """Cov T times η', with the covariance as any model may give it (`protocol.Moments`)."""
-    if covariance.ndim == 2:
-        return covariance[:, :, None] * by
-    if covariance.ndim == 3:
-        return covariance * (by - (covariance * by).sum(axis=2, keepdims=True))
-    return (covariance @ by[..., None])[..., 0]
 
 
 def at_own_points(

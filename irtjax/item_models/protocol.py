@@ -110,7 +110,9 @@ class Moments(NamedTuple):
         ]
 
     def spread(self, by: Float[AnyArray, "Q I S K"]) -> Float[AnyArray, "Q I S K"]:
-        """Cov T times ∂η, where items have several statistics."""
+        """Cov T times ∂η."""
+        if self.covariance.ndim == 2:
+            return self.covariance[:, :, None, None] * by
         if self.covariance.ndim == 4:
             return self.covariance @ by
         p = self.covariance[..., None]

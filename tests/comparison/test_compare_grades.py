@@ -51,6 +51,22 @@ def test_predictions_are_integrals_over_the_posterior(responses):
         np.testing.assert_allclose(probabilities(fit)[j], expected, atol=1e-8)
 
 
+def test_a_subject_far_outside_of_the_population_is_predicted_there():
+    table = 1.0 + RNG.binomial(3, expit(0.2 * RNG.normal(size=(150, 1)) - np.linspace(-1, 1, 40)))
+    table[0] = 4
+    fit = fit_families(of_grades(table, [f"s{j}" for j in range(150)], [f"i{i}" for i in range(40)]), "pcm")
+    sd = fit.population.sd[0]
+    assert fit.ability[0] + fit.ability_se[0] > 6 * sd  # where nodes that follow the population end
+    steps = np.stack([fit.item_columns[f"threshold_{k}"] for k in (1, 2, 3)], axis=1)
+    nodes = np.linspace(-5, 15, 8001) * sd
+    logits = np.concatenate([np.zeros((8001, 40, 1)), np.cumsum(nodes[:, None, None] - steps, axis=2)], axis=2)
+    p = np.exp(logits - np.logaddexp.reduce(logits, axis=2, keepdims=True))
+    log_posterior = np.log(p[:, :, 3]).sum(axis=1) - 0.5 * (nodes / sd) ** 2
+    posterior = np.exp(log_posterior - log_posterior.max())
+    expected = np.einsum("q,qic->ic", posterior / posterior.sum(), p)
+    np.testing.assert_allclose(probabilities(fit)[0], expected, atol=1e-6)
+
+
 def test_the_true_model_beats_the_item_rates_and_shuffled_grades_do_not(responses):
     found = irtjax.compare(responses, ("graded", "pcm"), folds=2)
     table = found.table.set_index("model")
