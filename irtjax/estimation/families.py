@@ -18,7 +18,7 @@ from irtjax.estimation.result import Fit
 from irtjax.estimation.specify import check_dims
 from irtjax.estimation.specify_families import plan_families
 from irtjax.integration.rules import SharedNodes
-from irtjax.item_models.listing import MODELS, columns
+from irtjax.item_models.listing import CATEGORICAL, MODELS, columns
 from irtjax.item_models.nominal import of_categories
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.scaled import ScaledResponses
@@ -90,6 +90,7 @@ def fit_families(
     if plan.in_logits:
         estimate = in_logits(estimate)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
+    others = "step" if set(models) <= set(CATEGORICAL) else "other"
     details: dict[str, Any] = {
         **estimate.details,
         "models": list(models),
@@ -97,7 +98,7 @@ def fit_families(
         "without_maximum": plan.responses.item_ids[estimate.unbounded].tolist(),
         "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
         "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
-        "priors": empirical_priors.summary(estimate.specification, others="step"),
+        "priors": empirical_priors.summary(estimate.specification, others),
     }
     return Fit(
         responses=plan.responses,

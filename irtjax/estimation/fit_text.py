@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.types import Bool, Float, Int, Shaped
+from irtjax.types import Bool, Float, Shaped
 
 WIDTH = 17  # of the names of rows
 MANY = 4  # parameters of a kind, beyond which the summary leaves out those between the first and the last
@@ -145,13 +145,16 @@ def of_starts(details: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def of_extremes(extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"], placed: bool) -> list[str]:
-    """A note on items that everyone or no one answered right.
+def of_extremes(
+    extreme: Bool[np.ndarray, " I"], right: Shaped[np.ndarray, " I"], placed: bool, scored: bool = True
+) -> list[str]:
+    """A note on items that everyone or no one answered right, or where all responses are at one end of the scale.
 
     Args:
         extreme: which these are; at least one.
         right: right answers.
         placed: whether a rule put them where they are, and not a prior.
+        scored: whether responses are right or wrong.
     """
     verb = "was" if extreme.sum() == 1 else "were"
     number, all_right = int(extreme.sum()), int((right > 0)[extreme].sum())
@@ -160,10 +163,13 @@ def of_extremes(extreme: Bool[np.ndarray, " I"], right: Int[np.ndarray, " I"], p
         if placed
         else "their difficulties come from the prior"
     )
-    return [
-        f"{number:,} of {len(extreme):,} items {verb} answered right by everyone ({all_right:,}) or by no one "
-        f"({number - all_right:,}): {why} (column extreme)"
-    ]
+    ends = (
+        f"{verb} answered right by everyone ({all_right:,}) or by no one ({number - all_right:,})"
+        if scored
+        else f"{'has' if number == 1 else 'have'} the highest response only ({all_right:,}) or the lowest only "
+        f"({number - all_right:,})"
+    )
+    return [f"{number:,} of {len(extreme):,} items {ends}: {why} (column extreme)"]
 
 
 def of_slopes(

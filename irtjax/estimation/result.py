@@ -223,13 +223,12 @@ class Fit:
 
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
-        lines = fit_text.of_starts(self.details)
+        lines, scored = fit_text.of_starts(self.details), not isinstance(self.responses, ScaledResponses)
         if self.extreme.any():
             right = self.responses.counts(axis=0)[0]
-            lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed")
+            lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed", scored)
         if self.discriminates is not None:
             slope = self.item_columns["discrimination"]
-            scored = not isinstance(self.responses, ScaledResponses)
             lines += fit_text.of_slopes(self.responses.item_ids, slope, self.discriminates, self.extreme, scored)
         return lines + category_text.notes(self.details, self.responses.num_items)
 

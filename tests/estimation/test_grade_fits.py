@@ -95,3 +95,11 @@ def test_one_line_says_what_cannot_be_fitted(case):
     data, options, message = REFUSED[case]
     with pytest.raises(InputError, match=re.escape(message)):
         irtjax.fit(data, **options)
+
+
+def test_shares_at_one_end_are_told_as_such():
+    rng = np.random.default_rng(0)
+    shares = rng.beta(2, 2, (40, 5))
+    shares[:, 2] = 1.0
+    fit = irtjax.fit(shares, model="ordered_beta")
+    assert any("1 of 5 items has the highest response only (1)" in note for note in fit.notes())
