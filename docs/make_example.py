@@ -1,10 +1,10 @@
-"""Writes the examples of the guide, all simulated: answers of 600 people and of five new ones, and grades of a judge.
+"""Writes the examples of the guide, all simulated: answers of 600 people and of five new ones, and grades by a judge.
 
 Run it from the root of the repository: `python docs/make_example.py`. It needs NumPy only.
 
 The first 20 items follow a 2PL. The last four have the faults that a scale should be rid of: one whose answers have
 nothing to do with ability, one with a wrong key, and two that are almost the same question. The new people answered the
-first 20 items, one of them only half of these. The grades, 1 to 5, of 300 essays on eight criteria follow the graded
+first 20 items, one of them only half of these. Who took which course depends on ability. The grades, 1 to 5, of 300 essays on eight criteria follow the graded
 model; nobody is given a 2 for the spelling, and one criterion runs the other way.
 """
 
@@ -38,6 +38,13 @@ def simulate(seed: int = 0) -> tuple[list[str], np.ndarray]:
     return ids, np.column_stack([good, coin_toss, wrong_key, twin, other_twin])
 
 
+def simulate_courses(seed: int = 2) -> np.ndarray:
+    """The course of each of the people, of whom the able are more often in the second."""
+    ability = np.random.default_rng(0).normal(size=PEOPLE)  # as of `simulate`
+    second = np.random.default_rng(seed).random(PEOPLE) < 1 / (1 + np.exp(-1.2 * ability))
+    return np.where(second, "evening", "morning")
+
+
 def simulate_grades(seed: int = 1) -> np.ndarray:
     """Grades (essays, criteria) from 1 to 5."""
     rng = np.random.default_rng(seed)
@@ -65,6 +72,10 @@ def main() -> None:
     new = answers[PEOPLE:, :GOOD].tolist()
     new[2][1::2] = [""] * (GOOD // 2)
     write("new_people.csv", ids[:GOOD], [f"new_{number}" for number in range(1, NEW + 1)], new)
+    courses = simulate_courses()
+    people = [[f"person_{number:03d}", course] for number, course in enumerate(courses, 1)]
+    with (GUIDE / "people.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["subject_id", "course"], *people])
     essays = [f"essay_{number:03d}" for number in range(1, ESSAYS + 1)]
     write("grades.csv", list(CRITERIA), essays, simulate_grades().tolist())
 

@@ -16,11 +16,13 @@ On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly st
 """
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
+import pandas as pd
 from absl import flags
 
 import irtjax
@@ -37,12 +39,14 @@ from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
+from irtjax.populations.groups import FittedGroups
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
+from irtjax.storage.tables import read_table
 
 _RESPONSES = define_paths(
     "responses",
@@ -92,6 +96,11 @@ _INTEGRATION = flags.DEFINE_enum(
 _START = flags.DEFINE_enum("start", BEST, STARTS, "where svi begins; best: at the one of the highest ELBO")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
+_GROUPS = flags.DEFINE_string(
+    "groups",
+    None,
+    "several populations of subjects: TABLE.csv:COLUMN has the group of each; ids are in its first column (mml)",
+)
 _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")
 _GUESSING = guessing.define_guessing()
 _EXTREMES = flags.DEFINE_enum(
@@ -133,7 +142,7 @@ peers.define_flags()
 
 RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
-ONLY_MML = ["dims", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SCORED = [
     "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit", "metric", "filter",
 ]  # fmt: skip
@@ -159,6 +168,7 @@ def main() -> None:
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
+    groups = _groups_of_subjects()
     tensorboard.require()
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)
@@ -184,6 +194,8 @@ def main() -> None:
                 options = _of_others(on_step)
             else:
                 options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
+            if groups is not None:
+                options["groups"] = groups
             fit = irtjax.fit(
                 responses,
                 model=_MODEL.value if _MODEL.value == AUTO else model,
@@ -201,9 +213,29 @@ def main() -> None:
             write_misfit(fit, directory)
         if _GUARD.value:
             formulas.guard(directory)
+    if isinstance(fit.population, FittedGroups):
+        print(fit.groups().round(3).to_string(index=False))
     for note in fit.notes():
         print(f"note: {printable(note)}")
     print(f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv{f', {RANKING}' if ranked else ''} and fit.json")
+
+
+def _groups_of_subjects() -> pd.Series | None:
+    """The column that --groups names, by subject id.
+
+    Raises:
+        InputError: it names no file and column.
+    """
+    if _GROUPS.value is None:
+        return None
+    path, _, column = _GROUPS.value.rpartition(":")
+    if not path:
+        raise InputError(f"--groups={_GROUPS.value}: expected TABLE.csv:COLUMN, such as people.csv:gender")
+    table = read_table(os.path.expanduser(path), 0)
+    ids, columns = table.columns[0], table.columns[1:].tolist()
+    if column not in columns:
+        raise InputError(f"--groups={_GROUPS.value}: {path} has no column '{column}', but {', '.join(columns)}")
+    return table.set_index(ids)[column]
 
 
 def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:

@@ -156,8 +156,8 @@ def probabilities(found: Fit) -> Float[np.ndarray, "J I C"]:
     grid = everywhere(rectangular(number, bound))
     with jax.enable_x64(True):
         answers = to_answers(np.asarray(responses.values), model)
-        weights = np.asarray(e_step(found.parameters, found.population, answers, grid, weights=True).weights)[0]
-        at_nodes = moments(model, found.parameters, place_nodes(found.population, grid.nodes), asymptotes=True).mean
+        weights = np.asarray(e_step(found.parameters, found.one_population, answers, grid, weights=True).weights)[0]
+        at_nodes = moments(model, found.parameters, place_nodes(found.one_population, grid.nodes), asymptotes=True).mean
     expected = (weights @ np.asarray(at_nodes)).reshape(*responses.values.shape, -1)
     lowest = np.maximum(1 - expected.sum(axis=2, keepdims=True), 0.0)
     return np.concatenate([lowest, expected], axis=2)

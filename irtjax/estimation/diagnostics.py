@@ -169,7 +169,7 @@ def _of_steep_items(fit: Fit) -> str | None:
 
 
 def _of_spread(fit: Fit) -> str | None:
-    spread = np.abs(fit.parameters.slope).max() * fit.population.sd.max()
+    spread = np.abs(fit.parameters.slope).max() * fit.reference.sd.max()
     if not spread < LEAST_SPREAD:
         return None
     return (

@@ -15,9 +15,10 @@ import numpy as np
 from irtjax.estimation.problem import Specification
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.responses.values import Values
-from irtjax.types import Int
+from irtjax.types import Float, Int
 
 PATIENCE = 40  # steps without a smaller change, after which a phase has stalled
 
@@ -33,6 +34,7 @@ class Problem:
         specification: what is free or shared, priors, and how the scale is identified.
         model: what a response says of ability; the engine for long tests has right/wrong items alone.
         trials: (J, I) of each response, of models that have any.
+        member: (J,) of each subject, the number of its group, where there are several populations.
     """
 
     values: Values
@@ -40,6 +42,7 @@ class Problem:
     specification: Specification
     model: ItemModel = BINARY
     trials: Int[np.ndarray, "J I"] | None = None
+    member: Int[np.ndarray, " J"] | None = None
 
 
 class Estimate(NamedTuple):
@@ -47,7 +50,7 @@ class Estimate(NamedTuple):
 
     Attributes:
         items: of I items.
-        population: mean and standard deviation (D,).
+        population: mean and standard deviation (D,), or those of G groups.
         covariances: (I, K, K) of each item's parameters, NaN where they are not known.
         ability: (J, D) posterior means.
         ability_se: (J, D) posterior standard deviations.
@@ -62,10 +65,12 @@ class Estimate(NamedTuple):
         identified: whether the others have one, and not a ridge; as far as is known.
         specification: priors as estimated.
         details: further entries of `fit.json`.
+        of_groups: (2 G D + 1, …) covariances of means, of log standard deviations, and of the logarithm of the slope
+            that items share; 0 of what is fixed. None of one population, or where they are not known.
     """
 
     items: Items
-    population: Population
+    population: Population | Groups
     covariances: np.ndarray
     ability: np.ndarray
     ability_se: np.ndarray
@@ -78,6 +83,7 @@ class Estimate(NamedTuple):
     identified: bool
     specification: Specification
     details: dict[str, Any]
+    of_groups: Float[np.ndarray, "P P"] | None = None
 
 
 class Info(NamedTuple):

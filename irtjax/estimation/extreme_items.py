@@ -17,6 +17,8 @@ from irtjax.estimation.problem import Specification
 from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
+from irtjax.populations.groups import Groups
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int
@@ -44,6 +46,7 @@ def place_extremes(
     extreme: Bool[np.ndarray, " I"],
     right: Int[np.ndarray, " I"],
     by_subject: bool,
+    member: Int[np.ndarray, " J"] | None = None,
 ) -> Placed:
     """Adds extreme items to the estimate of the others.
 
@@ -64,6 +67,7 @@ def place_extremes(
         extreme: (I,) which were answered right by everyone or by no one; at least one.
         right: (I,) right answers.
         by_subject: whether processes have subjects of their own, as on short tests, and not items.
+        member: the group of each of these, where there are several.
 
     Returns:
         The estimate, with the marginal log-likelihood of all responses.
@@ -98,7 +102,7 @@ def place_extremes(
         covariances[extreme, 0, 1] = covariances[extreme, 1, 0] = by_slope * of_slope
         covariances[extreme, 1, 1] += by_slope**2 * of_slope
     if dims == 1 and by_subject:
-        log_likelihoods = marginal(items, values, *estimate.population)
+        log_likelihoods = marginal(items, values, estimate.population, member)
         total = float(log_likelihoods.sum())
     else:
         change = abilities.log_mean(added)
@@ -115,6 +119,7 @@ def log_likelihood_without(
     extreme: Bool[np.ndarray, " I"],
     right: Int[np.ndarray, " I"],
     by_subject: bool,
+    member: Int[np.ndarray, " J"] | None = None,
 ) -> float:
     """Marginal log-likelihood of the responses to the others, where extreme items had a part in the fit (D = 1).
 
@@ -123,7 +128,7 @@ def log_likelihood_without(
     """
     if by_subject:
         items = estimate.items.take(~extreme)
-        return float(marginal(items, np.asarray(values)[:, ~extreme], *estimate.population).sum())
+        return float(marginal(items, np.asarray(values)[:, ~extreme], estimate.population, member).sum())
     abilities, added = _dealt(estimate.ability, estimate.ability_se), np.zeros((len(estimate.ability), PLACES))
     of_extremes = estimate.items.take(extreme)
     sign = np.where(right[extreme] > 0, 1, -1)
@@ -135,12 +140,20 @@ def log_likelihood_without(
 
 
 def marginal(
-    items: ItemParameters, values: Values, mean: Float[np.ndarray, " D"], sd: Float[np.ndarray, " D"]
+    items: ItemParameters,
+    values: Values,
+    population: Population | Groups,
+    member: Int[np.ndarray, " J"] | None = None,
 ) -> Float[np.ndarray, " J"]:
-    """Marginal log-likelihoods (J,) of all subjects, of which each process has some."""
-    log_likelihoods = np.empty(values.shape[0])
-    for part in posteriors(items, np.asarray(values), mean, sd):
-        log_likelihoods[part.rows] = part.log_likelihood
+    """Marginal log-likelihoods (J,) of all subjects, of which each process has some; `member` of several groups."""
+    log_likelihoods, values = np.empty(values.shape[0]), np.asarray(values)
+    if isinstance(population, Groups):
+        some = [(population.of(group), np.flatnonzero(member == group)) for group in range(len(population.mean))]
+    else:
+        some = [(population, np.arange(len(values)))]
+    for one, rows in some:
+        for part in posteriors(items, values[rows], *one):
+            log_likelihoods[rows[part.rows]] = part.log_likelihood
     return processes.gather(log_likelihoods)
 
 

@@ -1,5 +1,6 @@
 """Marginal maximum likelihood of items that are not right or wrong: the fit, from responses to estimates."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,8 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Estimate, Problem, run
-from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
+from irtjax.estimation.grouping import answered_by, membership, require_linked
+from irtjax.estimation.mml import FAR, in_logits, oriented, population_of, report, status_of
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -21,6 +23,7 @@ from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.listing import CATEGORICAL, MODELS, columns
 from irtjax.item_models.nominal import of_categories
 from irtjax.kernels.quadrature import nodes_per_dimension
+from irtjax.populations.groups import Groups
 from irtjax.responses.scaled import ScaledResponses
 
 MOST_DIMS = 3  # in which subjects share nodes
@@ -36,7 +39,11 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
     half = estimate.items.others.shape[1] // 2
     sign = np.ones(estimate.covariances.shape[1])
     sign[2 : 2 + half] = -1.0
+    population = estimate.population
+    if isinstance(population, Groups):
+        population = population._replace(mean=-population.mean)
     return estimate._replace(
+        population=population,
         items=estimate.items._replace(others=estimate.items.others * sign[2:]),
         ability=-estimate.ability,
         covariances=estimate.covariances * sign[:, None] * sign[None, :],
@@ -48,6 +55,7 @@ def fit_families(
     model: str | Sequence[str],
     *,
     dims: int = 1,
+    groups: Any = None,
     priors: str | None = "auto",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -75,12 +83,20 @@ def fit_families(
     if tolerance is not None:
         not_negative("tolerance", tolerance)
     plan = plan_families(responses, models, dims, priors)
+    found, specification, member = None, plan.specification, None
+    if groups is not None:
+        found = membership(groups, plan.responses.subject_ids)
+        member = found.member
+        require_linked(found, answered_by(member, len(found.names), plan.responses.values))
+        specification = dataclasses.replace(specification, num_groups=len(found.names))
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
     precision = TOLERANCE if tolerance is None else tolerance
     engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
     estimate, outcome = run(
         engine,
-        Problem(np.asarray(plan.responses.values), plan.items, plan.specification, plan.model, plan.responses.trials),
+        Problem(
+            np.asarray(plan.responses.values), plan.items, specification, plan.model, plan.responses.trials, member
+        ),
         max_iterations=max_iterations,
         patience=fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
@@ -105,7 +121,7 @@ def fit_families(
         model=model if isinstance(model, str) else "mixed",
         estimator="mml",
         parameters=estimate.items,
-        population=estimate.population,
+        population=population_of(estimate, found, in_logits=plan.in_logits),
         item_columns=columns(plan.model, estimate.items, estimate.covariances),
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),

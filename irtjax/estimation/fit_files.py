@@ -1,5 +1,6 @@
 """Fits as files: tables for people and other programs, and an archive that the same fit is restored from."""
 
+import dataclasses
 import json
 import math
 import os
@@ -16,6 +17,7 @@ from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
@@ -27,7 +29,8 @@ from irtjax.storage.tables import read_table
 from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
-FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
+GROUPS = "groups.csv"
+FILES = ("items.csv", "subjects.csv", GROUPS, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
 PACKED = 2**24  # responses at a time
@@ -54,6 +57,7 @@ def write(
     directory: str | os.PathLike,
     items: pd.DataFrame,
     subjects: pd.DataFrame,
+    groups: pd.DataFrame | None,
     record: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> None:
@@ -63,15 +67,18 @@ def write(
         directory: `~` stands for the home folder.
         items: of `items.csv`.
         subjects: of `subjects.csv`.
+        groups: of `groups.csv`; None where there are none.
         record: of `fit.json`.
         fields: of the fit, for the archive.
 
     Raises:
         InputError: the directory cannot be written to.
     """
-    with whole_results(Path(directory).expanduser()) as folder:
+    with whole_results(Path(directory).expanduser(), (GROUPS,)) as folder:
         write_csv(items, folder / "items.csv")
         write_csv(subjects, folder / "subjects.csv")
+        if groups is not None:
+            write_csv(groups, folder / GROUPS)
         (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
         np.savez(folder / ARCHIVE, allow_pickle=False, **_to_arrays(fields))
 
@@ -138,9 +145,12 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         arrays["right"] = _packed(responses.values, 1)
         if responses.values.min() == MISSING:
             arrays["observed"] = ~_packed(responses.values, MISSING)
-    for name in (*TUPLES, "parameters"):
-        if fields[name] is not None:
-            arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in fields[name]._asdict().items()}
+    kinds = {**fields, "groups": None}
+    if isinstance(fields["population"], FittedGroups):
+        kinds |= {"groups": fields["population"], "population": None}
+    for name in (*TUPLES, "groups", "parameters"):
+        if kinds[name] is not None:
+            arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in kinds[name]._asdict().items()}
     arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
     record = {name: fields[name] for name in ENTRIES} | {
         "format": FORMAT,
@@ -171,7 +181,13 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
             for name, kind in TUPLES.items()
             if f"{name}.{kind._fields[0]}" in arrays
         },
+        **({"population": _groups(arrays)} if "groups.names" in arrays else {}),
     }
+
+
+def _groups(arrays: Arrays) -> FittedGroups:
+    """The populations of several groups."""
+    return FittedGroups(**{field.name: arrays[f"groups.{field.name}"] for field in dataclasses.fields(FittedGroups)})
 
 
 def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " bytes"]:

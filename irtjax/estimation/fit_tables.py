@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.populations.groups import FittedGroups
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
@@ -39,7 +41,10 @@ def items(
 
 
 def subjects(
-    responses: Responses | ScaledResponses, ability: Float[np.ndarray, "J ..."], error: Float[np.ndarray, "J ..."]
+    responses: Responses | ScaledResponses,
+    population: Population | FittedGroups,
+    ability: Float[np.ndarray, "J ..."],
+    error: Float[np.ndarray, "J ..."],
 ) -> pd.DataFrame:
     """The table of subjects; abilities and their errors are numbered where there are several dimensions."""
     if ability.ndim == 1:
@@ -48,7 +53,21 @@ def subjects(
         columns = {}
         for k in range(ability.shape[1]):
             columns |= {f"ability_{k + 1}": ability[:, k], f"ability_{k + 1}_se": error[:, k]}
-    return pd.DataFrame({"subject_id": responses.subject_ids, **columns, **_totals(responses, axis=1)})
+    group = {"group": population.names[population.member]} if isinstance(population, FittedGroups) else {}
+    return pd.DataFrame({"subject_id": responses.subject_ids, **group, **columns, **_totals(responses, axis=1)})
+
+
+def groups(population: FittedGroups) -> pd.DataFrame:
+    """The table of groups; means and standard deviations are numbered where there are several dimensions."""
+    columns: dict[str, np.ndarray] = {}
+    dims = population.means.shape[1]
+    for name, leaf in (("mean", population.means), ("sd", population.sds)):
+        error = population.means_se if name == "mean" else population.sds_se
+        for k in range(dims):
+            ending = f"_{k + 1}" if dims > 1 else ""
+            columns |= {f"{name}{ending}": leaf[:, k], f"{name}{ending}_se": error[:, k]}
+    number = np.bincount(population.member, minlength=len(population.names))
+    return pd.DataFrame({"group": population.names, "num_subjects": number, **columns})
 
 
 def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:

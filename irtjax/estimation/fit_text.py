@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from irtjax.populations.groups import FittedGroups
 from irtjax.types import Bool, Float, Shaped
 
 WIDTH = 17  # of the names of rows
 MANY = 4  # parameters of a kind, beyond which the summary leaves out those between the first and the last
+MOST_GROUPS = 15  # that the summary shows
 NAMED = 3  # items named at either end of the scale
 
 
@@ -97,6 +100,34 @@ def of_abilities(ability: Float[np.ndarray, "J ..."], error: Float[np.ndarray, "
         reliability = f", reliability {variance / (variance + noise):.2f}" if variance + noise > 0 else ""
         lines.append(row("ability" if ability.ndim == 1 else f"ability_{number}", _range(values, errors) + reliability))
     return lines
+
+
+def of_groups(groups: pd.DataFrame) -> list[str]:
+    """Mean and standard deviation of each group, with their standard errors; the first fifteen of many groups."""
+    lines = []
+    for group in groups.head(MOST_GROUPS).to_dict("records"):
+        figures = [_with_error(str(name), group) for name in groups.columns[2::2]]
+        size = counted(group["num_subjects"], "subject")
+        lines.append(row(f"group {group['group']}"[: WIDTH - 1], f"{', '.join(figures)} ({size})"))
+    if len(groups) > MOST_GROUPS:
+        lines.append(row("", f"and {len(groups) - MOST_GROUPS:,} more groups"))
+    return lines
+
+
+def _with_error(name: str, figures: Mapping[str, Any]) -> str:
+    """A figure and its standard error, if it has one."""
+    error = figures[f"{name}_se"]
+    return f"{name.replace('_', ' ')} {figures[name]:.2f}{f' ± {error:.2f}' if error > 0 else ''}"
+
+
+def of_narrow_groups(groups: FittedGroups) -> list[str]:
+    """Which groups have no spread, by the estimate."""
+    narrow = (np.isnan(groups.sds_se) & ~np.isnan(groups.means_se)).any(axis=1)
+    return [
+        f"group '{name}' is likeliest with a standard deviation of ability of 0: it is held at {sd:.3g}, the least "
+        "that nodes tell"
+        for name, sd in zip(groups.names[narrow], groups.sds[narrow].min(axis=1), strict=True)
+    ]
 
 
 def of_ends(item_ids: Shaped[np.ndarray, " I"], difficulty: Float[np.ndarray, " I"]) -> list[str]:

@@ -1,6 +1,7 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Estimate, Info, Problem, Status, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
+from irtjax.estimation.grouping import Membership, answered_by, fitted, membership, require_linked
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of
 from irtjax.estimation.priors import Prior, as_given
@@ -25,9 +27,10 @@ from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import mark_unbounded, set_aside, with_error_of_the_mean
 from irtjax.estimation.specify import check_dims
 from irtjax.integration.node_rule import NodeRule
-from irtjax.integration.rules import Totals, choose_rule
+from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
+from irtjax.populations.groups import FittedGroups, Groups
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.values import Responses, Values, keep
@@ -43,6 +46,7 @@ def fit_mml(
     model: str | Sequence[str] = "2pl",
     *,
     dims: int = 1,
+    groups: Any = None,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
     priors: str | None = "auto",
@@ -73,6 +77,10 @@ def fit_mml(
         responses: at least one observed response of each subject and item.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl", or a sequence of types, one per item.
         dims: D; with D > 1 the compensatory model, whose first D items fix the rotation (slopes above the diagonal 0).
+        groups: which group each subject is in: a dictionary or a Series by subject id, or labels in the order of the
+            subjects (`grouping.membership`). Each group has a normal population. That of the first, in the order in
+            which they occur, is standard normal (with anchors it is free); means and standard deviations of the others
+            are estimated, and the items are the same for all (Bock and Zimowski 1997). Up to three dimensions.
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
             Where the variance comes out as 0, as of a single subject, errors of abilities are those of the mean.
         guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
@@ -119,8 +127,11 @@ def fit_mml(
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
+    found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
     rule = choose_rule(integration, num_nodes, totals, dims)
+    if found is not None and not isinstance(rule, SharedNodes):
+        rule = nodes_for_groups(integration, totals, dims)
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
@@ -132,12 +143,17 @@ def fit_mml(
     else:
         precision = TOLERANCE if tolerance is None else tolerance
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
-    values = _values_here(responses, rule, mesh)
+    values, member = _values_here(responses, rule, mesh), None
+    if found is not None:
+        member = found.member[processes.share(responses.num_subjects)]
+        answered = answered_by(member, len(found.names), values)
+        require_linked(found, answered, plan.anchored if plan.anchored.any() else None)
+        start = start[0], dataclasses.replace(start[1], num_groups=len(found.names))
     own = rule is not None and rule.moves_with_posterior
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
             engine,
-            Problem(values, *start),
+            Problem(values, *start, member=member),
             max_iterations=max_iterations,
             patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
             on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
@@ -146,7 +162,7 @@ def fit_mml(
             estimate = mark_unbounded(estimate, plan.held)
         estimate = oriented(estimate)
         estimate, number, of_extremes = _with_extremes(
-            estimate, plan, values, totals.right, by_subject=rule is not None
+            estimate, plan, values, totals.right, by_subject=rule is not None, member=member
         )
     if plan.as_1pl:
         estimate = in_logits(estimate)
@@ -158,7 +174,7 @@ def fit_mml(
         model=model if isinstance(model, str) else "mixed",
         estimator="mml",
         parameters=estimate.items,
-        population=estimate.population,
+        population=population_of(estimate, found, in_logits=plan.as_1pl),
         item_columns=tables.columns(estimate.items, estimate.covariances),
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),
@@ -213,7 +229,11 @@ def oriented(estimate: Estimate) -> Estimate:
     if not specification.mean_fixed or (sign > 0).all():
         return estimate
     of_parameters = np.concatenate([sign, np.ones(estimate.covariances.shape[1] - dims)])
+    population = estimate.population
+    if isinstance(population, Groups):
+        population = population._replace(mean=population.mean * sign)
     return estimate._replace(
+        population=population,
         items=estimate.items._replace(slope=slope * sign),
         ability=estimate.ability * sign,
         covariances=estimate.covariances * of_parameters[:, None] * of_parameters[None, :],
@@ -221,7 +241,12 @@ def oriented(estimate: Estimate) -> Estimate:
 
 
 def _with_extremes(
-    estimate: Estimate, plan: Plan, values: Values, right: Int[np.ndarray, " I"], by_subject: bool
+    estimate: Estimate,
+    plan: Plan,
+    values: Values,
+    right: Int[np.ndarray, " I"],
+    by_subject: bool,
+    member: Int[np.ndarray, " J"] | None,
 ) -> tuple[Estimate, int, dict[str, Any]]:
     """The estimate with extreme items placed, the number of parameters, and what `fit.json` says of them."""
     number = num_parameters(estimate.specification)
@@ -230,9 +255,11 @@ def _with_extremes(
     # as they had no prior, or lost it
     aside = plan.extreme & ~np.asarray(estimate.specification.free)[:, plan.specification.dims]
     if aside.any():
-        estimate, log_likelihood = place_extremes(estimate, plan.specification, values, aside, right, by_subject)
+        estimate, log_likelihood = place_extremes(
+            estimate, plan.specification, values, aside, right, by_subject, member
+        )
     else:
-        log_likelihood = log_likelihood_without(estimate, values, plan.extreme, right, by_subject)
+        log_likelihood = log_likelihood_without(estimate, values, plan.extreme, right, by_subject, member)
     of_others = num_parameters(set_aside(plan.items, estimate.specification, plan.extreme, right)[1])
     return (
         estimate,
@@ -255,11 +282,34 @@ def in_logits(estimate: Estimate) -> Estimate:
     covariances[:, 0], covariances[:, :, 0] = np.where(known[:, 0], 0.0, np.nan), np.where(known[:, :, 0], 0.0, np.nan)
     return estimate._replace(
         items=estimate.items._replace(slope=np.ones_like(estimate.items.slope)),
-        population=Population(unit * np.asarray(estimate.population.mean), unit * np.asarray(estimate.population.sd)),
+        population=estimate.population._replace(
+            mean=unit * np.asarray(estimate.population.mean), sd=unit * np.asarray(estimate.population.sd)
+        ),
         covariances=covariances,
         ability=unit * estimate.ability,
         ability_se=unit * estimate.ability_se,
     )
+
+
+def nodes_for_groups(integration: str, totals: Totals, dims: int) -> NodeRule:
+    """The nodes that subjects of several groups share, however long the test.
+
+    Raises:
+        InputError: another way of integration was asked for, or there are too many dimensions.
+    """
+    if integration not in ("auto", "nodes") or dims > MOST_SHARED:
+        raise InputError("`groups`: abilities are integrated out on shared nodes, in up to three dimensions")
+    rule = choose_rule("nodes", None, totals, dims)
+    assert rule is not None
+    return rule
+
+
+def population_of(estimate: Estimate, found: Membership | None, *, in_logits: bool) -> Population | FittedGroups:
+    """The population that a fit reports, or those of its groups with their standard errors."""
+    if not isinstance(estimate.population, Groups):
+        return estimate.population
+    assert found is not None
+    return fitted(found, estimate.population, estimate.of_groups, in_logits=in_logits)
 
 
 def status_of(status: Status, estimate: Estimate, far: float) -> Status:

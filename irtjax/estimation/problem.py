@@ -23,6 +23,7 @@ from irtjax.types import AnyArray, Bool, Float, Int
     data_fields=("free", "shared", "prior_mean", "prior_precision"),
     meta_fields=(
         "dims",
+        "num_groups",
         "has_shared",
         "mean_fixed",
         "sd_fixed",
@@ -54,6 +55,7 @@ class Specification:
         asinh_slopes: the prior of slopes is one of asinh slope (`priors.to_prior_scale`).
         common_others: columns after the intercept in which all items where they are free have one parameter in common.
         weak_others: what is known beforehand of the estimated priors of columns after the intercept.
+        num_groups: G populations of subjects; means and standard deviations of all but the first are free.
     """
 
     free: AnyArray
@@ -69,6 +71,7 @@ class Specification:
     asinh_slopes: bool = False
     common_others: tuple[int, ...] = ()
     weak_others: Weak = NOTHING
+    num_groups: int = 1
 
     @property
     def common(self) -> dict[int, AnyArray]:
@@ -111,17 +114,22 @@ class Layout:
 
     Attributes:
         items: (I, K) position of each item parameter, -1 where it is held. Items that share one share its position.
-        mean: (D,) position of the population's means, -1 where they are fixed.
-        log_sd: (D,) position of the logarithms of its standard deviations, -1 where they are fixed.
+        mean: (D,) position of the population's means, -1 where they are fixed; (G, D) of several groups.
+        log_sd: of the same shape, position of the logarithms of the standard deviations, -1 where they are fixed.
         num_own: parameters of single items; the rest is common to all.
         size: P.
     """
 
     items: Int[np.ndarray, "I K"]
-    mean: Int[np.ndarray, " D"]
-    log_sd: Int[np.ndarray, " D"]
+    mean: Int[np.ndarray, "*G D"]
+    log_sd: Int[np.ndarray, "*G D"]
     num_own: int
     size: int
+
+    @property
+    def population(self) -> Int[np.ndarray, " M"]:
+        """Positions of all means and then of all standard deviations."""
+        return np.concatenate([self.mean.ravel(), self.log_sd.ravel()])
 
     def gather(self, vector: Float[np.ndarray, " P"]) -> Float[np.ndarray, "I K"]:
         """The entries of a vector by item, 0 where a parameter is held."""
@@ -153,8 +161,11 @@ def layout(specification: Specification) -> Layout:
         size += 1
     population: list[np.ndarray] = []
     for fixed in (specification.mean_fixed, specification.sd_fixed):
-        population.append(np.full(specification.dims, -1) if fixed else np.arange(size, size + specification.dims))
-        size += 0 if fixed else specification.dims
+        places = np.full((specification.num_groups, specification.dims), -1)
+        some = places[int(fixed) :]  # of the first group alone they may be fixed
+        some[:] = np.arange(size, size + some.size).reshape(some.shape)
+        size += some.size
+        population.append(places if specification.num_groups > 1 else places[0])
     mean, log_sd = population
     return Layout(index, mean, log_sd, num_own, size)
 

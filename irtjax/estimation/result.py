@@ -14,6 +14,7 @@ from irtjax.estimation import category_text, fit_files, fit_tables, fit_text, it
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
+from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
@@ -37,7 +38,7 @@ class Fit:
         model: such as "2pl", or "mixed".
         estimator: "mml" or "svi".
         parameters: in slope-intercept form: `ItemParameters`, or `PredictorParameters` of other items than right/wrong.
-        population: mean and standard deviation (D,) of ability, on the scale that is reported.
+        population: mean and standard deviation (D,) of ability, on the scale that is reported; or those of each group.
         item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
         ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
         ability_se: posterior standard deviations, of the same shape.
@@ -60,7 +61,7 @@ class Fit:
     model: str
     estimator: str
     parameters: Any
-    population: Population
+    population: Population | FittedGroups
     item_columns: dict[str, np.ndarray]
     ability: np.ndarray
     ability_se: np.ndarray
@@ -88,12 +89,12 @@ class Fit:
     def __repr__(self) -> str:
         of_items = fit_text.of_items(self.item_columns)[:2]
         lines = [*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes())])
+        return "\n".join([*lines, *self._of_groups(), *(f"note: {note}" for note in self.notes())])
 
     def summary(self) -> fit_text.Text:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
         lines = [*self._headline(), *fit_text.of_items(self.item_columns)]
-        lines += fit_text.of_abilities(self.ability, self.ability_se)
+        lines += [*fit_text.of_abilities(self.ability, self.ability_se), *self._of_groups()]
         if self.estimator == "mml":
             lines.append(fit_text.of_priors(self.details.get("priors", {})))
         if "difficulty" in self.item_columns:
@@ -127,8 +128,13 @@ class Fit:
             *([] if without is None else [fit_text.without_extremes(*without, int(self.extreme.sum()))]),
         ]
 
+    def _of_groups(self) -> list[str]:
+        return fit_text.of_groups(self.groups()) if isinstance(self.population, FittedGroups) else []
+
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
+
+        Of a fit with groups of subjects also `groups.csv`.
 
         Args:
             directory: made where missing.
@@ -137,7 +143,8 @@ class Fit:
             InputError: it cannot be written to.
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fit_files.write(directory, self.items(), self.subjects(), self.record(), fields)
+        groups = self.groups() if isinstance(self.population, FittedGroups) else None
+        fit_files.write(directory, self.items(), self.subjects(), groups, self.record(), fields)
 
     def draws(self, num_draws: int = 1000, seed: int = 0) -> Draws:
         """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
@@ -192,7 +199,31 @@ class Fit:
 
     def subjects(self) -> pd.DataFrame:
         """One row per subject, with the columns of `subjects.csv`."""
-        return fit_tables.subjects(self.responses, self.ability, self.ability_se)
+        return fit_tables.subjects(self.responses, self.population, self.ability, self.ability_se)
+
+    def groups(self) -> pd.DataFrame:
+        """One row per group of subjects: `group`, `num_subjects`, `mean`, `mean_se`, `sd` and `sd_se` of ability.
+
+        Raises:
+            InputError: the fit was given no `groups`.
+        """
+        if not isinstance(self.population, FittedGroups):
+            raise InputError("this fit was given no `groups`")
+        return fit_tables.groups(self.population)
+
+    @property
+    def one_population(self) -> Population:
+        """The population of all subjects.
+
+        Raises:
+            InputError: they are of several groups.
+        """
+        return Population(*self.population)
+
+    @property
+    def reference(self) -> Population:
+        """The population that the scale is that of: of several groups, the first."""
+        return self.population.first if isinstance(self.population, FittedGroups) else self.population
 
     @property
     def extreme(self) -> np.ndarray:
@@ -224,6 +255,8 @@ class Fit:
     def notes(self) -> list[str]:
         """What a reader of the items should know, one line each."""
         lines, scored = fit_text.of_starts(self.details), not isinstance(self.responses, ScaledResponses)
+        if isinstance(self.population, FittedGroups):
+            lines += fit_text.of_narrow_groups(self.population)
         if self.extreme.any():
             right = self.responses.counts(axis=0)[0]
             lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed", scored)
@@ -286,8 +319,9 @@ class Fit:
             "iterations": self.iterations,
             "converged": self.converged,
             "status": self.status.value,
-            "population_mean": np.asarray(self.population.mean).tolist(),
-            "population_sd": np.asarray(self.population.sd).tolist(),
+            "population_mean": np.asarray(self.reference.mean).tolist(),
+            "population_sd": np.asarray(self.reference.sd).tolist(),
+            **({"groups": self.groups().to_dict("records")} if isinstance(self.population, FittedGroups) else {}),
             "notes": self.notes(),
             **self.details,
             "seconds": self.seconds,

@@ -26,6 +26,7 @@ from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
+from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.convert import as_responses, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
@@ -64,7 +65,8 @@ def score(
             "wle", weighted likelihood (Warm 1989), finite always, D = 1
             (`irtjax.kernels.ability_weighted.ability_wle`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
-            percentile refer to, in logits. By default those of the fit or, for a table, of the standard normal.
+            percentile refer to, in logits; or the name of a group of the fit. By default those of the fit, of its first
+            group where it has several, or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
             several processes, all of these must call this function; each reads the responses of its own subjects.
@@ -124,8 +126,12 @@ def matching(
 ) -> Matched:
     """Items and responses, as `score` takes them, brought together by the ids of the items."""
     fit = load_fit(items) if holds_fit(items) else items
+    if isinstance(population, str):
+        if not (isinstance(fit, Fit) and isinstance(fit.population, FittedGroups)):
+            raise InputError(f"`population` {population!r} names a group: expected a fit of several `groups`")
+        population = fit.population.of(population)
     if population is None:
-        population = fit.population if isinstance(fit, Fit) else STANDARD
+        population = fit.reference if isinstance(fit, Fit) else STANDARD
     normal = _normal(population)
     table = item_table(fit)
     known = known_items(fit if isinstance(fit, Fit) else table)

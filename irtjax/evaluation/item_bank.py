@@ -54,7 +54,7 @@ def item_bank(items: Any, population: Any = None, ids: Shaped[np.ndarray, " N"] 
 
 
 def _of_fit(fit: Fit) -> Population:
-    mean, sd = (np.unique(np.asarray(leaf, float)) for leaf in fit.population)
+    mean, sd = (np.unique(np.asarray(leaf, float)) for leaf in fit.reference)
     if mean.size > 1 or sd.size > 1:
         raise InputError("the dimensions of the fit have different populations: give one `population`")
     return Population(float(mean[0]), float(sd[0]))

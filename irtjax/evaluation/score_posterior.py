@@ -49,7 +49,7 @@ def score_posterior(fit: Fit, values: Int[np.ndarray, "J I"]) -> ScorePosterior:
     """
     seen = values != MISSING
     columns = seen.any(axis=0)
-    items, population = fit.parameters, fit.population
+    items, population = fit.parameters, fit.one_population
     answered = items.take(columns)
     right, unseen = (values == 1).sum(axis=1), (~seen).astype(float)
     alike = bool((seen == seen[:1]).all())

@@ -14,6 +14,7 @@ from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int
@@ -55,7 +56,7 @@ class Expected(NamedTuple):
 
 def e_step(
     items: Items,
-    population: Population,
+    population: Population | Groups,
     answers: Answers,
     grid: SparseGrid,
     *,
@@ -74,7 +75,7 @@ def e_step(
     """
     nodes = place_nodes(population, grid.nodes)
     eta, log_normalizer = (grid.in_tiles(np.asarray(leaf)) for leaf in natural(answers.model, items, nodes))
-    log_weights = grid.in_tiles(grid.nodes.log_weights, -np.inf)
+    log_weights = grid.in_tiles(population.log_weights(*grid.nodes), -np.inf)
     powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1))
     curves = Curves(eta, log_normalizer, log_weights, powers)
     if grid.rows is None:
@@ -113,7 +114,7 @@ class Curves(NamedTuple):
     Attributes:
         eta: (T, S, M).
         log_normalizer: (T, S, I).
-        log_weights: (T, S) of the nodes.
+        log_weights: (T, S) of the nodes, or (T, S, G) for each group.
         powers: (T, S, 2 D) nodes and their squares.
     """
 
@@ -130,7 +131,7 @@ class Curves(NamedTuple):
         """Logarithm (J, S) of the likelihood times the weight of each node, in a tile."""
         observed = answers.observed()
         total = self.log_normalizer.sum(axis=1)[None, :] if observed is None else observed @ self.log_normalizer.T
-        return answers.statistics() @ self.eta.T - total + self.log_weights[None, :]
+        return answers.statistics() @ self.eta.T - total + answers.weighed(self.log_weights)
 
 
 def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
@@ -204,7 +205,7 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
         )
         return (*counts, moments.at[rows].add(weights @ curves.powers[tile], mode="drop")), None
 
-    shape = curves.log_weights.shape
+    shape = curves.log_weights.shape[:2]
     width = 1 if answers.complete and answers.trials is None else answers.num_items
     begun = (
         jnp.zeros_like(curves.eta),

@@ -22,12 +22,14 @@ from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.types import Float
 
 STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones
 OF_POPULATION = 0.25  # share of the nodes
 TINY = 1e-12  # a quantile that is finite
+OWN_NARROWEST = 0.1  # standard deviation of a group, in units of the scale
 OWN_STEEPEST = 10.0  # the slope at which an item tells own nodes no more than a step
 MOST_CURVES = 2**25  # of own nodes of all subjects: 0.25 GB for each of several arrays
 FEWEST_OWN, MOST_TO_START, MOST_OWN = 64, 256, 1024  # own nodes of a subject
@@ -44,6 +46,7 @@ class ImportanceNodes:
         True  # they are laid anew for the last phase, and once: the likelihood depends on where a little
     )
     steepest = OWN_STEEPEST
+    narrowest = OWN_NARROWEST
     weights_of_finer = 2
 
     def finer(self) -> "ImportanceNodes":
@@ -53,11 +56,13 @@ class ImportanceNodes:
     def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float) -> None:
         """They are where the posteriors are."""
 
-    def lay_out(self, items: ItemParameters, population: Population, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: ItemParameters, population: Population | Groups, answers: Answers) -> SparseGrid:
         """A window for each subject."""
         return importance_nodes(items, answers, self.number)
 
-    def refined(self, items: ItemParameters, population: Population, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(
+        self, items: ItemParameters, population: Population | Groups, answers: Answers, num_subjects: int
+    ) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
             e_step(items, population, answers, rule.lay_out(items, population, answers)).log_likelihoods
@@ -66,7 +71,7 @@ class ImportanceNodes:
         curves = 2 * self.number * num_subjects * answers.num_items
         return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
 
-    def summary(self, population: Population) -> dict[str, object]:
+    def summary(self, population: Population | Groups) -> dict[str, object]:
         """Entries of `fit.json`."""
         return {"posteriors": "own nodes", "nodes": self.number}
 

@@ -7,6 +7,7 @@ import numpy as np
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
@@ -46,6 +47,7 @@ class NodeRule(Protocol):
         tolerance: by how much finer nodes may change log-likelihoods.
         moves_with_posterior: whether each subject has nodes of its own, where its posterior was when they were laid.
         steepest: the slope that they can tell from a step.
+        narrowest: the standard deviation of a group, in units of the scale, that they tell from none.
         weights_of_finer: nodes of the next rule for each of these.
     """
 
@@ -60,6 +62,9 @@ class NodeRule(Protocol):
 
     @property
     def steepest(self) -> float: ...  # noqa: D102
+
+    @property
+    def narrowest(self) -> float: ...  # noqa: D102
 
     @property
     def weights_of_finer(self) -> int: ...  # noqa: D102
@@ -78,11 +83,11 @@ class NodeRule(Protocol):
             slack: times as much may be there as is allowed at last.
         """
 
-    def lay_out(self, items: Items, population: Population, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Population | Groups, answers: Answers) -> SparseGrid:
         """The nodes, and where the subjects may be."""
 
-    def refined(self, items: Items, population: Population, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Population | Groups, answers: Answers, num_subjects: int) -> Refinement:
         """What the next rule would change for some of `num_subjects` subjects."""
 
-    def summary(self, population: Population) -> dict[str, object]:
+    def summary(self, population: Population | Groups) -> dict[str, object]:
         """Entries of `fit.json`."""

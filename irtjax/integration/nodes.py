@@ -11,6 +11,7 @@ import numpy as np
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int, Shaped
@@ -19,7 +20,7 @@ COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=("values", "trials"), meta_fields=("model", "complete")
+    jax.tree_util.register_dataclass, data_fields=("values", "trials", "member"), meta_fields=("model", "complete")
 )
 @dataclasses.dataclass(frozen=True)
 class Answers:
@@ -30,12 +31,14 @@ class Answers:
         model: what they say of ability.
         complete: whether all were observed.
         trials: (J, I) of each response; None for one.
+        member: (J, 1) of each subject, the number of its group; None where there is one population.
     """
 
     values: Any
     model: ItemModel
     complete: bool
     trials: Any = None
+    member: Any = None
 
     def statistics(self) -> Float[AnyArray, "J M"]:
         """T of each response."""
@@ -47,6 +50,10 @@ class Answers:
             return None
         observed = (self.values >= 0).astype(float)
         return observed if self.trials is None else observed * self.trials
+
+    def weighed(self, log_weights: Float[AnyArray, "Q ..."]) -> Float[AnyArray, "J Q"]:
+        """Of the nodes (Q,), or those of each group (Q, G), for each subject."""
+        return log_weights[None, :] if self.member is None else log_weights.T[self.member[:, 0]]
 
     def rows(self, rows: AnyArray | slice) -> "Answers":
         """Those of some subjects; none, where there is no such subject."""
@@ -76,15 +83,19 @@ class Answers:
 
 
 def to_answers(
-    values: Shaped[np.ndarray, "J I"], model: ItemModel = BINARY, trials: Int[np.ndarray, "J I"] | None = None
+    values: Shaped[np.ndarray, "J I"],
+    model: ItemModel = BINARY,
+    trials: Int[np.ndarray, "J I"] | None = None,
+    member: Int[np.ndarray, " J"] | None = None,
 ) -> Answers:
     """Puts encoded responses on the device."""
-    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials))
+    groups = None if member is None else member[:, None]
+    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials, groups))
 
 
-def place_nodes(population: Population, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
-    """The nodes (Q, D) on the scale of ability; mean and standard deviation of the population have D entries."""
-    return np.asarray(population.mean)[None, :] + np.asarray(population.sd)[None, :] * quadrature.nodes
+def place_nodes(population: Population | Groups, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
+    """The nodes (Q, D) on the scale of ability."""
+    return population.place(quadrature.nodes)
 
 
 def natural(model: ItemModel, items: Items, nodes: Float[np.ndarray, "Q D"]) -> Natural:

@@ -17,6 +17,7 @@ from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float, Int
 
@@ -127,7 +128,7 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 
 def levels(
     items: Items,
-    population: Population,
+    population: Population | Groups,
     answers: Answers,
     number: int,
     coarsest: int | None = None,
@@ -260,7 +261,7 @@ def _children(
 @BLAS.wrap(limits=1, user_api="blas")
 def _log_likelihoods(
     items: Items,
-    population: Population,
+    population: Population | Groups,
     answers: Answers,
     grid: Grid,
     subject: Int[np.ndarray, " M"],
@@ -273,18 +274,20 @@ def _log_likelihoods(
     result = np.empty(len(subject))
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)
     step = max(1, CURVES // (grid.side**grid.dims * answers.num_items))
+    groups = () if answers.member is None else (len(population.mean),)
     for first in range(0, len(used), step):
         part = slice(first, first + step)
         index, inside = grid.inside(used[part])
         nodes = grid.nodes(np.minimum(index, grid.number - 1).reshape(-1, grid.dims))
         found = natural(answers.model, items, place_nodes(population, nodes))
         eta, log_normalizer = (leaf.reshape(*inside.shape, -1) for leaf in found)
-        log_weights = np.where(inside, nodes.log_weights.reshape(inside.shape), -np.inf)
+        log_weights = population.log_weights(*nodes).reshape(*inside.shape, *groups)
+        log_weights = np.where(inside.reshape(*inside.shape, *len(groups) * (1,)), log_weights, -np.inf)
         of_tiles = eta, log_normalizer, log_weights, begin[part], counts[part]
         for eta_here, normalizer, log_weight, start, count in zip(*of_tiles, strict=True):
             some = answers.rows(subject[start : start + count])
             observed = some.observed()
-            joint = some.statistics() @ eta_here.T + log_weight
+            joint = some.statistics() @ eta_here.T + some.weighed(log_weight)
             joint -= normalizer.sum(axis=1) if observed is None else observed @ normalizer.T
             largest = joint.max(axis=1)
             result[start : start + count] = largest + np.log(np.exp(joint - largest[:, None]).sum(axis=1))

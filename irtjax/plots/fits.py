@@ -80,7 +80,7 @@ def information(fit: Fit) -> Figure:
         InputError: the fit has several dimensions.
     """
     _require_one_dimension(fit)
-    mean, sd = float(fit.population.mean[0]), float(fit.population.sd[0])
+    mean, sd = float(fit.reference.mean[0]), float(fit.reference.sd[0])
     theta = np.linspace(mean - REACH * sd, mean + REACH * sd, 201)
     total = np.asarray(item_information(fit.parameters, theta[:, None])).sum(axis=1)
     figure = Figure(figsize=(10, 3.8))
@@ -130,7 +130,7 @@ def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Se
     order = np.argsort(-fit.ability, kind="stable")[:most]
     figure = Figure(figsize=(12, 1.6 + 0.26 * max(len(order), 8)), layout="constrained")
     axis = figure.subplots()
-    axis.axvline(fit.population.mean[0], color="0.6", linewidth=1, zorder=1)
+    axis.axvline(fit.reference.mean[0], color="0.6", linewidth=1, zorder=1)
     for name, colour in zip(dict.fromkeys(group[order]), COLOURS, strict=False):
         rows = np.flatnonzero(group[order] == name)
         members = order[rows]

@@ -2,6 +2,10 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from irtjax.types import Float
+
 
 class Population(NamedTuple):
     """Normal distribution of ability, on the scale that is reported; of several dimensions independent ones.
@@ -13,6 +17,25 @@ class Population(NamedTuple):
 
     mean: Any = 0.0
     sd: Any = 1.0
+
+    @property
+    def unit(self) -> Any:
+        """What nodes are laid out in: this population, which takes them along."""
+        return self.sd
+
+    def place(self, nodes: Float[np.ndarray, "Q D"]) -> Float[np.ndarray, "Q D"]:
+        """Nodes of a standard normal distribution on the scale of ability; mean and sd have D entries."""
+        return np.asarray(self.mean)[None, :] + np.asarray(self.sd)[None, :] * nodes
+
+    def log_weights(
+        self, nodes: Float[np.ndarray, "Q D"], log_weights: Float[np.ndarray, " Q"]
+    ) -> Float[np.ndarray, " Q"]:
+        """Of the nodes as they are placed, from those of a standard normal distribution: the same."""
+        return log_weights
+
+    def rescaled(self, origin: float, unit: float) -> "Population":
+        """On a scale of ability whose origin and unit are these of the present one; its own stay, by convention."""
+        return self
 
 
 STANDARD = Population()

@@ -55,10 +55,10 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False)
             few subjects have too little weight: `theta` is the mean ability in a range.
     """
     quadrature = rectangular()
-    theta = place_nodes(fit.population, quadrature)[:, 0]
+    theta = place_nodes(fit.one_population, quadrature)[:, 0]
     with jax.enable_x64(True):
         answers = to_answers(fit.responses.read().values)
-        found = e_step(fit.parameters, fit.population, answers, everywhere(quadrature), weights=True)
+        found = e_step(fit.parameters, fit.one_population, answers, everywhere(quadrature), weights=True)
         posterior = np.asarray(found.weights[0])
     members = _ranges(posterior.sum(axis=0)) if grouped else None
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}

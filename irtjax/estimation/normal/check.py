@@ -27,6 +27,7 @@ def sampled_error(estimate: Estimate, values: Values, mine: slice = slice(None))
     items = range(*mine.indices(num_items))
     parts = [values[row : row + 1, items.start : items.stop] for row in rows]
     answers = processes.gather(np.concatenate(parts).T, items.start).T
-    for part in posteriors(estimate.items, answers, *estimate.population, near=near):
+    mean, sd = estimate.population
+    for part in posteriors(estimate.items, answers, mean, sd, near=near):
         exact[part.rows] = part.log_likelihood
     return float((exact - estimate.log_likelihoods[rows]).mean()) * num_subjects

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.quadrature.climb import at_bounds
+from irtjax.estimation.problem import layout
+from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import e_step
 from irtjax.integration.node_rule import Refinement
@@ -45,7 +46,8 @@ def refinement(state: State, items: Items, at_most: int) -> Refinement:
 def too_coarse(state: State, slack: float) -> bool:
     """Whether finer nodes change the log-likelihoods too much, and can be afforded.
 
-    With several dimensions, items that finer nodes would only make steeper have no say: they ask for ever more.
+    They are, too, where a group is narrower than they tell. With several dimensions, items that finer nodes would
+    only make steeper have no say: they ask for ever more.
     """
     items, rule = state.point.items, state.rule
     found = refinement(state, items, JUDGES)
@@ -54,9 +56,10 @@ def too_coarse(state: State, slack: float) -> bool:
         steepest = rule.finer().steepest == rule.steepest
         if steepest or _rise(refinement(state, _scaled(state, off, STEP), JUDGES), found):
             found = refinement(state, _scaled(state, off, 0.0), JUDGES)
+    narrow = (narrowing(state.point, layout(state.specification), rule.narrowest) <= 0).any()
     mean, of_each = rule.tolerance
     too_much = abs(found.change.mean()) > slack * mean or np.abs(found.change).mean() > slack * of_each
-    return bool(too_much and found.affordable)
+    return bool((too_much or narrow) and found.affordable)
 
 
 def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
@@ -70,7 +73,7 @@ def slopes_without_maximum(state: State, error: Float[np.ndarray, " I"]) -> Bool
     """
     items, population, specification = state.point.items, state.point.population, state.specification
     slope = np.abs(np.asarray(items.slope)[:, 0])
-    steep = slope * population.sd[0] > STEEP
+    steep = slope * population.unit[0] > STEEP
     unit_is_free = specification.mean_fixed and not specification.sd_fixed
     own = np.asarray(specification.free)[:, 0] & (np.asarray(specification.prior_precision)[:, 0] == 0)
     together = np.asarray(specification.shared) & own | unit_is_free

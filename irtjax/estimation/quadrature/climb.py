@@ -13,7 +13,7 @@ needs no bound.
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.e_step import Expected, e_step
 from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.item_models.protocol import ItemModel, Items
+from irtjax.item_models.protocol import Items
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
@@ -64,18 +65,18 @@ class Point(NamedTuple):
 
     Attributes:
         items: of I items.
-        population: mean and standard deviation (D,).
+        population: mean and standard deviation (D,), or those of G groups.
         objective: marginal log-likelihood plus log-prior, in nats.
         gradient: (P,) of the objective, in the order of `Layout`.
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
-        of_population: (2 D,) information of means and log standard deviations.
+        of_population: (2 D,) or (2 G D,) information of means and log standard deviations.
         counts: expected answers at the nodes.
-        abilities: (2 D,) means of ability and of its square over the posteriors of all subjects.
+        abilities: (2 D,) means of ability and of its square over the posteriors of all subjects, or the first group's.
         boundary_mass: shares of all posteriors at the rim of their grid.
     """
 
     items: Items
-    population: Population
+    population: Population | Groups
     objective: float
     gradient: np.ndarray
     information: np.ndarray
@@ -87,27 +88,27 @@ class Point(NamedTuple):
 
 def evaluate(
     items: Items,
-    population: Population,
+    population: Population | Groups,
     answers: Answers,
     grid: SparseGrid,
     specification: Specification,
 ) -> Point:
     """The objective and what a step needs, from one pass over the responses."""
     found = e_step(items, population, answers, grid)
-    return _point(found, items, population, answers.model, grid, specification)
+    return _point(found, items, population, answers, grid, specification)
 
 
 @np.errstate(all="ignore")  # an item may run off to infinity
 def _point(
     found: Expected,
     items: Items,
-    population: Population,
-    model: ItemModel,
+    population: Population | Groups,
+    answers: Answers,
     grid: SparseGrid,
     specification: Specification,
 ) -> Point:
     counts = Counts(
-        model,
+        answers.model,
         place_nodes(population, grid.nodes),
         found.statistics,
         np.broadcast_to(found.observed, (len(found.statistics), len(items.intercept))),
@@ -119,14 +120,18 @@ def _point(
     information[:, range(size), range(size)] += prior.information
     places = layout(specification)
     vector = places.add_up(gradient + prior.gradient)
-    of_population = np.ones(2 * specification.dims)
-    at = np.concatenate([places.mean, places.log_sd])
-    if (at >= 0).any():
+    at, member = places.population, None if answers.member is None else np.asarray(answers.member)[:, 0]
+    of_population = np.ones(at.size)
+    if isinstance(population, Groups) and member is not None:
+        by, of_population = processes.total(population.score(found.moments, member))
+        vector[at[at >= 0]] = by[at >= 0]
+    elif (at >= 0).any():
         by, of_population = item_score.population_score(
             items, counts, np.asarray(population.mean), asymptotes=asymptotes
         )
         vector[at[at >= 0]] = by[at >= 0]
-    sums = found.log_likelihoods.sum(), found.moments.sum(axis=0), len(found.moments)
+    of_first = found.moments if member is None else found.moments[member == 0]
+    sums = found.log_likelihoods.sum(), of_first.sum(axis=0), len(of_first)
     log_likelihood, abilities, number = processes.total(sums)
     objective = float(log_likelihood) + float(prior.log_density.sum())
     of_all = counts, abilities / number, found.boundary_mass
@@ -168,7 +173,7 @@ def _precondition(vector: np.ndarray, point: Point, specification: Specification
     result = np.zeros(places.size)
     free = places.items[:, :size] >= 0
     result[places.items[:, :size][free]] = step[free]
-    at = np.concatenate([places.mean, places.log_sd])
+    at = places.population
     result[at[at >= 0]] = vector[at[at >= 0]] / np.maximum(point.of_population[at >= 0], 1e-300)
     return result
 
@@ -219,38 +224,50 @@ def _shortened_where_it_loses(
     return result
 
 
-def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Population]:
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Population | Groups]:
     items = as_items(as_array(point.items) + places.gather(step), point.items)
     mean, sd = (np.asarray(leaf) for leaf in point.population)
     mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
-    return items, Population(mean, sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0)))
+    sd = sd * np.exp(np.where(places.log_sd >= 0, step[places.log_sd], 0.0))
+    return items, point.population._replace(mean=mean, sd=sd)
 
 
 def bounds(
-    specification: Specification, places: Layout, sd: Float[np.ndarray, " D"], most_slope: float
+    specification: Specification, places: Layout, unit: Float[np.ndarray, " D"], most_slope: float
 ) -> Float[np.ndarray, " P"]:
-    """The largest absolute value of each parameter: that of free slopes without a prior, in units of 1 / `sd`."""
+    """The largest absolute value of each parameter: that of free slopes without a prior, in units of 1 / `unit`."""
     result = np.full(places.size, np.inf)
     dims = specification.dims
     free = places.items[:, :dims] >= 0
     bounded = free & (np.asarray(specification.prior_precision)[:, :dims] == 0)
-    result[places.items[:, :dims][bounded]] = np.broadcast_to(most_slope / np.asarray(sd), bounded.shape)[bounded]
+    result[places.items[:, :dims][bounded]] = np.broadcast_to(most_slope / np.asarray(unit), bounded.shape)[bounded]
     return result
 
 
 def at_bounds(point: Point, specification: Specification, most_slope: float) -> Bool[np.ndarray, " I"]:
     """The items with a slope at its bound: if the objective is at rest, it has no maximum in it."""
     places = layout(specification)
-    at = np.abs(places.as_vector(point.items)) >= bounds(specification, places, point.population.sd, most_slope)
+    at = np.abs(places.as_vector(point.items)) >= bounds(specification, places, point.population.unit, most_slope)
     return ((places.items >= 0) & at[places.items]).any(axis=1)
+
+
+def narrowing(point: Point, places: Layout, least_sd: float) -> Float[np.ndarray, " P"]:
+    """By how much each log standard deviation of a group may fall (P,); infinite for all other parameters."""
+    result = np.full(places.size, np.inf)
+    if isinstance(point.population, Groups) and least_sd > 0:
+        free = places.log_sd >= 0
+        room = np.log(point.population.sd[free] / least_sd)
+        result[places.log_sd[free]] = np.where(room > ROUNDING, room, 0.0)
+    return result
 
 
 def climb(
     point: Point,
     memory: Memory,
     specification: Specification,
-    evaluate_at: Callable[[Items, Population], Point],
+    evaluate_at: Callable[[Items, Any], Point],
     most_slope: float = np.inf,
+    least_sd: float = 0.0,
 ) -> tuple[Point, Memory, float]:
     """One quasi-Newton step, shortened until the objective rises; none where that does not help.
 
@@ -262,22 +279,25 @@ def climb(
         specification: what is free; priors.
         evaluate_at: the point at other parameters.
         most_slope: in standard deviations of the population; a bound of slopes without a prior (`bounds`).
+        least_sd: a bound of the standard deviations of groups, in units of the scale: narrower ones fall between nodes.
 
     Returns:
         The next point, the memory after the step, and the length √(gradient' H gradient) of the step proposed, in
         standard errors.
     """
     places = layout(specification)
-    values, most = places.as_vector(point.items), bounds(specification, places, point.population.sd, most_slope)
-    held = (np.abs(values) >= most) & (point.gradient * values >= 0)
+    values, most = places.as_vector(point.items), bounds(specification, places, point.population.unit, most_slope)
+    to_narrow = narrowing(point, places, least_sd)
+    held = ((np.abs(values) >= most) & (point.gradient * values >= 0)) | ((to_narrow <= 0) & (point.gradient <= 0))
     step, change = _proposed(point, memory, specification, held)
-    beyond = (np.abs(values) >= most) & (step * values > 0)
+    beyond = ((np.abs(values) >= most) & (step * values > 0)) | ((to_narrow <= 0) & (step < 0))
     if beyond.any():
         step, change = _proposed(point, memory, specification, held | beyond)
     if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
         memory = Memory()
         step, change = _proposed(point, memory, specification, held | beyond)
     room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
+    room = np.where(step < 0, np.minimum(room, np.maximum(to_narrow, 0.0)), room)
     step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
     for _ in range(SHORTENINGS):
         moved = evaluate_at(*_move(point, step, places))

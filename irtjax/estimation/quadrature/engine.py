@@ -25,6 +25,7 @@ from irtjax.integration.nodes import to_answers
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
@@ -74,8 +75,11 @@ class QuadratureEngine:
             items, specification = without_asymptotes(items, specification)
             ahead = *_priors_of(specification), Phase.ASYMPTOTES, *ahead[:-1], *searches, Phase.LAST_STEPS
         with jax.enable_x64(True):
-            answers = to_answers(np.asarray(problem.values), problem.model, problem.trials)
-            population = Population(np.zeros(dims), np.ones(dims))
+            answers = to_answers(np.asarray(problem.values), problem.model, problem.trials, problem.member)
+            population: Population | Groups = Population(np.zeros(dims), np.ones(dims))
+            if specification.num_groups > 1:
+                shape = specification.num_groups, dims
+                population = Groups(np.zeros(shape), np.ones(shape))
             placed = self.rule.lay_out(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)
         return State(
@@ -102,6 +106,7 @@ class QuadratureEngine:
                 state.specification,
                 functools.partial(_evaluate, state=state),
                 state.rule.steepest,
+                state.rule.narrowest,
             )
             state = state._replace(point=point, memory=memory)
             state = state._replace(steps=state.steps + 1)
@@ -169,11 +174,13 @@ class QuadratureEngine:
             estimated = empirical_priors.moved(estimated, point.items, origin)
             free = np.asarray(specification.free)[:, specification.dims]
             intercept = point.items.intercept + np.where(free, origin, 0.0) * point.items.slope[:, 0]
-            point = point._replace(items=point.items._replace(intercept=intercept))
+            population = point.population.rescaled(origin, 1.0)
+            point = point._replace(items=point.items._replace(intercept=intercept), population=population)
         if unit_by_slopes:
             estimated = empirical_priors.stretched(estimated, unit)
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
-            point = point._replace(items=point.items._replace(slope=slope))
+            population = point.population.rescaled(0.0, unit)
+            point = point._replace(items=point.items._replace(slope=slope), population=population)
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         share = 0.0
@@ -235,7 +242,7 @@ def _may_drop_slope_prior(state: State) -> bool:
     return (0,) in specification.estimated and state.released is None and not asymptotes
 
 
-def _evaluate(items: Items, population: Population, state: State) -> Point:
+def _evaluate(items: Items, population: Population | Groups, state: State) -> Point:
     return evaluate(items, population, state.answers, state.grid, state.specification)
 
 

@@ -10,7 +10,7 @@ from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import observed_information
-from irtjax.estimation.quadrature.climb import at_bounds
+from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
 from irtjax.integration.e_step import condensed, e_step
@@ -52,6 +52,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
         items=items,
         population=population,
         covariances=errors.covariances,
+        of_groups=errors.of_groups,
         ability=ability,
         ability_se=ability_se,
         log_likelihoods=log_likelihoods,
@@ -71,12 +72,13 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
 
 
 class _Errors(NamedTuple):
-    """Covariances (I, K, K), where they come from, the distance from the maximum, and whether there is one."""
+    """Covariances (I, K, K), where they come from, the distance from the maximum, whether there is one; of groups."""
 
     covariances: np.ndarray
     kind: str | None = None
     distance: float = np.nan
     identified: bool = True
+    of_groups: np.ndarray | None = None
 
 
 def _unknown(specification: Specification) -> np.ndarray:
@@ -95,11 +97,16 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         return _Errors(none)
     if places.size <= MOST_PARAMETERS:
         information = observed_information.of_all_parameters(items, population, _parts(state, placed), finite)
-        covariance = observed_information.covariance(information)
+        narrow = narrowing(state.point, layout(finite), state.rule.narrowest) <= 0  # standard deviations held there
+        covariance = np.zeros(information.shape)
+        covariance[np.ix_(~narrow, ~narrow)] = observed_information.covariance(information[~narrow][:, ~narrow])
         if np.isnan(covariance).any():
             return _Errors(none, identified=False)
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
-        return _Errors(observed_information.of_items(covariance, finite), "all parameters", float(distance))
+        covariance[narrow, narrow] = np.nan
+        covariances = observed_information.of_items(covariance, finite)
+        of_groups = observed_information.of_groups(covariance, items, finite)
+        return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups)
     if state.rule.moves_with_posterior:
         return _Errors(none)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)

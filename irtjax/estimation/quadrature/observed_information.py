@@ -17,7 +17,7 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.problem import Specification, as_array, layout
+from irtjax.estimation.problem import Layout, Specification, as_array, layout
 from irtjax.estimation.quadrature import score_moments
 from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
@@ -25,8 +25,9 @@ from irtjax.integration.nodes import Answers, moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.kernels.models import ItemParameters
+from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
-from irtjax.types import Float
+from irtjax.types import Float, Int
 
 SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
 LOOSE = 1e6  # times the variance if all others were known, beyond which an estimate is not determined
@@ -57,6 +58,22 @@ def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification)
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
 
 
+def of_groups(
+    covariance: Float[np.ndarray, "P P"], items: Items, specification: Specification
+) -> Float[np.ndarray, "M M"] | None:
+    """Covariances of means, log standard deviations and the logarithm of a shared slope (`driver.Estimate`)."""
+    if specification.num_groups == 1:
+        return None
+    places, slope = layout(specification), 1.0
+    at = np.append(places.population, -1)
+    if specification.has_shared:
+        at[-1] = places.items[np.argmax(specification.shared), 0]
+        slope = float(np.asarray(items.slope)[np.argmax(specification.shared), 0])
+    factor = np.append(np.ones(at.size - 1), 1 / slope)
+    free = (at >= 0)[:, None] & (at >= 0)[None, :]
+    return np.where(free, factor[:, None] * factor[None, :] * covariance[np.ix_(at, at)], 0.0)
+
+
 class Part(NamedTuple):
     """Some of the subjects at the estimate: their answers, their posteriors with weights, and where these are."""
 
@@ -67,7 +84,7 @@ class Part(NamedTuple):
 
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
-    items: Items, population: Population, parts: Iterable[Part], specification: Specification
+    items: Items, population: Population | Groups, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
 
@@ -78,8 +95,9 @@ def of_all_parameters(
         specification: what is free; priors.
     """
     places = layout(specification)
-    population_places = np.concatenate([places.mean, places.log_sd])
-    index = np.concatenate([places.items, np.tile(population_places, (len(places.items), 1))], axis=1)
+    groups = population if isinstance(population, Groups) else None
+    along = places.population if groups is None else np.full(2 * specification.dims, -1)  # what moves the nodes, if any
+    index = np.concatenate([places.items, np.tile(along, (len(places.items), 1))], axis=1)
     free: np.ndarray = np.asarray(index >= 0)
     both = free[:, :, None] & free[:, None, :]
     rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
@@ -98,9 +116,46 @@ def of_all_parameters(
         common, of_columns = np.zeros((*complete.mean.shape, size - num_own)), np.repeat(index, per_item, axis=0)
         for at in range(num_own, size):
             common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
-        scores = Scores(complete.mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
+        mean = complete.mean
+        if groups is not None:
+            information += processes.total(_of_groups(groups, expected, np.asarray(answers.member)[:, 0], places))
+            mean, common = _with_scores_of_groups(groups, grid, places, mean, common)
+        scores = Scores(mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
         information -= processes.total(score_moments.covariances(expected.weights, grid, answers, scores))
     return information
+
+
+def _of_groups(
+    population: Groups, expected: Expected, member: Int[np.ndarray, " J"], places: Layout
+) -> Float[np.ndarray, "P P"]:
+    """Information of complete data about means and log standard deviations of groups: -∂²log N(θ; μ, σ²).
+
+    It is 1/σ², 2 E(θ - μ)/σ² for both, and 2 E(θ - μ)²/σ².
+    """
+    found = np.zeros((places.size + 1, places.size + 1))  # the last of which is for what is fixed
+    number = np.bincount(member, minlength=len(population.mean))[:, None]
+    by_mean, by_log_sd = (
+        part.reshape(population.mean.shape) for part in np.split(population.score(expected.moments, member)[0], 2)
+    )
+    found[places.mean, places.mean] = number / population.sd**2
+    found[places.log_sd, places.log_sd] = 2 * (by_log_sd + number)
+    found[places.mean, places.log_sd] = found[places.log_sd, places.mean] = 2 * by_mean
+    return found[:-1, :-1]
+
+
+def _with_scores_of_groups(
+    population: Groups, grid: SparseGrid, places: Layout, mean: np.ndarray, common: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E T and ∂η of the items and, last, of the membership in each group (`score_moments`)."""
+    nodes, num_groups = place_nodes(population, grid.nodes), len(population.mean)
+    z = (nodes[:, None, :] - population.mean) / population.sd
+    of_groups = np.zeros((len(nodes), num_groups, common.shape[2] + 1))  # the last of which is for what is fixed
+    of_mean, of_log_sd = (np.where(at >= 0, at - places.num_own, -1) for at in (places.mean, places.log_sd))
+    for group in range(num_groups):
+        of_groups[:, group, of_mean[group]] = z[:, group] / population.sd[group]
+        of_groups[:, group, of_log_sd[group]] = z[:, group] ** 2 - 1
+    none = np.zeros((len(nodes), num_groups))
+    return np.concatenate([mean, none], axis=1), np.concatenate([common, of_groups[:, :, :-1]], axis=1)
 
 
 class _Complete(NamedTuple):
@@ -121,10 +176,11 @@ class _Complete(NamedTuple):
 
 
 def _complete(
-    model: ItemModel, items: Items, population: Population, expected: Expected, grid: SparseGrid
+    model: ItemModel, items: Items, population: Population | Groups, expected: Expected, grid: SparseGrid
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
-    distance, dims = nodes - np.asarray(population.mean)[None, :], slope.shape[1]
+    dims = slope.shape[1]
+    distance = nodes if isinstance(population, Groups) else nodes - np.asarray(population.mean)[None, :]
     first, num_others = dims + 1, as_array(items).shape[1] - dims - 1
     found = moments(model, items, nodes, asymptotes=items.has_others())
     observed = np.broadcast_to(expected.observed, (len(nodes), len(slope)))
@@ -192,7 +248,7 @@ def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.nda
 
 @np.errstate(all="ignore")
 def each_item_covariances(
-    items: Items, population: Population, parts: Iterable[Part], specification: Specification
+    items: Items, population: Population | Groups, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of each item by itself; arguments as above.
 
@@ -220,16 +276,17 @@ def each_item_covariances(
             of_answers = _squared_scores(complete.mean, own, score_moments.products(expected.weights, grid, answers))
         information += complete.information[:, :size, :size] - of_answers
         of_scale = of_scale + complete.information[:, num_parameters:, num_parameters:]
-        num_subjects += int(processes.total(answers.num_subjects))
-    anchor_information = None
+        of_first = answers.num_subjects if answers.member is None else int((np.asarray(answers.member) == 0).sum())
+        num_subjects += int(processes.total(of_first))
+    anchor_information, first = None, population.of(0) if isinstance(population, Groups) else population
     if not specification.mean_fixed:
         # given the abilities: what is missing of it is in the items' own errors already
         anchors = ~np.asarray(specification.free)[:, dims]
         about_zero = np.array(
-            [[1.0, np.asarray(population.mean)[0]], [0.0, 1.0]]
+            [[1.0, 0.0 if isinstance(population, Groups) else np.asarray(population.mean)[0]], [0.0, 1.0]]
         )  # a change of unit, in place of about the mean
         anchor_information = about_zero.T @ of_scale[anchors].sum(axis=0) @ about_zero
-    sd = np.asarray(population.sd)
+    sd = np.asarray(first.sd)
     return item_errors.item_covariances(
         np.asarray(items.slope), information, specification, sd, num_subjects, anchor_information
     )

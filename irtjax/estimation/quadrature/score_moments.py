@@ -1,6 +1,7 @@
 """Posterior means and covariances of the scores of parameters, over the nodes in each subject's window.
 
 The score of an answer at a node is (T - n E T) ∂η: the residual depends on subject and item, and ∂η on the item alone.
+That of a group's population is a function of the node alone, for its members: an item whose residual is 1 or 0.
 The sum of E_j[s_j s_j'] therefore takes one matrix product per node, of the residuals of all pairs of items. Where
 items have several statistics there are about as many residuals as scores, and the product is of the scores.
 """
@@ -39,7 +40,7 @@ class Scores(NamedTuple):
     """What scores at nodes are made of, for T tiles of S places; or for R nodes, until they are put into tiles.
 
     Attributes:
-        mean: (T, S, M) E T of one trial.
+        mean: (T, S, M) E T of one trial; (T, S, M + G) where there are groups, 0 of these.
         own: (T, S, N, L) ∂η by each parameter that one item has, of the L statistics of that item.
         columns: (N, L) which these are.
         common: (T, S, M, C) ∂η by the parameters that items have in common.
@@ -80,12 +81,23 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
     return np.asarray(_squares(blocks, end - counts, end, answers, scores)) - mean.T @ mean
 
 
+def _told(some: Answers, size: int) -> tuple[AnyArray, AnyArray | None]:
+    """T and n of each of so many statistics, those of groups last; n is None where all are 1."""
+    statistics, observed = some.statistics(), some.observed()
+    if observed is not None:
+        observed = per_statistic(observed, statistics.shape[1] // observed.shape[1])
+    if some.member is not None and size > statistics.shape[1]:
+        groups = jnp.arange(size - statistics.shape[1])
+        statistics = jnp.concatenate([statistics, (some.member == groups[None, :]).astype(statistics.dtype)], axis=1)
+        if observed is not None:
+            observed = jnp.concatenate([observed, jnp.ones((len(observed), groups.size), observed.dtype)], axis=1)
+    return statistics, observed
+
+
 def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
     """T - n E T, where E T (M,) is that of one node, or (S, M) those of all nodes of one subject."""
-    observed = some.observed()
-    return some.statistics() - (
-        mean if observed is None else per_statistic(observed, mean.shape[-1] // observed.shape[1]) * mean
-    )
+    statistics, observed = _told(some, mean.shape[-1])
+    return statistics - (mean if observed is None else observed * mean)
 
 
 @jax.jit
@@ -160,9 +172,7 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
 
     def block(means: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
         some, mean = answers.rows(at.rows), scores.mean[at.tile]
-        statistics, observed = some.statistics(), some.observed()
-        if observed is not None:
-            observed = per_statistic(observed, statistics.shape[1] // observed.shape[1])
+        statistics, observed = _told(some, mean.shape[-1])
 
         def mean_score(by: AnyArray, columns: AnyArray | slice) -> AnyArray:
             """Of one parameter each in N statistics, with ∂η (S, N): (B, N)."""

@@ -1,0 +1,146 @@
+"""Which group each subject is in, and what a fit says of the groups."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from irtjax import processes
+from irtjax.errors import InputError
+from irtjax.populations.groups import FittedGroups, Groups
+from irtjax.responses.values import Values
+from irtjax.types import Bool, Float, Int, Shaped
+
+FEWEST = 2  # subjects of a group, which else has no standard deviation
+
+
+class Membership(NamedTuple):
+    """Groups by name, the first of which sets the scale, and the number of each subject's group (J,)."""
+
+    names: Shaped[np.ndarray, " G"]
+    member: Int[np.ndarray, " J"]
+
+
+def membership(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Membership:
+    """Reads which group each subject is in.
+
+    Args:
+        groups: a dictionary or a Series by subject id, or labels in the order of the subjects. The groups are in the
+            order in which they first occur, or in that of the categories of a categorical.
+        subject_ids: of J subjects.
+
+    Raises:
+        InputError: a subject without a group, labels that are not one per subject, fewer than two groups, or a group of
+            one subject.
+    """
+    labels = _labels(groups, subject_ids)
+    missing = pd.isna(labels).to_numpy()
+    if missing.any():
+        raise InputError(f"`groups`: subject '{subject_ids[missing][0]}' has none; leave such subjects out")
+    if isinstance(labels.dtype, pd.CategoricalDtype):
+        labels = labels.cat.remove_unused_categories()
+        member, names = labels.cat.codes.to_numpy(), labels.cat.categories
+    else:
+        member, names = pd.factorize(labels.astype(str))
+    names = np.array([str(name) for name in names])
+    if len(names) < 2:
+        raise InputError(f"`groups`: all subjects are in '{names[0]}', expected two groups or more")
+    sizes = np.bincount(member)
+    if sizes.min() < FEWEST:
+        raise InputError(f"`groups`: '{names[int(sizes.argmin())]}' has one subject, expected {FEWEST} or more of each")
+    return Membership(names, member.astype(np.int32))
+
+
+def _labels(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> pd.Series:
+    """One label of each subject, in their order."""
+    number = len(subject_ids)
+    if isinstance(groups, Mapping):
+        groups = pd.Series(dict(groups))
+    if isinstance(groups, pd.Series):
+        by_id, known = groups.set_axis(groups.index.astype(str)), pd.Index(subject_ids.astype(str))
+        in_order = isinstance(groups.index, pd.RangeIndex) and len(groups) == number
+        if not in_order or known.isin(by_id.index).any():
+            return _by_id(by_id, known)
+    try:
+        labels = pd.Series(groups).reset_index(drop=True)
+    except (TypeError, ValueError) as error:
+        raise InputError("`groups`: expected a label of each subject, or a dictionary by subject id") from error
+    if len(labels) != number:
+        raise InputError(f"`groups`: {len(labels)} labels for {number} subjects")
+    return labels
+
+
+def _by_id(labels: pd.Series, subject_ids: pd.Index) -> pd.Series:
+    """The labels of these subjects."""
+    twice = labels.index[labels.index.duplicated()]
+    if len(twice):
+        raise InputError(f"`groups`: subject '{twice[0]}' is there twice")
+    absent = subject_ids[~subject_ids.isin(labels.index)]
+    if len(absent):
+        raise InputError(f"`groups`: subject '{absent[0]}' is not there, expected a group for each subject")
+    return labels.loc[subject_ids].reset_index(drop=True)
+
+
+def require_linked(
+    found: Membership, observed: Int[np.ndarray, "G I"], anchored: Bool[np.ndarray, " I"] | None = None
+) -> None:
+    """Refuses groups that nothing puts on the scale of the first: no chain of items that two groups answered.
+
+    Args:
+        found: the groups.
+        observed: answers of each group to each item.
+        anchored: (I,) items that set the scale, whoever answered them.
+
+    Raises:
+        InputError: names the groups that are apart.
+    """
+    answered = observed > 0
+    reached = answered[0] if anchored is None else answered[0] | anchored
+    linked = np.zeros(len(answered), bool)
+    while True:
+        now = (answered & reached).any(axis=1)
+        if (now == linked).all():
+            break
+        linked, reached = now, reached | answered[now].any(axis=0)
+    if not linked.all():
+        apart = ", ".join(f"'{name}'" for name in found.names[~linked])
+        raise InputError(
+            f"`groups`: {apart} answered no item that links them to '{found.names[0]}': nothing says where they are on "
+            "its scale; give `anchors`, or fit them on their own"
+        )
+
+
+def answered_by(member: Int[np.ndarray, " J"], num_groups: int, values: Values) -> Int[np.ndarray, "G I"]:
+    """Answers (G, I) of each group to each item, of the subjects of all processes."""
+    observed = np.stack([(np.asarray(values)[member == group] >= 0).sum(axis=0) for group in range(num_groups)])
+    return processes.total(observed)
+
+
+def fitted(
+    found: Membership, population: Groups, covariance: Float[np.ndarray, "M M"] | None, *, in_logits: bool
+) -> FittedGroups:
+    """The groups of a fit with standard errors, those of standard deviations by the delta method.
+
+    Args:
+        found: the groups.
+        population: on the scale that is reported.
+        covariance: of means, log standard deviations and the logarithm of the shared slope; None where not known, and
+            NaN variances of standard deviations that are as narrow as nodes tell.
+        in_logits: whether the scale is that of slopes of 1, in place of one shared slope: means and standard deviations
+            are then times that slope, and have a part in its error.
+    """
+    shape = population.mean.shape
+    if covariance is None:
+        unknown = np.full(shape, np.nan)
+        return FittedGroups(found.names, found.member, population.mean, unknown, population.sd, unknown)
+    size = population.mean.size
+    by = np.zeros((2 * size, 2 * size + 1))
+    by[range(2 * size), range(2 * size)] = 1.0
+    if in_logits:
+        by[range(size), range(size)] = population.sd[0, 0]
+        by[:size, -1], by[size:, -1] = population.mean.ravel(), 1.0
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", by, np.nan_to_num(covariance), by), 0.0))
+    errors[np.isnan(np.diag(covariance)[:-1])] = np.nan
+    of_mean, of_log_sd = (part.reshape(shape) for part in np.split(errors, 2))
+    return FittedGroups(found.names, found.member, population.mean, of_mean, population.sd, population.sd * of_log_sd)
