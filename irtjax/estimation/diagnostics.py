@@ -8,6 +8,7 @@ from irtjax import processes
 from irtjax.errors import printable
 from irtjax.estimation.driver import Status
 from irtjax.estimation.fit_text import counted
+from irtjax.estimation.quadrature.checks import STEEP
 from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.responses.matrix import share_right
@@ -20,7 +21,6 @@ RESPONSES = 2**21  # worked on at a time, in float32
 MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
-STEEP = 20.0  # a slope that few real items have
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either

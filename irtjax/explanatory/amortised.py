@@ -16,6 +16,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Status
+from irtjax.estimation.empirical_priors import LEAST_SD
 from irtjax.estimation.item_features import ItemFeatures, item_features
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, ItemPriors, scale_neutral_shift
@@ -26,7 +27,6 @@ from irtjax.responses.values import Responses
 from irtjax.types import Float
 
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them
-LEAST_SD = 0.05  # of what features do not tell, in a prior: less would stop every step
 FLATTEST = 0.2  # of the median foretold slope: flatter ones are replaced by it in the prior of the intercept
 LEAST_SLOPE = 0.05  # in that prior, however flat items are foretold
 NOT_WITH_FEATURES = (

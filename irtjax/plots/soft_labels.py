@@ -5,10 +5,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
+from irtjax.estimation.result import Z_95
 from irtjax.plots.style import COLOURS, line_styles, plain
 
 QUARTERS = 4
-Z_95 = 1.96
 
 
 def divergence(table: pd.DataFrame) -> Figure:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import as_ids, require_unique
+from irtjax.responses.matrix import MISSING, as_ids, require_unique
 from irtjax.types import Bool, Float, Int, Shaped
 
-MISSING = -1
 BETWEEN = "|"  # labels in a cell of a table
 Ids = Sequence[str] | np.ndarray
 

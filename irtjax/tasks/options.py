@@ -7,7 +7,7 @@ from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.tasks.vectors import KINDS
 
-WIDEST = 65_536  # word vectors
+WIDEST = 65_536  # layers and word vectors
 
 
 @dataclasses.dataclass(frozen=True)

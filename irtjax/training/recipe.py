@@ -15,13 +15,13 @@ from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
+from irtjax.tasks.options import WIDEST
 from irtjax.tasks.task import TextFormat
 from irtjax.training.augmentation import flip_and_shift
 from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
 
 OPTIMIZERS = ("adam", "sgd")
-WIDEST = 65_536  # layers and word vectors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,12 +9,12 @@ import numpy as np
 from irtjax.estimation.driver import Outcome, Status
 from irtjax.estimation.svi.engine import Approximation, Task, Variational
 from irtjax.estimation.svi.guide import Normal, relative
-from irtjax.estimation.svi.programs import PLACES, draws_per_look, moved, programs
+from irtjax.estimation.svi.programs import PLACES, WORKED_ON, draws_per_look, moved, programs
 from irtjax.kernels.sharding import EVERYWHERE, place
 from irtjax.processes import fetch
 
 FEW = 2**16  # responses, up to which a run takes a fraction of its compilation
-WORKED_ON, MOST_DRAWS = 2**22, 1000  # responses in all draws of an ELBO; draws, each a pair of mirror images
+MOST_DRAWS = 1000  # of an ELBO, each a pair of mirror images
 ERRORS = 3  # standard errors of a difference that are not noise
 EQUAL = 0.1  # nats that two runs to one optimum may end apart
 APART = 1.0  # nats between two optima
