@@ -31,6 +31,9 @@ def folder(tmp_path_factory):
         by_item = by_item.mask(by_item < 0)
         by_item.insert(0, "item_id", responses.item_ids)
         by_item.to_parquet(path / f"{name}.parquet", row_group_size=300)
+        if name == "short":
+            group = np.where(np.arange(shape[0]) % 3 == 0, "a", "b")
+            pd.DataFrame({"subject_id": responses.subject_ids, "group": group}).to_csv(path / "groups.csv", index=False)
     return path
 
 
@@ -38,6 +41,7 @@ def folder(tmp_path_factory):
     ("responses", "flags"),
     [
         ("short.npz", ["--model=2pl"]),
+        ("short.npz", ["--model=1pl", "--groups={folder}/groups.csv:group"]),
         ("short.parquet", ["--model=3pl"]),
         ("long.npz", ["--model=2pl"]),
         ("long.shards", ["--model=2pl"]),
@@ -47,7 +51,7 @@ def folder(tmp_path_factory):
     ],
 )
 def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):
-    flags = [f"--responses={folder / responses}", *flags]
+    flags = [f"--responses={folder / responses}", *(flag.format(folder=folder) for flag in flags)]
     (alone,) = run(tmp_path, "fit_irt", f"--output_dir={tmp_path / 'one'}", *flags, number=1)
     first, second = run(tmp_path, "fit_irt", f"--output_dir={tmp_path / 'two'}", *flags)
     assert (alone.status, first.status, second.status) == (0, 0, 0), (alone.said, first.said, second.said)
@@ -57,6 +61,8 @@ def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):
         one, two = (pd.read_csv(tmp_path / number / name) for number in ("one", "two"))
         pd.testing.assert_frame_equal(one, two, rtol=1e-3, atol=2e-5)
     one, two = (irtjax.load_fit(tmp_path / number) for number in ("one", "two"))
+    if any("--groups" in flag for flag in flags):
+        pd.testing.assert_frame_equal(one.groups(), two.groups(), rtol=1e-4)
     assert two.log_likelihood == pytest.approx(one.log_likelihood, rel=5e-7)  # that of svi is in float32
     assert (one.status, one.iterations) == (two.status, two.iterations)
 
