@@ -12,8 +12,10 @@ cores; there must be as many as devices. On GPUs a process of several has one of
 Expected duration on 2 CPU cores: four minutes.
 """
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -85,13 +87,21 @@ class Group:
         """What the first of so many workers answers, after all have."""
         for worker in self._processes[:number]:
             assert worker.stdin is not None
-            worker.stdin.write(json.dumps(request) + "\n")
-            worker.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and has no answer either
+                worker.stdin.write(json.dumps(request) + "\n")
+                worker.stdin.flush()
         answers = [worker.stdout.readline() for worker in self._processes[:number] if worker.stdout]
         if not all(answers):
-            self._log.seek(0)
-            raise InputError(f"a worker failed: {self._log.read().decode()}")
+            raise InputError(self._failure(answers.index("")))
         return json.loads(answers[0])
+
+    def _failure(self, at: int) -> str:
+        """Why a worker gave no answer."""
+        status = self._processes[at].wait()
+        if status == -signal.SIGKILL:
+            return "a worker was killed, most likely for lack of memory: give fewer --num_items or --num_subjects"
+        self._log.seek(0)
+        return f"a worker ended with status {status}: {self._log.read().decode(errors='replace').strip()}"
 
     @property
     def size(self) -> int:
@@ -102,7 +112,9 @@ class Group:
         """Ends them."""
         for worker in self._processes:
             worker.kill()
-            worker.wait()
+            with contextlib.suppress(BrokenPipeError), worker:  # which closes its pipes and waits
+                pass
+        self._log.close()
 
 
 def sizes_of(given: list[str] | None, most: int, flag: str) -> list[int]:
