@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from absl import flags
-from scipy.stats import spearmanr
 
 from experiments.common import app, factory, settings, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
@@ -27,9 +26,9 @@ from experiments.common.task_items import items_of
 from experiments.reports import document, joint_training
 from irtjax import InputError
 from irtjax.arguments import LARGEST
-from irtjax.estimation.result import Z_95
 from irtjax.joint.outside import auc, outside_images, outside_texts
-from irtjax.joint.train import Difficulties, Predictions, train_jointly
+from irtjax.joint.predicted import against_responses, outside_scores, together
+from irtjax.joint.train import Difficulties, train_jointly
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.item_texts import read_item_texts
@@ -126,58 +125,27 @@ def _train(
         columns |= {"dev_accuracy": trained.validation_accuracy}
         columns |= {"test_accuracy": (trained.answers[TEST].classes == task.test.labels).mean(1)}
         if test is not None:
-            columns |= _against(trained.answers[TEST], test, factor > 0)
+            known_of_test = test.difficulty.to_numpy(), test.difficulty_se.to_numpy()
+            columns |= against_responses(trained.answers[TEST], *known_of_test, predicts=factor > 0)
         networks.append(pd.DataFrame(columns))
         found += [
             {"method": method, "seed": seed, "outside": name, "score": score, "auc": auc(inside[at], values[at])}
             for name in outside
             for (score, inside), values in zip(
-                _scores(trained.answers[TEST], factor > 0).items(),
-                _scores(trained.answers[name], factor > 0).values(),
+                outside_scores(trained.answers[TEST], predicts=factor > 0).items(),
+                outside_scores(trained.answers[name], predicts=factor > 0).values(),
                 strict=True,
             )
             for at, seed in enumerate(seeds)
         ]
     assert trained is not None
-    said = pd.concat([_mean(name, split, trained.answers[name]) for name, split in asked.items()], ignore_index=True)
+    of_sets = {name: together(trained.answers[name], split.ids) for name, split in asked.items()}
+    said = pd.concat(of_sets, names=["set", None]).reset_index("set").reset_index(drop=True)
     return {
         "networks": pd.concat(networks, ignore_index=True),
         "outside": pd.DataFrame(found, columns=["method", "seed", "outside", "score", "auc"]),
         "said": said,
     }
-
-
-def _against(said: Predictions, test: pd.DataFrame, predicts: bool) -> dict[str, np.ndarray]:
-    """How close each network's predictions are to the difficulties of the test items, and its doubts."""
-    b, error = test.difficulty.to_numpy(), test.difficulty_se.to_numpy()
-    columns = {"spearman_doubt": np.array([spearmanr(-row, b).statistic for row in said.confidence])}
-    if not predicts:
-        return columns
-    off = said.difficulty - b
-    columns["spearman"] = np.array([spearmanr(row, b).statistic for row in said.difficulty])
-    columns["rmse"] = np.sqrt((off**2).mean(1))
-    columns["coverage"] = (np.abs(off) < Z_95 * np.hypot(said.difficulty_sd, error)).mean(1)
-    return columns
-
-
-def _scores(said: Predictions, predicts: bool) -> dict[str, np.ndarray]:
-    """What may be larger for out-of-distribution examples, (S, N) each."""
-    scores = {"doubt": 1 - said.confidence}
-    return scores | ({"difficulty": said.difficulty, "difficulty_sd": said.difficulty_sd} if predicts else {})
-
-
-def _mean(name: str, split: Split, said: Predictions) -> pd.DataFrame:
-    """What the networks say together of each example."""
-    within, between = (said.difficulty_sd**2).mean(0), said.difficulty.var(0)
-    return pd.DataFrame(
-        {
-            "set": name,
-            "item_id": split.ids,
-            "predicted": said.difficulty.mean(0),
-            "predicted_sd": np.sqrt(within + between),
-            "doubt": 1 - said.confidence.mean(0),
-        }
-    )
 
 
 def _write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
