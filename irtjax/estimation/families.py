@@ -11,8 +11,8 @@ from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Estimate, Problem, run
-from irtjax.estimation.grouping import answered_by, membership, require_linked
-from irtjax.estimation.mml import FAR, in_logits, oriented, population_of, report, status_of
+from irtjax.estimation.grouping import answered_by, membership, population_of, require_linked
+from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -105,6 +105,9 @@ def fit_families(
     number = num_parameters(estimate.specification)
     if plan.in_logits:
         estimate = in_logits(estimate)
+    population: Any = estimate.population
+    if found is not None:
+        population = population_of(estimate, found, in_logits=plan.in_logits)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     others = "step" if set(models) <= set(CATEGORICAL) else "other"
     details: dict[str, Any] = {
@@ -121,7 +124,7 @@ def fit_families(
         model=model if isinstance(model, str) else "mixed",
         estimator="mml",
         parameters=estimate.items,
-        population=population_of(estimate, found, in_logits=plan.in_logits),
+        population=population,
         item_columns=columns(plan.model, estimate.items, estimate.covariances),
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),

@@ -8,6 +8,9 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
+from irtjax.estimation.driver import Estimate
+from irtjax.integration.node_rule import NodeRule
+from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.populations.groups import FittedGroups, Groups
 from irtjax.responses.values import Values
 from irtjax.types import Bool, Float, Int, Shaped
@@ -144,3 +147,24 @@ def fitted(
     errors[np.isnan(np.diag(covariance)[:-1])] = np.nan
     of_mean, of_log_sd = (part.reshape(shape) for part in np.split(errors, 2))
     return FittedGroups(found.names, found.member, population.mean, of_mean, population.sd, population.sd * of_log_sd)
+
+
+def nodes_for_groups(rule: NodeRule | None, integration: str, totals: Totals, dims: int) -> NodeRule:
+    """The nodes that subjects of several groups share, however long the test: these, or those that are chosen.
+
+    Raises:
+        InputError: another way of integration was asked for, or there are too many dimensions.
+    """
+    if isinstance(rule, SharedNodes):
+        return rule
+    if integration not in ("auto", "nodes") or dims > MOST_SHARED:
+        raise InputError("`groups`: abilities are integrated out on shared nodes, in up to three dimensions")
+    chosen = choose_rule("nodes", None, totals, dims)
+    assert chosen is not None
+    return chosen
+
+
+def population_of(estimate: Estimate, found: Membership, *, in_logits: bool) -> FittedGroups:
+    """The populations of a fit's groups, with standard errors; `in_logits` as of `fitted`."""
+    assert isinstance(estimate.population, Groups)
+    return fitted(found, estimate.population, estimate.of_groups, in_logits=in_logits)

@@ -16,7 +16,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver, empirical_priors
 from irtjax.estimation.driver import Estimate, Info, Problem, Status, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
-from irtjax.estimation.grouping import Membership, answered_by, fitted, membership, require_linked
+from irtjax.estimation.grouping import answered_by, membership, nodes_for_groups, population_of, require_linked
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of
 from irtjax.estimation.priors import Prior, as_given
@@ -27,11 +27,10 @@ from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import mark_unbounded, set_aside, with_error_of_the_mean
 from irtjax.estimation.specify import check_dims
 from irtjax.integration.node_rule import NodeRule
-from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
+from irtjax.integration.rules import Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
-from irtjax.populations.groups import FittedGroups, Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.groups import Groups
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
@@ -130,8 +129,8 @@ def fit_mml(
     found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
     rule = choose_rule(integration, num_nodes, totals, dims)
-    if found is not None and not isinstance(rule, SharedNodes):
-        rule = nodes_for_groups(integration, totals, dims)
+    if found is not None:
+        rule = nodes_for_groups(rule, integration, totals, dims)
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
@@ -146,8 +145,7 @@ def fit_mml(
     values, member = _values_here(responses, rule, mesh), None
     if found is not None:
         member = found.member[processes.share(responses.num_subjects)]
-        answered = answered_by(member, len(found.names), values)
-        require_linked(found, answered, plan.anchored if plan.anchored.any() else None)
+        require_linked(found, answered_by(member, len(found.names), values), plan.anchored)
         start = start[0], dataclasses.replace(start[1], num_groups=len(found.names))
     own = rule is not None and rule.moves_with_posterior
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
@@ -168,13 +166,16 @@ def fit_mml(
         estimate = in_logits(estimate)
     if plan.anchored.any():
         estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
+    population: Any = estimate.population
+    if found is not None:
+        population = population_of(estimate, found, in_logits=plan.as_1pl)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     return Fit(
         responses=responses,
         model=model if isinstance(model, str) else "mixed",
         estimator="mml",
         parameters=estimate.items,
-        population=population_of(estimate, found, in_logits=plan.as_1pl),
+        population=population,
         item_columns=tables.columns(estimate.items, estimate.covariances),
         ability=squeeze(estimate.ability),
         ability_se=squeeze(estimate.ability_se),
@@ -289,27 +290,6 @@ def in_logits(estimate: Estimate) -> Estimate:
         ability=unit * estimate.ability,
         ability_se=unit * estimate.ability_se,
     )
-
-
-def nodes_for_groups(integration: str, totals: Totals, dims: int) -> NodeRule:
-    """The nodes that subjects of several groups share, however long the test.
-
-    Raises:
-        InputError: another way of integration was asked for, or there are too many dimensions.
-    """
-    if integration not in ("auto", "nodes") or dims > MOST_SHARED:
-        raise InputError("`groups`: abilities are integrated out on shared nodes, in up to three dimensions")
-    rule = choose_rule("nodes", None, totals, dims)
-    assert rule is not None
-    return rule
-
-
-def population_of(estimate: Estimate, found: Membership | None, *, in_logits: bool) -> Population | FittedGroups:
-    """The population that a fit reports, or those of its groups with their standard errors."""
-    if not isinstance(estimate.population, Groups):
-        return estimate.population
-    assert found is not None
-    return fitted(found, estimate.population, estimate.of_groups, in_logits=in_logits)
 
 
 def status_of(status: Status, estimate: Estimate, far: float) -> Status:

@@ -9,7 +9,7 @@ from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import observed_information
+from irtjax.estimation.quadrature import group_information, observed_information
 from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
@@ -105,7 +105,8 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         covariance[narrow, narrow] = np.nan
         covariances = observed_information.of_items(covariance, finite)
-        of_groups = observed_information.of_groups(covariance, items, finite)
+        several = finite.num_groups > 1
+        of_groups = group_information.covariances(covariance, items, finite) if several else None
         return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups)
     if state.rule.moves_with_posterior:
         return _Errors(none)

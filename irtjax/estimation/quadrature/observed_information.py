@@ -17,8 +17,8 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.problem import Layout, Specification, as_array, layout
-from irtjax.estimation.quadrature import score_moments
+from irtjax.estimation.problem import Specification, as_array, layout
+from irtjax.estimation.quadrature import group_information, score_moments
 from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
@@ -27,7 +27,7 @@ from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
-from irtjax.types import Float, Int
+from irtjax.types import Float
 
 SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
 LOOSE = 1e6  # times the variance if all others were known, beyond which an estimate is not determined
@@ -56,22 +56,6 @@ def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification)
     held = index < 0
     blocks = covariance[index[:, :, None], index[:, None, :]]
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
-
-
-def of_groups(
-    covariance: Float[np.ndarray, "P P"], items: Items, specification: Specification
-) -> Float[np.ndarray, "M M"] | None:
-    """Covariances of means, log standard deviations and the logarithm of a shared slope (`driver.Estimate`)."""
-    if specification.num_groups == 1:
-        return None
-    places, slope = layout(specification), 1.0
-    at = np.append(places.population, -1)
-    if specification.has_shared:
-        at[-1] = places.items[np.argmax(specification.shared), 0]
-        slope = float(np.asarray(items.slope)[np.argmax(specification.shared), 0])
-    factor = np.append(np.ones(at.size - 1), 1 / slope)
-    free = (at >= 0)[:, None] & (at >= 0)[None, :]
-    return np.where(free, factor[:, None] * factor[None, :] * covariance[np.ix_(at, at)], 0.0)
 
 
 class Part(NamedTuple):
@@ -118,44 +102,11 @@ def of_all_parameters(
             common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
         mean = complete.mean
         if groups is not None:
-            information += processes.total(_of_groups(groups, expected, np.asarray(answers.member)[:, 0], places))
-            mean, common = _with_scores_of_groups(groups, grid, places, mean, common)
+            information += group_information.complete(groups, expected, answers, places)
+            mean, common = group_information.with_scores(groups, grid, places, mean, common)
         scores = Scores(mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
         information -= processes.total(score_moments.covariances(expected.weights, grid, answers, scores))
     return information
-
-
-def _of_groups(
-    population: Groups, expected: Expected, member: Int[np.ndarray, " J"], places: Layout
-) -> Float[np.ndarray, "P P"]:
-    """Information of complete data about means and log standard deviations of groups: -∂²log N(θ; μ, σ²).
-
-    It is 1/σ², 2 E(θ - μ)/σ² for both, and 2 E(θ - μ)²/σ².
-    """
-    found = np.zeros((places.size + 1, places.size + 1))  # the last of which is for what is fixed
-    number = np.bincount(member, minlength=len(population.mean))[:, None]
-    by_mean, by_log_sd = (
-        part.reshape(population.mean.shape) for part in np.split(population.score(expected.moments, member)[0], 2)
-    )
-    found[places.mean, places.mean] = number / population.sd**2
-    found[places.log_sd, places.log_sd] = 2 * (by_log_sd + number)
-    found[places.mean, places.log_sd] = found[places.log_sd, places.mean] = 2 * by_mean
-    return found[:-1, :-1]
-
-
-def _with_scores_of_groups(
-    population: Groups, grid: SparseGrid, places: Layout, mean: np.ndarray, common: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """E T and ∂η of the items and, last, of the membership in each group (`score_moments`)."""
-    nodes, num_groups = place_nodes(population, grid.nodes), len(population.mean)
-    z = (nodes[:, None, :] - population.mean) / population.sd
-    of_groups = np.zeros((len(nodes), num_groups, common.shape[2] + 1))  # the last of which is for what is fixed
-    of_mean, of_log_sd = (np.where(at >= 0, at - places.num_own, -1) for at in (places.mean, places.log_sd))
-    for group in range(num_groups):
-        of_groups[:, group, of_mean[group]] = z[:, group] / population.sd[group]
-        of_groups[:, group, of_log_sd[group]] = z[:, group] ** 2 - 1
-    none = np.zeros((len(nodes), num_groups))
-    return np.concatenate([mean, none], axis=1), np.concatenate([common, of_groups[:, :, :-1]], axis=1)
 
 
 class _Complete(NamedTuple):
