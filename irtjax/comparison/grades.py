@@ -18,16 +18,13 @@ from irtjax.estimation.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import moments, place_nodes, to_answers
 from irtjax.integration.prediction import LEAST_PREDICTED
-from irtjax.integration.sparse_grid import everywhere
+from irtjax.integration.reach import reaching
 from irtjax.item_models.listing import CATEGORICAL, model_of
-from irtjax.kernels.quadrature import BOUND, rectangular
 from irtjax.responses.folds import folds_of_cells
 from irtjax.responses.scaled import MISSING, ScaledResponses
 from irtjax.types import Float, Int
 
 METRICS = ("log_loss", "rps")
-PER_SD = 3  # nodes in a standard deviation of the narrowest posterior
-FEWEST_NODES, MOST_NODES = 241, 4001
 WEIGHT_OF_ALL = 2.0  # responses to an item, that the frequencies of all items are worth in the baseline
 
 
@@ -146,14 +143,8 @@ def scores(category: Int[np.ndarray, " N"], probability: Float[np.ndarray, "N C"
 def probabilities(found: Fit) -> Float[np.ndarray, "J I C"]:
     """Of each category, for each subject and item of a fit in one dimension, the ability integrated out."""
     responses: ScaledResponses = found.responses
-    sd = float(np.asarray(found.population.sd)[0])
-    mean = float(np.asarray(found.population.mean)[0])
-    # as far out as any posterior, which may be far outside of a narrow population
-    bound = max(BOUND, float((np.abs(found.ability - mean) + BOUND * found.ability_se).max()) / sd)
-    narrowest = max(float(found.ability_se.min()) / sd, 2 * bound * PER_SD / MOST_NODES)
-    number = max(FEWEST_NODES, int(np.ceil(2 * bound * PER_SD / narrowest)) // 2 * 2 + 1)
     model = model_of(tuple(found.details["models"]), np.array([scale.top for scale in responses.scales]))
-    grid = everywhere(rectangular(number, bound))
+    grid = reaching(found.ability, found.ability_se, found.population)
     with jax.enable_x64(True):
         answers = to_answers(np.asarray(responses.values), model)
         weights = np.asarray(e_step(found.parameters, found.one_population, answers, grid, weights=True).weights)[0]

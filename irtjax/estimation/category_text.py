@@ -59,7 +59,7 @@ def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str
 
 
 def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
-    """Notes on categories that nobody was given or that were given once, and on slopes of categories under priors."""
+    """Notes on categories that nobody was given or that were given once."""
     lines, noun = [], _noun(details.get("models", ()))
     if never := details.get("never_given"):
         end = (
@@ -68,11 +68,6 @@ def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
             else "what is estimated of them comes from the prior"
         )
         lines.append(f"{_which(never, num_items)} {noun} that nobody was given, {_such_as(never)}: {end}")
-    if noun == "categories" and not details.get("maximum_likelihood", True):
-        lines.append(
-            "responses do not determine the slopes of categories, which have a wide prior: abilities come out further "
-            "apart than they are (by a third, of 30 subjects in simulations), and their errors are too small"
-        )
     if once := details.get("given_once"):
         lines.append(
             f"{_which(once, num_items)} {noun} that were given once, {_such_as(once)}: little is known of them"

@@ -10,6 +10,7 @@ import numpy as np
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.category_unit import in_units_of_population
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.grouping import answered_by, membership, population_of, require_linked
 from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
@@ -102,6 +103,8 @@ def fit_families(
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
     estimate = oriented_by_categories(oriented(estimate), models)
+    if set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
+        estimate = in_units_of_population(estimate, plan.model, plan.responses)
     number = num_parameters(estimate.specification)
     if plan.in_logits:
         estimate = in_logits(estimate)

@@ -19,7 +19,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Bool, Float, Int
 
 STEP_SD = 1.0  # of a prior of steps, where the estimated one starts
-OPTION_SD = 3.0  # of slopes and intercepts of categories without order; that of slopes is held
+OPTION_SD = 3.0  # the same of slopes and intercepts of categories without order
 # the same of log φ, the lower cut and the logarithm of the gap of shares
 OTHERS_OF_SHARES = NormalPrior(1.5, 1.0), NormalPrior(-3.0, 2.0), NormalPrior(1.8, 0.7)
 
@@ -141,12 +141,9 @@ def _priors(
 
 
 def _of_steps(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], ...]:
-    """Columns whose priors are estimated, with one standard deviation; of categories without order intercepts alone.
-
-    An estimated prior of their slopes, whose mean is 0, would say how far abilities are apart and not how slopes
-    differ: with 30 subjects it made abilities 2.5 times as wide as they were. A wide one is held instead.
-    """
-    return (others[len(others) // 2 :],) if nominal else (others,)
+    """Columns whose priors are estimated, with one standard deviation; of categories without order slopes apart."""
+    half = len(others) // 2
+    return (others[:half], others[half:]) if nominal else (others,)
 
 
 def _thresholds_determined(responses: ScaledResponses, models: Sequence[str]) -> float:
