@@ -1,17 +1,20 @@
-r"""Do models of grades predict held-out grades better than means do?
+r"""Do models of grades predict held-out grades better than means, and than those of the mirt of PyPI?
 
   python -m benchmarks.held_out_grades --grades=mt_bench_gpt4.npz
+  python -m benchmarks.held_out_grades --grades=mt_bench_gpt4.npz --rivals=GRM,GPCM
 
 Reads an array of grades, subjects × items (axes after the second are joined to it), NaN where missing; half grades are
 rounded down. A tenth of the cells is held out in turn. Prints the root mean squared error of the expected grade, the
-log-loss (nats) and the ranked probability score of each way to predict them, and the difference from the graded model
+log-loss (nats) and the ranked probability score of each way to predict them, and the difference from the first model
 with its standard error over the folds:
 
 * item rates: the frequencies of the grades of each item, for every subject alike;
 * means: subject mean + item mean, and a normal distribution of the residuals, cut to grades and mixed with 2% of all;
-* the models of grades by default, with the ability integrated out.
+* the models of grades by default, with the ability integrated out;
+* rivals: models of the mirt of PyPI, fitted by its defaults in an environment of its own, with the ability integrated
+  out by the same rule. A grade that no model of an item has seen has the probability 1e-6.
 
-Expected duration on 2 CPU cores for 26 subjects and 160 items: two minutes.
+Expected duration on 2 CPU cores for 26 subjects and 160 items: two minutes, and as long for the rivals.
 """
 
 import dataclasses
@@ -20,10 +23,10 @@ import sys
 import numpy as np
 import pandas as pd
 from absl import app, flags
-from scipy.stats import norm
 from tqdm import tqdm
 
-from irtjax.comparison.grades import probabilities, scores
+from benchmarks import contestants, held_out
+from irtjax.comparison.grades import METRICS, probabilities, scores
 from irtjax.estimation.families import fit_families
 from irtjax.responses.folds import folds_of_cells
 from irtjax.responses.scaled import ScaledResponses, of_grades
@@ -32,10 +35,11 @@ _GRADES = flags.DEFINE_string("grades", None, "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", "score", "array in it")
 _FOLDS = flags.DEFINE_integer("folds", 10, "parts that are held out in turn", lower_bound=2)
 _MODELS = flags.DEFINE_list("models", ["graded", "gpcm"], "models of grades")
-
-ROUNDS = 200  # of alternating means
-OF_ALL = 0.02  # weight of all grades alike
-FLAT = 2.0  # responses that all items together are worth
+_RIVALS = flags.DEFINE_list("rivals", [], "models of the mirt of PyPI: GRM, GPCM, PCM")
+_ENVIRONMENT = flags.DEFINE_string("environment", ".versus_grades", "folder of the rival's virtual environment")
+_PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make it with")
+REQUIREMENT = "mirt==1.2.0"
+LEAST = 1e-6  # probability of a grade
 
 
 def main(_: list[str]) -> None:
@@ -55,48 +59,21 @@ def main(_: list[str]) -> None:
             error = np.sqrt(((probability @ labels - labels[grade]) ** 2).mean())
             rows.append({"way": name, "fold": fold, "rmse": error, **scores(grade, probability)})
     print(f"{table.shape[0]:,} subjects × {table.shape[1]:,} items, {len(labels)} grades", flush=True)
-    print(summary(pd.DataFrame(rows)).to_string(), flush=True)
+    print(held_out.summary(pd.DataFrame(rows), ("rmse", *METRICS), _MODELS.value[0]).to_string(), flush=True)
 
 
 def predicted(train: ScaledResponses, labels: np.ndarray) -> dict[str, np.ndarray]:
     """Probabilities (J, I, C) of grades, by each way."""
-    counts = train.frequencies()
-    of_all = counts.sum(axis=0) / counts.sum()
-    rates = (counts + FLAT * of_all) / (counts.sum(axis=1, keepdims=True) + FLAT)
-    found = {"item rates": np.broadcast_to(rates, (*train.values.shape, len(labels))), "means": of_means(train, labels)}
+    found = {"item rates": held_out.item_rates(train, len(labels)), "means": held_out.of_means(train, labels)}
     for model in _MODELS.value:
         found[model] = probabilities(fit_families(train, model, priors="auto", standard_errors=False))
+    for model in _RIVALS.value:
+        python = contestants.interpreter("mirt", REQUIREMENT, _ENVIRONMENT.value, _PYTHON.value)
+        values = np.where(train.observed, train.values, np.nan)
+        settings = {"model": model, "categories": len(labels)}
+        other = held_out.by_rival("mirt-grades", python, values, settings)["probability"] + LEAST
+        found[f"mirt of PyPI, {model}"] = other / other.sum(axis=2, keepdims=True)
     return found
-
-
-def of_means(train: ScaledResponses, labels: np.ndarray) -> np.ndarray:
-    """Subject mean + item mean, by alternating means, and a normal distribution around it."""
-    worths = train.worths()
-    ability, easiness = np.zeros(len(worths)), np.nanmean(worths, axis=0)
-    for _ in range(ROUNDS):
-        ability = np.nanmean(worths - easiness, axis=1)
-        ability -= ability.mean()
-        easiness = np.nanmean(worths - ability[:, None], axis=0)
-    mean = np.clip(ability[:, None] + easiness, labels[0], labels[-1])
-    sd = np.sqrt(np.nanmean((worths - mean) ** 2))
-    edges = np.concatenate([[-np.inf], (labels[1:] + labels[:-1]) / 2, [np.inf]])
-    cut = np.diff(norm.cdf((edges - mean[:, :, None]) / sd), axis=2)
-    return (1 - OF_ALL) * cut + OF_ALL / len(labels)
-
-
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means over the folds, and differences from the first model of grades."""
-    metrics, base = ("rmse", "log_loss", "rps"), _MODELS.value[0]
-    table = {}
-    for name, group in rows.groupby("way", sort=False):
-        reference = rows[rows.way == base].set_index("fold")
-        entries = {}
-        for metric in metrics:
-            apart = group.set_index("fold")[metric] - reference[metric]
-            error = apart.std() / np.sqrt(len(apart))
-            entries[metric] = f"{group[metric].mean():.4f} ({apart.mean():+.4f} ± {error:.4f})"
-        table[name] = entries
-    return pd.DataFrame(table).T
 
 
 if __name__ == "__main__":
