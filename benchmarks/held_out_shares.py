@@ -9,9 +9,9 @@ cells is held out in turn, and predicted by
 * item rates: how often each of eleven steps 0, 0.1, …, 1 was given to the item, for every subject alike;
 * means: subject mean + item mean, and a normal distribution of the residuals, cut to the steps, mixed with 2% of all;
 * cut at 1/2: the 2PL of whether a share is more than one half, which knows nothing else;
-* the models by default, with the ability integrated out, and `graded`, of the steps as grades;
-* torch_measure: its Beta-2PL in an environment of its own, by its defaults (φ 10) and by the φ of 1, 2, 5, 10, 20 and
-  50 that has the least loss in training; it is given 0 and 1 as 0.005 and 0.995.
+* the models by default, with the ability integrated out;
+* torch_measure: its Beta-2PL in an environment of its own, by its defaults (φ 10) and by the φ of 1, 3, 10 and
+  30 that has the least loss in training; it is given 0 and 1 as 0.005 and 0.995.
 
 Prints, with differences from the first model and their standard errors over the folds: the root mean squared error of
 the expected share; the log-loss (nats) of the step that a share is rounded to, each step with at least 1e-6; and that
@@ -33,7 +33,6 @@ from tqdm import tqdm
 
 import irtjax
 from benchmarks import contestants, held_out
-from irtjax.comparison.grades import probabilities
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.result import Fit
 from irtjax.integration.e_step import e_step
@@ -52,7 +51,7 @@ _MODELS = flags.DEFINE_list("models", None, "models; by default binomial of coun
 _RIVALS = flags.DEFINE_list("rivals", [], "torch_measure")
 _ENVIRONMENT = flags.DEFINE_string("environment", ".versus_grades", "folder of the rival's virtual environment")
 _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make it with")
-REQUIREMENT, DEFAULT_PHI, PHIS, MARGIN = "torch_measure==0.1.0", 10.0, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0], 0.005
+REQUIREMENT, DEFAULT_PHI, PHIS, MARGIN = "torch_measure==0.1.0", 10.0, [1.0, 3.0, 10.0, 30.0], 0.005
 STEPS = np.arange(11) / 10
 EDGES = (STEPS[1:] + STEPS[:-1]) / 2
 HALF, LEAST = 0.5, 1e-6
@@ -116,7 +115,6 @@ def ways(train: ScaledResponses, models: list[str]) -> dict[str, Predicted]:
     found["item rates"] = dataclasses.replace(of_steps(held_out.item_rates(steps, len(STEPS))), high=high)
     found["means"] = of_steps(held_out.of_means(steps, STEPS))
     found["cut at 1/2"] = by_cut(shares, train)
-    found["graded"] = of_steps(of_seen(fit_families(steps, "graded", standard_errors=False)))
     if "torch_measure" in _RIVALS.value:
         found |= by_torch_measure(shares)
     return found
@@ -135,16 +133,6 @@ def place_of(shares: np.ndarray) -> np.ndarray:
 def high_of(shares: np.ndarray) -> np.ndarray:
     """1 where a share is more than one half, 0 where not, NaN where it is missing."""
     return np.where(np.isnan(shares), np.nan, shares > HALF)
-
-
-def of_seen(fit: Fit) -> np.ndarray:
-    """Probabilities of all steps by a fit that may have seen some only."""
-    probability, responses = probabilities(fit), fit.responses
-    step = np.zeros((*probability.shape[:2], len(STEPS)))
-    for i, scale in enumerate(responses.scales):
-        places = np.round(10 * scale.worth).astype(int)
-        step[:, i, places] = probability[:, i, : len(places)]
-    return step
 
 
 def by_cut(shares: np.ndarray, train: ScaledResponses) -> Predicted:
