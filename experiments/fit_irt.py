@@ -39,6 +39,7 @@ from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
+from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.populations.groups import FittedGroups
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_subjects
@@ -154,16 +155,16 @@ def main() -> None:
     app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
     others = is_scaled(_MODEL.value)
     if others:
-        app.without_effect([*ONLY_SCORED, *ONLY_SVI], f"--model={_MODEL.value}")
-    if others and (_ESTIMATOR.value == "svi" or len(_RESPONSES.value) > 1):
-        raise InputError(f"--model={_MODEL.value}: fits one file, by --estimator=mml")
+        app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
+    if others and len(_RESPONSES.value) > 1:
+        raise InputError(f"--model={_MODEL.value}: fits one file")
     if not others and _MODEL.value != AUTO:
         app.without_effect(["grades", "repeats"], f"--model={_MODEL.value}, which is of right and wrong answers")
     if _MODEL.value not in ("3pl", "4pl"):
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
         app.without_effect(["slope_prior"], "--model=rasch, whose slopes are 1 (--model=1pl has one)")
-    if _ESTIMATOR.value == "svi" and _MODEL.value not in BY_SVI:
+    if _ESTIMATOR.value == "svi" and _MODEL.value not in (*BY_SVI, *OTHERS, AUTO):
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
@@ -177,8 +178,6 @@ def main() -> None:
     responses, model = _read(_RESPONSES.value, mesh)
     if is_scaled(model):  # which auto may have found
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value} of these responses")
-        if _ESTIMATOR.value == "svi":
-            raise InputError("--estimator=svi fits right and wrong answers: use mml of these responses")
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
         print(f"{size} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
@@ -190,10 +189,10 @@ def main() -> None:
     with peers.results_of_first(_OUTPUT_DIR.value, (RANKING,)) as directory:
         quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
         with fit_bar(model if isinstance(model, str) else "mixed", quantity) as on_step, app.naming(name):
-            if is_scaled(model):
-                options = _of_others(on_step)
+            if _ESTIMATOR.value == "svi":
+                options = _of_svi(on_step)
             else:
-                options = _of_svi(on_step) if _ESTIMATOR.value == "svi" else _of_mml(on_step, held)
+                options = _of_others(on_step) if is_scaled(model) else _of_mml(on_step, held)
             if groups is not None:
                 options["groups"] = groups
             fit = irtjax.fit(

@@ -90,12 +90,17 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     Raises:
         InputError: see `fit`.
     """
-    if estimator != "mml":
-        raise InputError(f"estimator {estimator} fits right and wrong answers: use estimator mml of other responses")
     options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
-    _check_options(fit_families, options, f"mml of {category_text.said(responses.scales)}")
+    estimate: Callable[..., Fit] = fit_families
+    if estimator == "svi":
+        from irtjax.estimation.svi.family_fit import fit_svi_families  # as of right and wrong answers
+
+        if not isinstance(model, str):
+            raise InputError("estimator svi fits one model to all items: use estimator mml for a model per item")
+        estimate = fit_svi_families
+    _check_options(estimate, options, f"{estimator} of {category_text.said(responses.scales)}")
     require_estimable(responses)
-    result = fit_families(responses, model, **options)
+    result = estimate(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))
     return result
 

@@ -208,7 +208,7 @@ def _start(
     intercept, others = np.zeros(len(free)), np.zeros((len(free), free.shape[1] - dims - 1))
     for family, group in model.groups(len(free)):
         trials = None if responses.trials is None else responses.trials[:, group]
-        values = np.asarray(responses.values[:, group], float)
+        values = np.asarray(responses.values[:, group])
         intercept[group], others[group] = family.start(values, trials, top[group], others.shape[1])
         if family is ORDERED_BETA:
             others[group] = without_ends(others[group], ends[group])

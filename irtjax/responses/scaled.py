@@ -1,7 +1,7 @@
 """Responses on scales of their own: grades, categories, counts, shares."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from irtjax.responses.matrix import MISSING, as_ids, require_unique
 from irtjax.types import Bool, Float, Int, Shaped
 
 BETWEEN = "|"  # labels in a cell of a table
+TOGETHER = 2**22  # responses whose worth is looked up at once
 Ids = Sequence[str] | np.ndarray
 
 
@@ -124,15 +125,36 @@ class ScaledResponses:
 
     def mean(self, axis: int) -> Float[np.ndarray, " N"]:
         """Means of what responses are worth, NaN where there are none: grades, or shares of successes."""
-        worths = self.worths()
-        observed = self.observed.sum(axis=axis)
-        return np.divide(np.nansum(worths, axis=axis), observed, out=np.full(len(observed), np.nan), where=observed > 0)
+        total, observed = self._sums(axis, lambda part: part.worths())
+        return np.divide(total, observed, out=np.full(len(observed), np.nan), where=observed > 0)
 
     def counts(self, axis: int) -> tuple[Float[np.ndarray, " N"], Int[np.ndarray, " N"]]:
         """Sums of responses as shares of the way from the lowest to the highest, and numbers of responses."""
-        worths = self.worths()
-        ends = np.array([(0, 1) if scale.labels is None else scale.worth[[0, -1]] for scale in self.scales], float).T
-        return np.nansum((worths - ends[0]) / (ends[1] - ends[0]), axis=axis), self.observed.sum(axis=axis)
+
+        def shares(part: "ScaledResponses") -> Float[np.ndarray, "J N"]:
+            ends = np.array(
+                [(0, 1) if scale.labels is None else scale.worth[[0, -1]] for scale in part.scales], float
+            ).T
+            return (part.worths() - ends[0]) / (ends[1] - ends[0])
+
+        return self._sums(axis, shares)
+
+    def _sums(
+        self, axis: int, numbers: Callable[["ScaledResponses"], Float[np.ndarray, "J N"]]
+    ) -> tuple[Float[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """Sums of numbers of responses, some items at a time, and how many there are."""
+        size = max(1, TOGETHER // self.num_subjects)
+        parts = [self]
+        if size < self.num_items:
+            parts = [
+                self.choose_items(np.arange(at, min(at + size, self.num_items)))
+                for at in range(0, self.num_items, size)
+            ]
+        totals = [np.nansum(numbers(part), axis=axis) for part in parts]
+        observed = [part.observed.sum(axis=axis) for part in parts]
+        if axis == 0:
+            return np.concatenate(totals), np.concatenate(observed)
+        return sum(totals[1:], totals[0]), sum(observed[1:], observed[0])
 
     def choose_items(self, chosen: Shaped[np.ndarray, " chosen"]) -> "ScaledResponses":
         """The responses to some of the items, by a mask (I,) or by positions."""

@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.driver import Info, Outcome, run
 from irtjax.estimation.item_features import item_features
 from irtjax.estimation.result import Fit
-from irtjax.estimation.svi.choice import best_run
+from irtjax.estimation.svi.choice import Search, best_run
 from irtjax.estimation.svi.directions import rotated
 from irtjax.estimation.svi.engine import Approximation, Task, Variational
 from irtjax.estimation.svi.estimates import result_of
@@ -94,14 +94,7 @@ def fit_svi(
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
     if features is not None and priors != "hierarchical":
         raise InputError("`features` go with the hierarchical priors")
-    whole_number("seed", seed, 0, LARGEST_SEED)
-    whole_number("max_steps", max_steps, 1)
-    for name, batch, size in (
-        ("batch_subjects", batch_subjects, responses.num_subjects),
-        ("batch_items", batch_items, responses.num_items),
-    ):
-        if batch is not None:
-            whole_number(name, batch, 1, size)
+    check_settings(responses, batch_subjects, batch_items, seed, max_steps)
     if isinstance(responses, StoredResponses) and processes.number() == 1:
         raise InputError(
             "estimator svi needs the responses in memory: use estimator mml, which reads files as it goes, or read the "
@@ -126,17 +119,8 @@ def fit_svi(
     values = responses_on_devices(responses.values, settings)
     tasks = {name: Task(values, start_on_devices(one, settings)) for name, one in started.items()}
 
-    engine, steps = Variational(settings, seed), steps_per_chunk(settings.num_responses)
-
-    def search(task: Task, made: int) -> tuple[Approximation, Outcome]:
-        def on_iteration(chunks: int, info: Info) -> None:
-            if on_chunk is not None:
-                on_chunk(steps * (made + chunks), info.objective)
-
-        most = -(-max_steps // steps) - made
-        return run(engine, task, max_iterations=most, patience=sys.maxsize, on_iteration=on_iteration)
-
-    name, best, chosen = best_run(engine, tasks, search)
+    engine = Variational(settings, seed)
+    name, best, chosen = best_run(engine, tasks, search_of(engine, max_steps, on_chunk))
     begun, sites = started[name], fetch(best.task.start.sites)
     posterior = {
         site: without_padding(relative(sites[site], best.found.mean[site]), np.shape(normal.loc))
@@ -164,6 +148,39 @@ def fit_svi(
         began=began,
         details=details,
     )
+
+
+def check_settings(
+    responses: Any, batch_subjects: int | None, batch_items: int | None, seed: int, max_steps: int
+) -> None:
+    """Refuses batches that are larger than what there is, and a seed or a number of steps that is none.
+
+    Raises:
+        InputError: names the argument.
+    """
+    whole_number("seed", seed, 0, LARGEST_SEED)
+    whole_number("max_steps", max_steps, 1)
+    for name, batch, size in (
+        ("batch_subjects", batch_subjects, responses.num_subjects),
+        ("batch_items", batch_items, responses.num_items),
+    ):
+        if batch is not None:
+            whole_number(name, batch, 1, size)
+
+
+def search_of(engine: Variational, max_steps: int, on_chunk: Callable[[int, float], None] | None) -> Search:
+    """A search from a task on, which ends after so many steps since the first start."""
+    steps = steps_per_chunk(engine.settings.num_responses)
+
+    def search(task: Task, made: int) -> tuple[Approximation, Outcome]:
+        def on_iteration(chunks: int, info: Info) -> None:
+            if on_chunk is not None:
+                on_chunk(steps * (made + chunks), info.objective)
+
+        most = -(-max_steps // steps) - made
+        return run(engine, task, max_iterations=most, patience=sys.maxsize, on_iteration=on_iteration)
+
+    return search
 
 
 def _one_block(features: Any, item_ids: np.ndarray) -> np.ndarray:

@@ -61,29 +61,30 @@ def guide(
     """
     del responses, mesh
     for site, support in hyperparameters(priors, model, start.directions).items():
-        _draw(site, site, start, sign, [biject_to(support)])
+        draw(site, site, start, sign, [biject_to(support)])
     with plate("subjects", subjects) as rows:
-        _draw("ability", "ability", start, sign, [], rows)
+        draw("ability", "ability", start, sign, [], rows)
     with plate("items", items) as columns:
         if model == "1pl":
-            _draw("difficulty", "difficulty", start, sign, [], columns)
+            draw("difficulty", "difficulty", start, sign, [], columns)
         else:
-            a = _draw("discrimination", "discrimination", start, sign, [ExpTransform()], columns)
+            a = draw("discrimination", "discrimination", start, sign, [ExpTransform()], columns)
             assert start.pivots is not None
             pivots = start.pivots if columns is None else start.pivots[columns]
             to_difficulty = AffineTransform(pivots, -1 / a)
-            _draw("difficulty", "intercept", start, sign, [to_difficulty], columns)
+            draw("difficulty", "intercept", start, sign, [to_difficulty], columns)
 
 
-def _draw(
+def draw(
     site: str,
     name: str,
     start: Start,
     sign: float | jax.Array,
     transforms: list[dist.transforms.Transform],
     index: jax.Array | None = None,
+    event_dims: int = 0,
 ) -> jax.Array:
-    """A draw of a site of the model, by the posterior that `start` has under `name`.
+    """A draw of a site of the model, by the posterior that `start` has under `name`; of vectors with one event axis.
 
     The gradient of the ELBO in the logarithm of a scale s is 1 + E x s ∂ log p, with noise x and ∂ log p = -h s x but
     for what the draw of this site has no part in: its noise is that of x². As h is near to 1/s² at the start, the term
@@ -95,13 +96,15 @@ def _draw(
     loc, scale = relative(begun, Normal(shift, stretch))
     if index is not None:
         loc, scale, stretch = loc[index], scale[index], stretch[index]
-    standard = dist.Normal(jnp.zeros_like(loc), 1.0)
+    standard = dist.Normal(jnp.zeros_like(loc), 1.0).to_event(event_dims)
     drawn = numpyro.sample(
         site, dist.TransformedDistribution(standard, [AffineTransform(loc, sign * scale), *transforms])
     )
     normal = functools.reduce(lambda value, transform: transform.inv(value), reversed(transforms), drawn)
     noise = jax.lax.stop_gradient((normal - loc) / scale)
     control = 0.5 * stretch**2 * (noise**2 - 1)
+    if event_dims:
+        control = control.sum(axis=-1)
     numpyro.factor(f"{site}_control", jax.lax.stop_gradient(control) - control)  # gradients only
     return drawn
 

@@ -44,13 +44,14 @@ def hierarchical(model: str) -> Priors:
     Source: Lalor, Wu and Yu (2019), section 2, for the 1PL. In the 2PL θ ~ N(0, 1), as the unit of the scale is free.
     """
     if model == "1pl":
-        return Priors(dist.Normal(*_population("ability")), dist.Normal(*_population("difficulty")), dist.Delta(1.0))
+        return Priors(dist.Normal(*population("ability")), dist.Normal(*population("difficulty")), dist.Delta(1.0))
     return Priors(
-        dist.Normal(0.0, 1.0), dist.Normal(*_population("difficulty")), dist.LogNormal(*_population("discrimination"))
+        dist.Normal(0.0, 1.0), dist.Normal(*population("difficulty")), dist.LogNormal(*population("discrimination"))
     )
 
 
-def _population(site: str) -> tuple[jax.Array, jax.Array]:
+def population(site: str) -> tuple[jax.Array, jax.Array]:
+    """Mean and standard deviation of a hierarchical prior, drawn."""
     mean = numpyro.sample(f"{site}_mean", dist.Normal(0.0, math.sqrt(1e6)))
     return mean, numpyro.sample(f"{site}_precision", dist.Gamma(1.0, 1.0)) ** -0.5
 
@@ -159,7 +160,7 @@ def response_model(
     else:
         log_likelihood, arguments = functools.partial(log_likelihood_2pl, mesh=mesh), (theta, a, b, responses)
     with handlers.scale(scale=scale):
-        value = jax.lax.cond(with_value, log_likelihood, functools.partial(_without_value, log_likelihood), *arguments)
+        value = jax.lax.cond(with_value, log_likelihood, functools.partial(without_value, log_likelihood), *arguments)
         numpyro.factor("responses", value)
 
 
@@ -169,7 +170,7 @@ def _moved(prior: dist.Distribution, by: jax.Array | None) -> dist.Distribution:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _without_value(function: Callable, *arguments: jax.Array) -> jax.Array:
+def without_value(function: Callable, *arguments: jax.Array) -> jax.Array:
     """A function of value 0 that has the gradients of another."""
     return jnp.zeros_like(function(*arguments))
 
@@ -179,4 +180,4 @@ def _without_value_forward(function: Callable, *arguments: jax.Array) -> tuple[j
     return jnp.zeros_like(value), gradients
 
 
-_without_value.defvjp(_without_value_forward, lambda _, gradients, cotangent: gradients(cotangent))
+without_value.defvjp(_without_value_forward, lambda _, gradients, cotangent: gradients(cotangent))

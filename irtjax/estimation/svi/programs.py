@@ -13,15 +13,23 @@ from jax.sharding import NamedSharding
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.svi import SVIState
 
+from irtjax.estimation.svi import family_model
+from irtjax.estimation.svi.family_model import ModelOfItems
 from irtjax.estimation.svi.guide import Normal, Start, guide
-from irtjax.estimation.svi.model import PriorFunction, Size, response_model
+from irtjax.estimation.svi.model import Size, response_model
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 
 FEW_RESPONSES, MANY_RESPONSES = 2**12, 2**22
 WORKED_ON, FEWEST_DRAWS = 2**22, 2  # responses in all draws of a look at the ELBO; each a pair of mirror images
 MEMORY = 0.99  # of squared gradients; Adam's usual 0.999 remembers those of the start, and creeps from there
 PARTS = "shift", "stretch"  # of the parameters of a site
-PLACES = {"ability": BY_SUBJECT, "difficulty": BY_ITEM, "intercept": BY_ITEM, "discrimination": BY_ITEM}
+PLACES = {
+    "ability": BY_SUBJECT,
+    "difficulty": BY_ITEM,
+    "intercept": BY_ITEM,
+    "discrimination": BY_ITEM,
+    "others": BY_ITEM,
+}
 
 
 def steps_per_chunk(num_responses: int) -> int:
@@ -76,10 +84,10 @@ class AntitheticELBO(Trace_ELBO):
 
 
 class Settings(NamedTuple):
-    """What the programs of a fit depend on."""
+    """What the programs of a fit depend on; the model by name where items are right or wrong."""
 
-    model: str
-    priors: PriorFunction
+    model: str | ModelOfItems
+    priors: Callable[[Any], Any]
     subjects: Size
     items: Size
     mesh: jax.sharding.Mesh | None = None
@@ -113,11 +121,13 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
     """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
     bound = settings._asdict()
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.0, b2=MEMORY)  # set by `advance`
+    scored = isinstance(settings.model, str)
+    of_responses, of_guide = (response_model, guide) if scored else (family_model.response_model, family_model.guide)
     svi = SVI(
-        lambda start, responses, with_value: response_model(
+        lambda start, responses, with_value: of_responses(
             responses, directions=start.directions, with_value=with_value, **bound
         ),
-        lambda start, responses, with_value, sign=1.0: guide(start, responses, sign=sign, **bound),
+        lambda start, responses, with_value, sign=1.0: of_guide(start, responses, sign=sign, **bound),
         optimizer,
         AntitheticELBO(settings.num_responses < MANY_RESPONSES),
     )
