@@ -98,7 +98,8 @@ def empirical_means(
         weights = posterior[np.isfinite(column)]
         weights, fewest = (weights, FEWEST) if members is None else (weights @ members, 0.0)
         columns.append(_means(weights, column[np.isfinite(column)], ends, fewest))
-    return EmpiricalCurves(_of_ranges(theta, posterior, members), *np.stack(columns, axis=-1), None)
+    mean, low, high = np.stack(columns, axis=-1)
+    return EmpiricalCurves(_of_ranges(theta, posterior, members), mean, low, high, None)
 
 
 def _posteriors(fit: Fit, answers: Answers) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, "J Q"]]:
