@@ -107,7 +107,7 @@ def _shown(fit: Fit) -> np.ndarray:
     """Abilities that curves are drawn over: 3 logits, or that many standard deviations of a wider population."""
     if not isinstance(fit.responses, ScaledResponses):
         return GRID[np.abs(GRID) <= WIDEST]
-    mean, sd = float(fit.population.mean[0]), float(fit.population.sd[0])
+    mean, sd = float(fit.reference.mean[0]), float(fit.reference.sd[0])
     return np.linspace(mean - WIDEST * sd, mean + WIDEST * sd, len(GRID))
 
 
@@ -124,7 +124,7 @@ def wright(fit: Fit) -> Figure:
     _require_one_dimension(fit)
     difficulty, items = places(fit)
     known = np.isfinite(difficulty)
-    reach = BEYOND * (float(fit.population.sd[0]) if isinstance(fit.responses, ScaledResponses) else 1.0)
+    reach = BEYOND * (float(fit.reference.sd[0]) if isinstance(fit.responses, ScaledResponses) else 1.0)
     low, high = fit.ability.min() - reach, fit.ability.max() + reach
     subjects, named = fit.responses.subject_ids.tolist(), np.array(items)[known].tolist()
     if isinstance(fit.responses, ScaledResponses):
