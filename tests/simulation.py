@@ -71,3 +71,25 @@ def simulate_model(
     values = draw(rng, by_difficulty(theta, a, b, c, d), missing)
     items = pd.DataFrame({"item_id": [f"i{i}" for i in range(num_items)], "a": a, "b": b, "c": c, "d": d})
     return matrix(values), theta, items
+
+
+def simulate_grades(
+    num_subjects: int, num_items: int, seed: int = 0, top: int = 3
+) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
+    """Grades 1 to `top` + 1 by the graded model, the abilities from N(0, 1), and the items.
+
+    The table of items has the columns of `items.csv`: item_id, model, grades, discrimination, threshold_1 and so on.
+    """
+    rng = np.random.default_rng(seed)
+    theta, a = rng.normal(size=num_subjects), rng.lognormal(0.3, 0.3, num_items)
+    b = np.sort(
+        rng.normal(0, 1, num_items)[:, None] + np.linspace(-1.2, 1.2, top) + rng.normal(0, 0.2, (num_items, top))
+    )
+    above = expit(a[:, None] * (theta[:, None, None] - b))
+    grades = 1 + (rng.random((num_subjects, num_items, 1)) < above).sum(axis=2)
+    ids = [f"i{i}" for i in range(num_items)]
+    items = pd.DataFrame({"item_id": ids, "model": "graded", "grades": "|".join(map(str, range(1, top + 2)))})
+    items["discrimination"] = a
+    for k in range(top):
+        items[f"threshold_{k + 1}"] = b[:, k]
+    return pd.DataFrame(grades, [f"s{j}" for j in range(num_subjects)], ids), theta, items

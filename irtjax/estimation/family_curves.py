@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.item_models.families import Families
-from irtjax.item_models.protocol import PredictorParameters, per_statistic
+from irtjax.item_models.protocol import Moments, PredictorParameters, per_statistic
 from irtjax.types import AnyArray, Float
 
 LEAST_INFORMATION = 1e-12  # of what a subject's items have elsewhere: with less, rounding decides on Warm's correction
@@ -54,14 +54,12 @@ def curves(model: Families, items: PredictorParameters, points: Float[AnyArray, 
         points: (Q,) abilities.
         warm: whether J is asked for.
     """
-    per_item, shape = model.per_item, (len(points), len(items.intercept), model.per_item)
+    shape = len(points), len(items.intercept), model.per_item
 
     def of(x: AnyArray) -> tuple[AnyArray, AnyArray, Any]:
         moments = model.moments(items, x[:, None], asymptotes=False)
-        assert moments.by_predictor is not None
-        by = moments.by_predictor * per_statistic(items.slope.T, per_item)
-        covered = moments.spread(by.reshape(*shape, 1))[..., 0]
-        return by, (covered * by.reshape(shape)).sum(axis=2), (moments.mean, covered)
+        by, covered, information = information_of(moments, items)
+        return by, information, (moments.mean, covered)
 
     natural = model.natural(items, points[:, None], asymptotes=False)
     if warm:
@@ -72,6 +70,15 @@ def curves(model: Families, items: PredictorParameters, points: Float[AnyArray, 
         correction = jnp.zeros_like(information)
     pull = (mean * by).reshape(shape).sum(axis=2)
     return Curves(natural.eta, natural.log_normalizer, by, pull, jnp.maximum(information, 0.0), correction)
+
+
+def information_of(moments: Moments, items: PredictorParameters) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """η' (Q, M), Cov η' (Q, I, S) and I = η' Cov η' (Q, I) of items that have such moments."""
+    assert moments.by_predictor is not None
+    by = moments.by_predictor * per_statistic(items.slope.T, moments.per_item)
+    of_items = by.reshape(*moments.covariance.shape[:2], -1)
+    covered = moments.spread(of_items[..., None])[..., 0]
+    return by, covered, (covered * of_items).sum(axis=2)
 
 
 def at_own_points(

@@ -56,6 +56,12 @@ class Binomial:
         """P (1 - P)."""
         return at.x.__array_namespace__().exp(sum(log_sigmoids(at.x)))[:, :, None, None]
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """P and P (1 - P)."""
+        return self.mean(at, 1)[:, :, 0], self.covariance(at, 1)[:, :, 0, 0]
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:

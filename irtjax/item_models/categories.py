@@ -112,6 +112,16 @@ class Indicators(abc.ABC):
         xp = p.__array_namespace__()
         return p[..., None] * xp.eye(num_statistics)[None, None] - p[..., :, None] * p[..., None, :]
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """Σ_k w_k P_k, and Σ_k (w_k - mean)² P_k."""
+        p = self.mean(at, of_categories.shape[1] - 1)
+        xp = p.__array_namespace__()
+        p = xp.concatenate([xp.maximum(1 - p.sum(axis=2, keepdims=True), 0.0), p], axis=2)
+        mean = (p * of_categories[None]).sum(axis=2)
+        return mean, (p * (of_categories[None] - mean[:, :, None]) ** 2).sum(axis=2)
+
     @abc.abstractmethod
     def derivatives(
         self, at: Coordinates, num_statistics: int

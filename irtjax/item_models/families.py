@@ -49,6 +49,14 @@ class Family(Protocol):
     def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
         """Cov T."""
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """Mean and variance of what a response is worth: of counts one trial, as 0 or 1; of shares the share.
+
+        That of categories is given, of as many as any item of the test has.
+        """
+
     def start(
         self,
         values: Shaped[np.ndarray, "J I"],
@@ -129,6 +137,13 @@ class Families:
         x = theta @ items.slope.T + items.intercept[None, :]
         at = Coordinates(x, items.others, items.top)
         return self._moments(at) if self.has_indicators else Moments(*_moments(self, at))
+
+    def worth(
+        self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """Mean and variance of what a response is worth, as `Family.worth`."""
+        at = Coordinates(theta @ items.slope.T + items.intercept[None, :], items.others, items.top)
+        return self._by_family(at.x.shape[1], lambda family, some: family.worth(_some(at, some), of_categories[some]))
 
     def curvature(
         self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], residual: Float[AnyArray, "Q M"]

@@ -68,6 +68,12 @@ class Beta:
         """ψ'(μ φ) and ψ'((1 - μ) φ) on the diagonal, less ψ'(φ)."""
         return _covariance_of_logarithms(at)
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """μ and μ (1 - μ) / (1 + φ)."""
+        return _share(at)
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
@@ -136,6 +142,15 @@ class OrderedBeta:
         mean = self.mean(at, num_statistics)
         return square - mean[..., :, None] * mean[..., None, :]
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """M = P(0 < y < 1) μ + P_1, and P_0 m² + P_1 (1 - m)² + P(0 < y < 1) ((μ - m)² + μ (1 - μ) / (1 + φ))."""
+        none, between, whole = map(at.x.__array_namespace__().exp, _log_chances(at))
+        inner, variance = _share(at)
+        mean = between * inner + whole
+        return mean, none * mean**2 + whole * (1 - mean) ** 2 + between * ((inner - mean) ** 2 + variance)
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
@@ -203,6 +218,13 @@ def _log_beta(at: Coordinates) -> Float[AnyArray, "Q I"]:
     shapes, log_shapes, phi = _shapes(at)
     log_gamma = _special(at.x.__array_namespace__()).gammaln
     return (log_gamma(1 + shapes) - log_shapes).sum(axis=2) - log_gamma(phi)[None]
+
+
+def _share(at: Coordinates) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+    """Mean and variance of y where it is between 0 and 1."""
+    xp = at.x.__array_namespace__()
+    mean, rest = (xp.exp(one) for one in log_sigmoids(at.x))
+    return mean, mean * rest / (1 + xp.exp(at.others[:, PRECISION]))[None]
 
 
 def _mean_logarithms(at: Coordinates) -> Float[AnyArray, "Q I 2"]:

@@ -8,12 +8,24 @@ from matplotlib.figure import Figure
 
 from irtjax.arguments import names, whole_number
 from irtjax.errors import InputError
+from irtjax.estimation.family_worth import categories_at
 from irtjax.estimation.fit_text import model_name
 from irtjax.estimation.result import Z_95, Fit
-from irtjax.kernels.models import information as item_information
-from irtjax.plots.scale import MOST_CURVES, item_curves, wright_map
-from irtjax.plots.style import COLOURS, literal, plain, short
-from irtjax.scale.curves import empirical_curves
+from irtjax.plots.fitted_items import (
+    RIGHT,
+    WIDEST,
+    drawn,
+    expected,
+    information_of_items,
+    of_families,
+    places,
+    response_axis,
+)
+from irtjax.plots.scale import MOST_CURVES, category_curves, item_curves, wright_map
+from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.scale.curves import empirical_curves, empirical_means
+from irtjax.scale.information import GRID
 
 FEW = 24  # items whose curves are shown if none are named
 SMOOTH = 200  # subjects from whom on the weight at single abilities suffices
@@ -27,65 +39,127 @@ REACH = 4.0  # standard deviations of the population that information is shown o
 def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     """Curves of items: the model's, and the share of right answers at each ability with its 95% band.
 
-    With fewer than 200 subjects the shares are those in up to six ranges of ability, each with as many subjects.
+    Of grades, counts and shares the expected response, and the mean one, in the unit of the data; where the items that
+    are shown have different scales, from 0, the lowest, to 1. With fewer than 200 subjects shares and means are those
+    in up to six ranges of ability, each with as many subjects.
 
     Args:
         fit: of one dimension.
         items: one id or several; by default all, or 24 of them from the easiest to the hardest.
 
     Raises:
-        InputError: an item is not in the fit, there are more than 60, or the fit has several dimensions.
+        InputError: an item is not in the fit or is nominal, there are more than 60, or the fit has several dimensions.
     """
     _require_one_dimension(fit)
+    chosen = _chosen(fit, items)
+    grouped, some = fit.responses.num_subjects < SMOOTH, fit.responses.read().choose_items(chosen)
+    shown, theta = fit.responses.item_ids[chosen].tolist(), _shown(fit)
+    model = expected(fit, chosen, theta)
+    if isinstance(some, ScaledResponses):
+        axis = response_axis(some.scales, some.trials is not None)
+        empirical = empirical_means(fit, drawn(some), (axis.low, axis.high), grouped)
+    else:
+        axis, empirical = RIGHT, empirical_curves(fit, some, grouped)
+    return item_curves(shown, theta, model, empirical, [""] * len(shown), _title(fit), axis)
+
+
+def categories(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
+    """Category characteristic curves: the probability of each grade or category of an item at each ability.
+
+    Args:
+        fit: of one dimension.
+        items: one id or several; by default all that have categories, or 24 of them from the easiest to the hardest.
+
+    Raises:
+        InputError: an item is not in the fit or has no categories, there are more than 60, or the fit has several
+            dimensions.
+    """
+    _require_one_dimension(fit)
+    known = of_families(fit)
+    has = np.array([scale.labels is not None for scale in (() if known is None else known.scales)], bool)
+    if known is None or not has.any():
+        raise InputError("no item has grades or categories: irtjax.plots.curves shows curves of other responses")
+    chosen = _chosen(fit, items, has)
+    without = fit.responses.item_ids[chosen[~has[chosen]]]
+    if len(without):
+        raise InputError(f"item '{without[0]}' has no grades or categories: irtjax.plots.curves shows it")
+    some, theta = known.take(chosen), _shown(fit)
+    return category_curves(some.item_ids.tolist(), theta, categories_at(some, theta), some.scales, _title(fit))
+
+
+def _chosen(fit: Fit, items: str | Sequence[str] | None, of: np.ndarray | None = None) -> np.ndarray:
+    """Positions of the items to show; without names a few of those `of` which is true."""
     ids = fit.responses.item_ids
     if items is None:
-        order = np.argsort(fit.difficulty, kind="stable")
-        chosen = order[np.unique(np.linspace(0, len(order) - 1, min(FEW, len(order))).round().astype(int))]
-    else:
-        items = names("items", items)
-        unknown = [item for item in items if item not in ids]
-        if unknown:
-            raise InputError(f"item '{unknown[0]}' is not in the fit")
-        if not 1 <= len(items) <= MOST_CURVES:
-            raise InputError(f"{len(items)} items, expected 1 to {MOST_CURVES} that fit into a picture")
-        chosen = np.array([int(np.flatnonzero(ids == item)[0]) for item in items])
-    grouped = fit.responses.num_subjects < SMOOTH
-    empirical = empirical_curves(fit, fit.responses.read().choose_items(chosen), grouped)
-    shown = ids[chosen].tolist()
-    return item_curves(shown, empirical.model, empirical, [""] * len(shown), _title(fit))
+        order = np.argsort(fit.item_columns.get("difficulty", np.zeros(len(ids))), kind="stable")
+        order = order if of is None else order[of[order]]
+        return order[np.unique(np.linspace(0, len(order) - 1, min(FEW, len(order))).round().astype(int))]
+    items = names("items", items)
+    unknown = [item for item in items if item not in ids]
+    if unknown:
+        raise InputError(f"item '{unknown[0]}' is not in the fit")
+    if not 1 <= len(items) <= MOST_CURVES:
+        raise InputError(f"{len(items)} items, expected 1 to {MOST_CURVES} that fit into a picture")
+    return np.array([int(np.flatnonzero(ids == item)[0]) for item in items])
+
+
+def _shown(fit: Fit) -> np.ndarray:
+    """Abilities that curves are drawn over: 3 logits, or that many standard deviations of a wider population."""
+    if not isinstance(fit.responses, ScaledResponses):
+        return GRID[np.abs(GRID) <= WIDEST]
+    mean, sd = float(fit.reference.mean[0]), float(fit.reference.sd[0])
+    return np.linspace(mean - WIDEST * sd, mean + WIDEST * sd, len(GRID))
 
 
 def wright(fit: Fit) -> Figure:
-    """Abilities and difficulties on one scale (Wright and Stone 1979).
+    """Abilities and difficulties on one scale (Wright and Stone 1979); of grades their thresholds.
 
-    Up to 60 items and 40 subjects are named, more are counted. Items more than three logits beyond all abilities are
-    drawn at that edge; those without a difficulty are left out.
+    `speech ≥ 3` is the ability at which a 3 or more has probability 1/2 (graded), `speech 2|3` that at which a 3 is as
+    likely as a 2 (partial credit). Up to 60 places of items and 40 subjects are named, more are counted. Items more
+    than three logits beyond all abilities are drawn at that edge; those without a difficulty are left out.
 
     Raises:
-        InputError: the fit has several dimensions.
+        InputError: the fit has several dimensions, or a nominal item, which has no place.
     """
     _require_one_dimension(fit)
-    known = np.isfinite(fit.difficulty)
-    low, high = fit.ability.min() - BEYOND, fit.ability.max() + BEYOND
-    items, subjects = fit.responses.item_ids[known].tolist(), fit.responses.subject_ids.tolist()
-    right = fit.responses.counts(axis=0)[0]
-    extreme = np.where(fit.extreme, np.where(right == 0, 1, -1), 0)[known]
-    return wright_map(fit.ability, np.clip(fit.difficulty[known], low, high), items, _title(fit), subjects, extreme)
+    difficulty, items = places(fit)
+    known = np.isfinite(difficulty)
+    reach = BEYOND * (float(fit.reference.sd[0]) if isinstance(fit.responses, ScaledResponses) else 1.0)
+    low, high = fit.ability.min() - reach, fit.ability.max() + reach
+    subjects, named = fit.responses.subject_ids.tolist(), np.array(items)[known].tolist()
+    if isinstance(fit.responses, ScaledResponses):
+        extreme, what = None, "items" if len(items) == fit.responses.num_items else "thresholds of items"
+    else:
+        right = fit.responses.counts(axis=0)[0]
+        extreme, what = np.where(fit.extreme, np.where(right == 0, 1, -1), 0)[known], "items"
+    return wright_map(fit.ability, np.clip(difficulty[known], low, high), named, _title(fit), subjects, extreme, what)
 
 
-def information(fit: Fit) -> Figure:
+def information(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     """Information of the test about ability, its standard error, and where the abilities are (Birnbaum 1968).
 
+    Of counts a response has the mean number of trials of its item.
+
+    Args:
+        fit: of one dimension.
+        items: whose own information is drawn as well: one id or several; by default none.
+
     Raises:
-        InputError: the fit has several dimensions.
+        InputError: an item is not in the fit, there are more than 60, or the fit has several dimensions.
     """
     _require_one_dimension(fit)
     mean, sd = float(fit.reference.mean[0]), float(fit.reference.sd[0])
     theta = np.linspace(mean - REACH * sd, mean + REACH * sd, 201)
-    total = np.asarray(item_information(fit.parameters, theta[:, None])).sum(axis=1)
+    each = information_of_items(fit, theta)
+    total = each.sum(axis=1)
     figure = Figure(figsize=(10, 3.8))
     left, right = figure.subplots(1, 2)
-    left.plot(theta, total, color=COLOURS[0])
+    chosen = [] if items is None else _chosen(fit, items).tolist()
+    left.plot(theta, total, color="black" if chosen else COLOURS[0], label="all items")
+    for item, style in zip(chosen, line_styles(len(chosen)), strict=True):
+        left.plot(theta, each[:, item], label=short(fit.responses.item_ids[item], LONGEST_NAME), **style)
+    if chosen:
+        left.legend(frameon=False, fontsize=8)
     left.set(xlabel="ability", ylabel="information", xlim=theta[[0, -1]], ylim=(0, None))
     with np.errstate(divide="ignore"):
         right.plot(theta, total**-0.5, color=COLOURS[0], label="standard error of ability")

@@ -4,16 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from irtjax.kernels.models import ItemParameters, probabilities
+from irtjax.plots.fitted_items import RIGHT, ResponseAxis, common_scale
 from irtjax.plots.style import COLOURS, literal, plain, short
+from irtjax.responses.scaled import Scale
 from irtjax.scale.curves import EmpiricalCurves
 from irtjax.scale.dimensionality import ParallelAnalysis
-from irtjax.scale.information import GRID
+from irtjax.types import Float
 
 MOST_CURVES = 60
 MOST_EIGENVALUES = 15
@@ -24,6 +27,7 @@ MOST_NAMES = 60
 MOST_SUBJECTS = 40
 LONGEST_NAME = 24
 LONGEST_TITLE = 25
+PER_KEY = 12  # categories in a column of the legend
 DOMINANT = 0.25  # share of the largest information
 MOST_BOXES, FEW_BOXES = 12, 4
 BLUE, ORANGE, GREEN = COLOURS[:3]
@@ -46,47 +50,93 @@ def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
 
 
 def item_curves(
-    names: Sequence[str], items: ItemParameters, empirical: EmpiricalCurves, reasons: Sequence[str], title: str
+    names: Sequence[str],
+    theta: Float[np.ndarray, " Q"],
+    model: Float[np.ndarray, "Q I"],
+    empirical: EmpiricalCurves,
+    reasons: Sequence[str],
+    title: str,
+    response: ResponseAxis = RIGHT,
 ) -> Figure:
     """Item characteristic curves with the empirical curve and its band, one axis per item, removed items last.
 
     Args:
         names: (I,) ids.
-        items: parameters of all I items on the metric of the scale.
+        theta: (Q,) abilities that curves are shown at.
+        model: (Q, I) expected responses.
         empirical: their empirical curves.
         reasons: (I,) why each item was removed; "" if it was not.
         title: of the figure.
+        response: the axis of the responses.
     """
     removed = np.array([bool(reason) for reason in reasons])
     order = np.concatenate([np.flatnonzero(~removed), np.flatnonzero(removed)])
     if len(order) > MOST_CURVES:  # removed items are what the reader looks for
         spare = max(MOST_CURVES - int(removed.sum()), MOST_CURVES // 2)
         order = np.concatenate([np.flatnonzero(~removed)[:spare], np.flatnonzero(removed)])[:MOST_CURVES]
-    columns = min(len(order), PER_ROW if len(order) <= FEW_CURVES else PER_ROW + 1)
-    rows = -(-len(order) // columns)
-    figure = Figure(figsize=(0.6 + 2.4 * max(columns, 2), 1.0 + 2.0 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    grid = GRID[np.abs(GRID) <= 3]
-    p, _ = probabilities(items, grid[:, None])
-    inside = np.abs(empirical.theta) <= 3
-    for axis, item in zip(axes, order, strict=False):
+    figure, axes = panels(len(order), theta, response)
+    inside = (empirical.theta >= theta[0]) & (empirical.theta <= theta[-1])
+    for axis, item in zip(axes, order, strict=True):
         colour = ORANGE if removed[item] else BLUE
         band = empirical.low[inside, item], empirical.high[inside, item]
         axis.fill_between(empirical.theta[inside], *band, color="0.8", linewidth=0)
         axis.plot(empirical.theta[inside], empirical.share[inside, item], color="0.3", linewidth=1)
-        axis.plot(grid, p[:, item], color=colour, linewidth=1.6)
+        axis.plot(theta, model[:, item], color=colour, linewidth=1.6)
         reason = f"\n{reasons[item]}" if removed[item] else ""
         axis.set_title(short(names[item], LONGEST_TITLE) + reason, fontsize=10.5, color=colour)
-    for axis in axes[len(order) :]:
-        axis.remove()
-    for axis in axes[len(order) - columns : len(order)]:
-        axis.tick_params(labelbottom=True)  # the lowest of each column
-    axes[0].set(xlim=(-3, 3), ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
-    figure.supxlabel("ability", fontsize=11)
-    figure.supylabel("probability of a right answer", fontsize=11)
     some = f" ({len(order)} of {len(removed)} items)" if len(order) < len(removed) else ""
     figure.suptitle(literal(f"{title}{some}") + "\nmodel in colour, responses in grey with a 95% band", fontsize=12)
     return plain(figure)
+
+
+def category_curves(
+    names: Sequence[str],
+    theta: Float[np.ndarray, " Q"],
+    p: Float[np.ndarray, "Q I C"],
+    scales: Sequence[Scale],
+    title: str,
+) -> Figure:
+    """Category characteristic curves, one axis per item; a category has the same colour in all of them.
+
+    Args:
+        names: (I,) ids.
+        theta: (Q,) abilities.
+        p: (Q, I, C) probabilities of the categories of each item.
+        scales: (I,) with the labels of these.
+        title: of the figure.
+    """
+    common = common_scale(scales)
+    of_all = [label for scale in scales for label in scale.labels or ()] if common is None else common.labels
+    labels = list(dict.fromkeys(of_all or ()))
+    colours = colormaps["viridis"](np.linspace(0, 0.95, len(labels)))
+    figure, axes = panels(len(names), theta, RIGHT._replace(label="probability"))
+    for i, (axis, name, scale) in enumerate(zip(axes, names, scales, strict=True)):
+        for k, label in enumerate(scale.labels or ()):
+            axis.plot(theta, p[:, i, k], color=colours[labels.index(label)], linewidth=1.5)
+        axis.set_title(short(name, LONGEST_TITLE), fontsize=10.5)
+    keys = [Line2D([], [], color=colour, linewidth=2) for colour in colours]
+    texts = [short(str(label), LONGEST_NAME) for label in labels]
+    figure.legend(keys, texts, loc="outside right upper", frameon=False, fontsize=9, ncols=-(-len(labels) // PER_KEY))
+    figure.suptitle(literal(title), fontsize=12)
+    return plain(figure)
+
+
+def panels(number: int, theta: Float[np.ndarray, " Q"], response: ResponseAxis) -> tuple[Figure, list[Axes]]:
+    """A figure with so many axes of responses against ability."""
+    columns = min(number, PER_ROW if number <= FEW_CURVES else PER_ROW + 1)
+    rows = -(-number // columns)
+    figure = Figure(figsize=(0.6 + 2.4 * max(columns, 2), 1.0 + 2.0 * rows), layout="constrained")
+    axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel())
+    for axis in axes[number:]:
+        axis.remove()
+    for axis in axes[number - columns : number]:
+        axis.tick_params(labelbottom=True)  # the lowest of each column
+    room = 0.02 * (response.high - response.low)
+    axes[0].set(xlim=(theta[0], theta[-1]), ylim=(response.low - room, response.high + room))
+    axes[0].set_yticks(response.ticks, [literal(text) for text in response.texts])
+    figure.supxlabel("ability", fontsize=11)
+    figure.supylabel(response.label, fontsize=11)
+    return figure, axes[:number]
 
 
 def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dominant: str, title: str) -> Figure:
@@ -177,6 +227,7 @@ def wright_map(
     title: str,
     subjects: Sequence[str] = (),
     extreme: np.ndarray | None = None,
+    what: str = "items",
 ) -> Figure:
     """Abilities of subjects and difficulties of items on one scale (Wright and Stone 1979).
 
@@ -190,6 +241,7 @@ def wright_map(
         subjects: (J,) names; none to count subjects however few.
         extreme: (I,) 1 for items that nobody answered right, -1 for those that everybody did, else 0: a count of items
             tells them apart, as their difficulties are a matter of the prior.
+        what: the difficulties are of.
     """
     low, high = min(ability.min(), difficulty.min(), -3), max(ability.max(), difficulty.max(), 3)
     bins = np.arange(np.floor(low), high + BIN, BIN)
@@ -199,7 +251,7 @@ def wright_map(
     figure = Figure(figsize=(1.2 + sum(widths), 1.1 + 0.2 * len(bins)))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=widths)
     left.set(title="subjects", ylabel="ability and difficulty (logits)", xlabel="number")
-    right.set(title="items", xlabel="number")
+    right.set(title=what, xlabel="number")
     if subjects:
         _name(left, ability, bins, subjects, BLUE, "right")
     else:

@@ -42,6 +42,12 @@ class Scale:
         numbers = all(isinstance(label, int | float) for label in self.labels)
         return np.array(self.labels if numbers else range(len(self.labels)), float)
 
+    def worth_of(self, other: "Scale") -> Float[np.ndarray, " C"]:
+        """What the categories of another scale, all of which this one has, are worth on it."""
+        assert self.labels is not None
+        assert other.labels is not None
+        return self.worth[[self.labels.index(label) for label in other.labels]]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScaledResponses:
@@ -114,13 +120,17 @@ class ScaledResponses:
 
     def worths(self) -> Float[np.ndarray, "J I"]:
         """What each response is worth: its grade, successes of trials as a share, or the share; NaN where missing."""
+        return self.worths_on([None if scale.labels is None else scale.worth for scale in self.scales])
+
+    def worths_on(self, of_items: Sequence[Float[np.ndarray, " _"] | None]) -> Float[np.ndarray, "J I"]:
+        """The same, by what the categories of each item are worth; None of counts and shares."""
         values = np.where(self.observed, self.values, np.nan)
         if self.trials is not None:
             values = values / self.trials
-        for i, scale in enumerate(self.scales):
-            if scale.labels is not None:
+        for i, worth in enumerate(of_items):
+            if worth is not None:
                 at = self.observed[:, i]
-                values[at, i] = scale.worth[np.asarray(self.values)[at, i].astype(int)]
+                values[at, i] = worth[np.asarray(self.values)[at, i].astype(int)]
         return values
 
     def mean(self, axis: int) -> Float[np.ndarray, " N"]:

@@ -1,6 +1,6 @@
 """Empirical item curves: the share of right answers at each ability, estimated without a model of the item."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,8 +10,9 @@ from scipy.stats import norm
 
 from irtjax.estimation.result import Fit
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import place_nodes, to_answers
+from irtjax.integration.nodes import Answers, place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere
+from irtjax.item_models.listing import model_of
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.matrix import MISSING, ResponseMatrix
@@ -31,14 +32,14 @@ class EmpiricalCurves(NamedTuple):
         low: lower ends of 95% intervals.
         high: upper ends.
         model: parameters of the scale for its items; for other items the 2PL that maximizes their likelihood with the
-            scale held.
+            scale held. None of other responses than right and wrong.
     """
 
     theta: Float[np.ndarray, " Q"]
     share: Float[np.ndarray, "Q I"]
     low: Float[np.ndarray, "Q I"]
     high: Float[np.ndarray, "Q I"]
-    model: ItemParameters
+    model: Any
 
 
 def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False) -> EmpiricalCurves:
@@ -54,12 +55,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False)
         grouped: the abilities are up to six ranges with about as many subjects each, in place of single nodes, where
             few subjects have too little weight: `theta` is the mean ability in a range.
     """
-    quadrature = rectangular()
-    theta = place_nodes(fit.one_population, quadrature)[:, 0]
-    with jax.enable_x64(True):
-        answers = to_answers(fit.responses.read().values)
-        found = e_step(fit.parameters, fit.one_population, answers, everywhere(quadrature), weights=True)
-        posterior = np.asarray(found.weights[0])
+    theta, posterior = _posteriors(fit, to_answers(fit.responses.read().values))
     members = _ranges(posterior.sum(axis=0)) if grouped else None
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)
@@ -78,10 +74,48 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False)
             weights /= weights.sum(axis=1, keepdims=True)
         columns.append(_shares(weights, right) if members is None else _shares(weights @ members, right, fewest=0.0))
     share, low, high = np.stack(columns, axis=-1)
-    if members is not None:
-        mass = posterior.sum(axis=0)
-        theta = (mass * theta) @ members / (mass @ members)
+    theta = _of_ranges(theta, posterior, members)
     return EmpiricalCurves(theta, share, low, high, ItemParameters(slope, intercept, lower, upper))
+
+
+def empirical_means(
+    fit: Fit, values: Float[np.ndarray, "J N"], ends: tuple[float, float], grouped: bool = False
+) -> EmpiricalCurves:
+    """The same of responses that are numbers, such as grades: means, with 95% intervals by the variance there.
+
+    Args:
+        fit: of other responses than right and wrong.
+        values: (J, N) of the same subjects, NaN where missing.
+        ends: of the scale of the values, beyond which no interval goes.
+        grouped: as of `empirical_curves`.
+    """
+    responses = fit.responses
+    model = model_of(tuple(fit.details["models"]), np.asarray(fit.parameters.top))
+    theta, posterior = _posteriors(fit, to_answers(np.asarray(responses.values), model, responses.trials))
+    members = _ranges(posterior.sum(axis=0)) if grouped else None
+    columns = []
+    for column in values.T:
+        weights = posterior[np.isfinite(column)]
+        weights, fewest = (weights, FEWEST) if members is None else (weights @ members, 0.0)
+        columns.append(_means(weights, column[np.isfinite(column)], ends, fewest))
+    mean, low, high = np.stack(columns, axis=-1)
+    return EmpiricalCurves(_of_ranges(theta, posterior, members), mean, low, high, None)
+
+
+def _posteriors(fit: Fit, answers: Answers) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, "J Q"]]:
+    """Nodes of ability, and the posterior of each subject there."""
+    quadrature = rectangular()
+    with jax.enable_x64(True):
+        found = e_step(fit.parameters, fit.one_population, answers, everywhere(quadrature), weights=True)
+    return place_nodes(fit.one_population, quadrature)[:, 0], np.asarray(found.weights[0])
+
+
+def _of_ranges(theta: np.ndarray, posterior: np.ndarray, members: np.ndarray | None) -> np.ndarray:
+    """The mean ability in each range, where there are some; else the nodes."""
+    if members is None:
+        return theta
+    mass = posterior.sum(axis=0)
+    return (mass * theta) @ members / (mass @ members)
 
 
 def _most_likely(weights: np.ndarray, right: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
@@ -117,3 +151,15 @@ def _shares(weights: np.ndarray, right: np.ndarray, fewest: float = FEWEST) -> n
         centre = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
         half = z / (1 + z**2 / subjects) * np.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
     return np.where(mass >= fewest, np.stack([share, centre - half, centre + half]), np.nan)
+
+
+def _means(weights: np.ndarray, values: np.ndarray, ends: tuple[float, float], fewest: float) -> np.ndarray:
+    """Mean responses at the nodes, and the lower and upper ends of their intervals: (3, Q)."""
+    mass = weights.sum(axis=0)
+    total = np.maximum(mass, 1e-300)
+    mean = values @ weights / total
+    subjects = np.maximum(mass**2 / np.maximum((weights**2).sum(axis=0), 1e-300), 1.0 + 1e-9)
+    variance = np.maximum(values**2 @ weights / total - mean**2, 0.0) * subjects / (subjects - 1)
+    half = norm.ppf(0.975) * np.sqrt(variance / subjects)
+    found = np.stack([mean, np.maximum(mean - half, ends[0]), np.minimum(mean + half, ends[1])])
+    return np.where(mass >= fewest, found, np.nan)

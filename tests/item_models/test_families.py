@@ -88,6 +88,16 @@ def test_probabilities_are_those_of_the_textbook(model):
         np.testing.assert_allclose(found[:, i, : TOP[i] + 1], log_p(kind, columns, i, NODES[:, 0]), rtol=1e-9)
 
 
+def test_what_responses_are_worth():
+    model = "mixed"
+    columns, worth = numbers(model), np.random.default_rng(1).normal(size=(len(TOP), PER_ITEM + 1))
+    mean, variance = MODELS[model].worth(items_of(model, columns), NODES, worth)
+    for i, kind in enumerate(KINDS_OF[model]):
+        p, w = np.exp(log_p(kind, columns, i, NODES[:, 0])), worth[i, : TOP[i] + 1]
+        np.testing.assert_allclose(mean[:, i], p @ w, rtol=1e-9)
+        np.testing.assert_allclose(variance[:, i], p @ w**2 - (p @ w) ** 2, rtol=1e-7, atol=1e-12)
+
+
 @pytest.mark.parametrize("model", ["graded", "gpcm"])
 def test_steep_slopes_and_close_thresholds(model):
     columns = numbers(model)

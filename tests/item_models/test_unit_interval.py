@@ -79,6 +79,11 @@ def test_densities_means_and_covariances(family):
             covariance = (at - mean).T @ ((at - mean) * weights[:, None])
             np.testing.assert_allclose(moments.covariance[q, i], covariance, rtol=1e-7, atol=1e-9)
 
+            share = np.concatenate([np.exp(at[: len(at) - len(ends), -2]), ends])
+            found_worth = [part[q, i] for part in model.worth(items(family), THETA, np.zeros((2, size + 1)))]
+            expected = weights @ share, weights @ (share - weights @ share) ** 2
+            np.testing.assert_allclose(found_worth, expected, rtol=1e-7)
+
 
 def test_derivatives_are_those_by_differences(family):
     model, here = model_of((family,) * 2, TOP), np.column_stack([SLOPE, INTERCEPT, OTHERS[family]])

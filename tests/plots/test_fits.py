@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from simulation import simulate
+from scipy.special import expit
+from simulation import simulate, simulate_grades
 
 import irtjax
 from irtjax import InputError
@@ -111,3 +112,74 @@ def test_a_wright_map_names_few_subjects_and_tells_unsolved_items_apart():
     labels = [text.get_text() for text in items.get_legend().get_texts()]
     assert labels == ["items", "nobody right (10)", "everybody right (2)"]
     assert sum(bar.get_width() for bars in items.containers for bar in bars) == 70
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """Grades of four items; nobody was given a 3 of `i2`, and the last item runs the other way."""
+    grades = simulate_grades(200, 6)[0]
+    grades.loc[grades.i2 == 3, "i2"] = 2
+    return irtjax.fit(grades.assign(i5=5 - grades.i5), model="graded")
+
+
+def test_curves_of_grades_are_expected_grades(graded, tmp_path):
+    figure = irtjax.plots.curves(graded, ["i1", "i2", "i5"])
+    theta = figure.axes[0].get_lines()[-1].get_xdata()
+    table, labels = graded.items().set_index("item_id"), {"i1": [1, 2, 3, 4], "i2": [1, 2, 4], "i5": [1, 2, 3, 4]}
+    assert figure.get_supylabel() == "expected grade"
+    for axis, item in zip(figure.axes, ("i1", "i2", "i5"), strict=True):
+        a = table.discrimination[item]
+        above = [expit(a * (theta - table[f"threshold_{k}"][item])) for k in range(1, len(labels[item]))]
+        expected = labels[item][0] + np.diff(labels[item]) @ np.array(above)
+        np.testing.assert_allclose(axis.get_lines()[-1].get_ydata(), expected, rtol=1e-6)
+        # responses lie about the model
+        where, share = axis.get_lines()[0].get_data()
+        assert np.nanmax(np.abs(share - np.interp(where, theta, expected))) < 0.45
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["1", "2", "3", "4"]
+    figure.savefig(tmp_path / "curves.png")
+
+
+def test_category_curves_have_one_colour_for_a_grade_in_all_items(graded, fit):
+    figure = irtjax.plots.categories(graded, ["i1", "i2"])
+    first, second = (axis.get_lines() for axis in figure.axes)
+    assert [len(first), len(second)] == [4, 3]
+    np.testing.assert_allclose(sum(line.get_ydata() for line in second), 1)
+    assert np.array_equal(first[3].get_color(), second[2].get_color())  # grade 4
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["1", "2", "3", "4"]
+    # at its first threshold the lowest grade has probability 1/2
+    place = graded.items().set_index("item_id").threshold_1["i1"]
+    assert np.interp(place, *first[0].get_data()) == pytest.approx(0.5, abs=1e-3)
+    with pytest.raises(InputError, match=r"no item has grades or categories: irtjax\.plots\.curves"):
+        irtjax.plots.categories(fit)
+
+
+def test_a_wright_map_of_grades_has_their_thresholds(graded):
+    _, items = irtjax.plots.wright(graded).axes
+    assert items.get_title() == "thresholds of items"
+    named = {text.get_text() for text in items.texts}
+    assert len(named) == 5 * 3 + 2
+    assert {"i1 ≥ 2", "i1 ≥ 3", "i1 ≥ 4", "i2 ≥ 2", "i2 ≥ 4"} <= named
+
+
+def test_information_of_grades_is_the_variance_of_the_score(graded):
+    """I = Σ_k P_k'² / P_k of each item (Samejima 1969), by differences."""
+    figure = irtjax.plots.information(graded, "i1")
+    theta, total = figure.axes[0].get_lines()[0].get_data()
+    own = figure.axes[0].get_lines()[1].get_ydata()
+    row, step = graded.items().set_index("item_id").loc["i1"], 1e-5
+
+    def p(theta):
+        above = [expit(row.discrimination * (theta - row[f"threshold_{k}"])) for k in (1, 2, 3)]
+        return -np.diff(np.array([np.ones_like(theta), *above, np.zeros_like(theta)]), axis=0)
+
+    by = (p(theta + step) - p(theta - step)) / (2 * step)
+    np.testing.assert_allclose(own, (by**2 / p(theta)).sum(axis=0), rtol=1e-5)
+    assert (total > own).all()
+
+
+def test_nominal_items_have_categories_and_no_place():
+    votes = irtjax.fit(simulate_grades(200, 6)[0].iloc[:, :3], model="nominal", standard_errors=False)
+    assert len(irtjax.plots.categories(votes).axes) == 3
+    for draw in (irtjax.plots.curves, irtjax.plots.wright):
+        with pytest.raises(InputError, match="nominal"):
+            draw(votes)

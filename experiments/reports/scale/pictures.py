@@ -4,13 +4,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.reports.scale.findings import GroupFindings
+from irtjax.kernels.models import probabilities
 from irtjax.plots import scale as plots
 from irtjax.scale.curves import empirical_curves
 from irtjax.scale.groups import values_of_subjects
+from irtjax.scale.information import GRID
 from irtjax.scale.precision import Precision
 
 # of a group of items; without a scale only the first; with missing answers no scores
 FILES = ("scree.png", "curves.png", "scores.png", "wright.png", "precision.png", "levels.png")
+
+SHOWN = GRID[np.abs(GRID) <= 3]  # abilities of curves
 
 
 def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Figure]:
@@ -30,7 +34,8 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
     found = figures | {
         "curves.png": plots.item_curves(
             responses.item_ids.tolist(),
-            empirical.model,
+            SHOWN,
+            np.asarray(probabilities(empirical.model, SHOWN[:, None])[0]),
             empirical,
             result.decisions()["reason"],
             f"{name}: item characteristic curves",
