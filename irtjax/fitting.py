@@ -33,6 +33,8 @@ def fit(
     grades: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     repeats: str | None = None,
     trials: Any = None,
+    metric: str | Sequence[str] | None = None,
+    filter: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Fit:
     """Fits an item response model to a response matrix.
@@ -41,7 +43,9 @@ def fit(
         responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
             with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`). A folder of
             `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
-            categories, counts and shares are given in the same ways, or as `ScaledResponses`.
+            categories, counts and shares are given in the same ways, or as `ScaledResponses`. A subject may answer an
+            item several times in a long table or a log: right and wrong answers are then counted ("2pl" and "auto" fit
+            the binomial model, whose trials have the curve of the 2PL), and of others the mean counts.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
             (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
             and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
@@ -51,8 +55,12 @@ def fit(
         columns: of a long table with other names, `{"subject": "model", "item": "question", "response": "correct"}`.
         grades: all grades or categories, the lowest first, such as `["low", "mid", "high"]`; of all items, or a
             dictionary by item. By default the numbers that occur.
-        repeats: "mean" takes the grade nearest to the mean where a subject answers an item several times.
-        trials: of counts: one number, one per item, or (J, I). By default the number of responses to an item.
+        repeats: what is done where a subject answers an item several times. Of grades the one nearest to their mean
+            counts, the higher of two that are as near; "mean" does so with right and wrong answers too.
+        trials: of counts: one number, one per item, (J, I), or the name of a column of a long table. By default the
+            column trials if there is one, else the number of responses to an item.
+        metric: of the logs of a harness, as of `irtjax.read_responses`.
+        filter: likewise.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
@@ -73,6 +81,7 @@ def fit(
     if not isinstance(model, str | Sequence):
         raise InputError(f"unknown model {model!r}, expected one of {', '.join(NAMES)}, or a sequence of them")
     choice = {"columns": columns, "grades": grades, "repeats": repeats, "trials": trials}
+    choice |= {name: value for name, value in (("metric", metric), ("filter", filter)) if value}
     responses, found = read(responses, model, options.get("mesh"), **choice)
     if isinstance(responses, ScaledResponses):
         result = _fit_scaled(responses, found, estimator, options)

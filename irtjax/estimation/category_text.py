@@ -33,6 +33,14 @@ def _noun(models: Sequence[str]) -> str:
     return "categories" if set(models) == {"nominal"} else "grades"
 
 
+def read_as(given: ScaledResponses, models: Sequence[str] = ()) -> str:
+    """What was read, such as "grades 1 to 10, the means of up to 3 each"."""
+    text = said(given.scales, _noun(models), given.trials is not None)
+    if given.trials is not None and any(scale.labels is None for scale in given.scales):
+        text += f" of up to {np.asarray(given.trials).max():,} trials"
+    return text if given.averaged == 1 else f"{text}, each the mean of up to {given.averaged:,}"
+
+
 def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str]) -> dict[str, Any]:
     """Entries of `fit.json`: what was read, and by item the categories that nobody was given, and those given once.
 
@@ -41,7 +49,7 @@ def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str
         fitted: without the categories that were taken out.
         models: of the items.
     """
-    entries: dict[str, Any] = {"read_as": said(given.scales, _noun(models), given.trials is not None)}
+    entries: dict[str, Any] = {"read_as": read_as(given, models)}
     categorical = np.array([scale.labels is not None for scale in given.scales])
     if not categorical.any():
         return entries

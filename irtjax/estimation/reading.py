@@ -11,7 +11,6 @@ from irtjax.errors import InputError, NotScoredError
 from irtjax.estimation import category_text
 from irtjax.item_models.listing import MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
-from irtjax.responses.formats import holds_table
 from irtjax.responses.formats.given import Given
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
 from irtjax.responses.scaled import ScaledResponses
@@ -19,9 +18,11 @@ from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels
 from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming
 
-AUTO = "auto"
+AUTO, TWO_PL = "auto", "2pl"
 WANTED = {"nominal": UNORDERED, **dict.fromkeys(OF_COUNTS, COUNTED), **dict.fromkeys(OF_SHARES, SHARED)}
 BESIDE = {"2pl": "graded", "1pl": "pcm", "rasch": "pcm"}  # what right/wrong items are beside others
+HINT = "`model=graded`, or `model=auto`, which goes by the data"
+OTHERS = f"other responses than right and wrong need {HINT}"
 Models = str | Sequence[str]
 
 
@@ -36,48 +37,52 @@ def read(
     mesh: jax.sharding.Mesh | None = None,
     *,
     transpose: bool = False,
-    columns: Mapping[str, str] | None = None,
     grades: Labels = None,
     repeats: str | None = None,
     trials: Any = None,
+    **choice: Any,
 ) -> tuple[Responses | ScaledResponses, Models]:
     """Responses, and the model of them or of each item; "auto" goes by the responses.
 
+    Several right or wrong responses of a subject to an item are a count, which the binomial model has with the curve of
+    the 2PL: "2pl" of these is "binomial".
+
     Args:
-        data: as of `irtjax.fit`.
+        data: as of `irtjax.fit`; or responses as they were given.
         model: as of `irtjax.fit`.
         mesh: of the devices that are to work.
         transpose: whether what would be read as subjects are items.
-        columns: as of `irtjax.fit`.
         grades: as of `irtjax.fit`.
         repeats: as of `irtjax.fit`.
         trials: as of `irtjax.fit`.
+        **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
 
     Raises:
         InputError: as `irtjax.responses.scaling.as_scaled` and `irtjax.responses.convert.as_responses`.
     """
     if isinstance(data, ScaledResponses):
         return data, _models_of_scales(data) if model == AUTO else _named(model, data)
-    chosen = [
-        name for name, value in (("grades", grades), ("repeats", repeats), ("trials", trials)) if value is not None
-    ]
-    if not is_scaled(model) and not (model == AUTO and chosen):
-        if chosen:
-            raise InputError(f"`{chosen[0]}` is not for right and wrong answers: take `model=graded` or `model=auto`")
-        try:
-            responses = as_responses_or_stored(data, mesh, columns=columns)
-            scored = responses.read().transposed() if transpose else responses
-            return scored, "2pl" if model == AUTO else model
-        except NotScoredError as error:
-            readable = not isinstance(data, str | os.PathLike) or holds_table(os.path.expanduser(data))
-            if model != AUTO:
-                raise InputError(_advice(str(error), data, columns, model) if readable else str(error)) from error
-            if not readable:
-                raise
-    given = as_given(data, columns)
+    if isinstance(trials, str):
+        choice["columns"], trials = {**(choice.get("columns") or {}), "trials": trials}, None
+    asked = {name: value for name, value in (("grades", grades), ("repeats", repeats)) if value is not None}
+    if not is_scaled(model):
+        if model != AUTO and asked:
+            raise InputError(
+                f"`{next(iter(asked))}` is not for right and wrong answers: take `model=graded` or `model=auto`"
+            )
+        if trials is not None or isinstance(data, Given):
+            model = _of_counts(as_given(data, **choice), model, trials)
+        elif not asked:
+            try:
+                responses = as_responses_or_stored(data, mesh, **choice)
+                scored = responses.read().transposed() if transpose else responses
+                return scored, "2pl" if model == AUTO else model
+            except NotScoredError as error:
+                model = _other_model(data, model, error, choice)
+    given = as_given(data, **choice)
     given = given.transposed() if transpose else given
     with naming(os.fspath(data)) if isinstance(data, str | os.PathLike) else contextlib.nullcontext():
-        models = _models_of_kinds(given, grades) if model == AUTO else model
+        models = _models_of_kinds(given, grades, repeats, trials) if model == AUTO else model
         each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
         if len(each) != len(given.item_ids):
             raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
@@ -85,40 +90,57 @@ def read(
         return scaled, _named(models, scaled)
 
 
-def _advice(error: str, data: Any, columns: Mapping[str, str] | None, model: Models) -> str:
-    """What is said of responses that are not right or wrong to someone who has not asked for another model."""
-    hint = "`model=graded`, or `model=auto`, which goes by the data"
+def _of_counts(given: Given, model: Models, trials: Any = None) -> Models:
+    """The binomial model for the 2PL of counts, which repeated answers become; else the model itself."""
+    counted = trials is not None or given.trials is not None
+    counted = counted or (given.repeats() > 1 and set(kinds_of(given)) == {RIGHT_WRONG})
+    return OF_COUNTS[0] if model == TWO_PL and counted else model
+
+
+def _other_model(data: Any, model: Models, error: NotScoredError, choice: Mapping[str, Any]) -> Models:
+    """The model of responses that are no matrix of right and wrong ones.
+
+    Raises:
+        InputError: the one that was asked for is of right and wrong answers; says what they are.
+    """
+    if model == AUTO:
+        return model
     try:
-        given = as_given(data, columns)
-        kinds = kinds_of(given)
+        given = as_given(data, **choice)
+        found = _of_counts(given, model)
+        advice = _advice(str(error), data, given, model)
     except InputError:
-        return f"{error}; other responses than right and wrong need {hint}"
+        found, advice = model, f"{error}; {OTHERS}"
+    if found == model:
+        raise InputError(advice) from error
+    return found
+
+
+def _advice(error: str, data: Any, given: Given, model: Models) -> str:
+    """What is said of responses that are not right or wrong to someone who has not asked for another model."""
+    kinds = kinds_of(given)
     if kinds.count(GRADES) <= len(kinds) / 2:  # a slip in some cells
-        return f"{error}; other responses than right and wrong need {hint}"
+        return f"{error}; {OTHERS}"
     i = kinds.index(GRADES)
-    said = category_text.said(as_scaled(given, [ORDERED] * len(kinds), repeats="mean").scales[i : i + 1])
+    said = category_text.said(as_scaled(given, [ORDERED] * len(kinds)).scales[i : i + 1])
     name = f"the {model}" if isinstance(model, str) else "the model"
     source = f"{data}: " if isinstance(data, str | os.PathLike) else ""
-    return f"{source}item {given.item_ids[i]!r} has {said}, and {name} is of right and wrong answers: pass {hint}"
+    return f"{source}item {given.item_ids[i]!r} has {said}, and {name} is of right and wrong answers: pass {HINT}"
 
 
-def _models_of_kinds(given: Given, grades: Labels) -> Models:
+def _models_of_kinds(given: Given, grades: Labels, repeats: str | None, trials: Any) -> Models:
     """Graded of grades, and what other kinds need.
 
     Raises:
-        InputError: see `kinds_of`; or there is no model of shares.
+        InputError: see `kinds_of`.
     """
+    if trials is not None or given.trials is not None:
+        return OF_COUNTS[0]
     if grades is not None:
         return "graded"
-    kinds = kinds_of(given)
-    if set(kinds) == {RIGHT_WRONG} and OF_COUNTS[0] in MODELS:
-        return OF_COUNTS[0]  # repeated ones, which no matrix holds
-    if SHARES in kinds and OF_SHARES[0] not in MODELS:
-        item = given.item_ids[kinds.index(SHARES)]
-        raise InputError(
-            f"item {item!r} has shares from 0 to 1, of which there is no model: round them to a few grades"
-        )
-    return _one_or_each([OF_SHARES[0] if kind == SHARES else "graded" for kind in kinds])
+    counted = OF_COUNTS[0] if repeats is None and given.repeats() > 1 else "graded"
+    names = {RIGHT_WRONG: counted, SHARES: OF_SHARES[0]}
+    return _one_or_each([names.get(kind, "graded") for kind in kinds_of(given)])
 
 
 def _models_of_scales(responses: ScaledResponses) -> Models:

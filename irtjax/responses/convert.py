@@ -18,7 +18,7 @@ from irtjax.responses.formats.data_frames import (
     of_long_table,
     of_table,
 )
-from irtjax.responses.formats.given import Given, are_grades, of_array
+from irtjax.responses.formats.given import Given, of_array
 from irtjax.responses.formats.long_tables import LONG_COLUMNS
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
@@ -84,27 +84,30 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
     return as_responses(data, columns=choice.get("columns"))
 
 
-def as_given(data: Any, columns: Mapping[str, str] | None = None) -> Given:
-    """The responses of whatever holds some, as they were given: grades, texts, repeated answers.
+def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:
+    """The responses of whatever holds some, as they were given: grades, texts, counts, repeated answers.
 
     Args:
-        data: as of `as_responses`, with any cells; files are CSV, Parquet and NPZ.
-        columns: of a long table or the path of one, as of `read_responses`.
+        data: as of `as_responses`, with any cells; or `Given` itself.
+        columns: of a long table or the path of one, as of `read_responses`; also those of `trials` and of a `facet`.
+        **choice: `metric` and `filter` of the path of a log, as of `read_responses`.
 
     Raises:
         InputError: `data` is nothing of that kind, or has no responses.
     """
+    if isinstance(data, Given):
+        return data
     if isinstance(data, ResponseMatrix | StoredResponses):
         data = data.read()
         return of_array(data.values, data.subject_ids.tolist(), data.item_ids.tolist())
     if isinstance(data, str | os.PathLike):
-        return read_given(os.path.expanduser(data), columns=columns)
+        return read_given(os.path.expanduser(data), columns=columns, **choice)
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
     if not isinstance(data, pd.DataFrame):
         _refuse_columns(data, columns)
         return of_array(*_array_and_ids(data, None))
-    if (names := names_in(data, columns, are_grades)) is not None:
+    if (names := names_in(data, columns, scored=False)) is not None:
         return given_in_long_table(data, names)
     return given_in_table(_by_subject(data), data.columns.map(str).tolist())
 

@@ -59,6 +59,7 @@ class ScaledResponses:
         item_ids: (I,) strings, unique.
         scales: of each item.
         trials: (J, I) of each count; None where there are no counts.
+        averaged: the most responses that a value which is no count is the mean of.
 
     Raises:
         InputError: ids that do not name rows and columns, or as many scales as there are not items.
@@ -69,6 +70,7 @@ class ScaledResponses:
     item_ids: Shaped[np.ndarray, " I"]
     scales: tuple[Scale, ...]
     trials: Int[np.ndarray, "J I"] | None = None
+    averaged: int = dataclasses.field(default=1, compare=False)
 
     def __post_init__(self) -> None:
         subjects, items = as_ids(self.subject_ids, "subject"), as_ids(self.item_ids, "item")
@@ -86,7 +88,7 @@ class ScaledResponses:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScaledResponses):
             return NotImplemented
-        fields = (field.name for field in dataclasses.fields(self))
+        fields = (field.name for field in dataclasses.fields(self) if field.compare)
         return all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in fields if name != "scales"
         ) and (self.scales == other.scales)

@@ -10,7 +10,7 @@ from irtjax.responses.formats.given import Given, numbers_of
 from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, by_item, different, kinds_of
 from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
 from irtjax.storage.sources import shown
-from irtjax.types import Float, Int
+from irtjax.types import Bool, Float, Int
 
 ORDERED, UNORDERED, COUNTED, SHARED = "ordered", "unordered", "counted", "shared"  # what a model takes
 Labels = Sequence[Any] | Mapping[str, Sequence[Any]] | None
@@ -23,10 +23,12 @@ class Gathered(NamedTuple):
     Attributes:
         sums: (J, I) of what responses are worth.
         numbers: (J, I) of responses.
+        trials: (J, I) of trials; of responses where nothing is said of these.
     """
 
     sums: Float[np.ndarray, "J I"]
     numbers: Int[np.ndarray, "J I"]
+    trials: Int[np.ndarray, "J I"]
 
 
 def as_scaled(
@@ -35,15 +37,16 @@ def as_scaled(
     """Responses on the scales of their items.
 
     Without `grades`, numbers are on one scale of all that occur in the test; but items that are right or wrong
-    throughout have their own, of 0 and 1, and so have items with grades from 0 to 1 only.
+    throughout have their own, of 0 and 1, and so have items with grades from 0 to 1 only. Several responses of a subject
+    to an item are added up where counts are wanted. Elsewhere the mean of them counts: of grades the one nearest to it,
+    the higher of two that are as near.
 
     Args:
         given: the responses as they were given.
         wanted: what the model of each item takes: "ordered" or "unordered" categories, "counted" or "shared".
         grades: all grades, lowest first; of all items, or by item.
-        repeats: "mean": several responses of a subject to an item become the grade nearest to their mean. None: they
-            are refused, but right and wrong ones become counts where these are wanted.
-        trials: of counts: one number, (I,) or (J, I). By default the number of responses.
+        repeats: None, or "mean", which are the same once it is known what the models take.
+        trials: of counts: one number, (I,) or (J, I). By default those that were given, or the number of responses.
 
     Raises:
         InputError: names the subject and the item of a response that is not on the scale or there several times; or an
@@ -57,8 +60,7 @@ def as_scaled(
         worth[at] = _worth(given, at, scales[i])
     gathered = _gather(given, worth)
     counted = np.array([one == COUNTED for one in wanted])
-    if repeats is None:
-        _refuse_repeats(given, gathered.numbers, counted | (trials is not None))
+    _refuse_repeats(given, gathered.numbers, np.array([one == UNORDERED for one in wanted]))
     means = np.divide(
         gathered.sums, gathered.numbers, out=np.full(gathered.sums.shape, np.nan), where=gathered.numbers > 0
     )
@@ -70,7 +72,7 @@ def as_scaled(
             values[there, i] = np.searchsorted(middles, means[there, i], side="right")
     n = None
     if counted.any():
-        n = _trials(gathered.numbers, trials, counted)
+        n = _trials(gathered, trials, counted)
         values = np.where(counted & (gathered.numbers > 0), gathered.sums, values)
         _check_counts(given, values, n, counted)
     whole = not any(one == SHARED for one in wanted)
@@ -80,6 +82,7 @@ def as_scaled(
         np.array(given.item_ids),
         tuple(scales),
         n,
+        int(gathered.numbers[:, ~counted].max(initial=1)),
     )
 
 
@@ -191,38 +194,37 @@ def _gather(given: Given, worth: Float[np.ndarray, " N"]) -> Gathered:
     cell = given.subjects * shape[1] + given.items
     size = shape[0] * shape[1]
     sums, numbers = np.bincount(cell, worth, size), np.bincount(cell, minlength=size)
-    return Gathered(sums.reshape(shape), numbers.reshape(shape))
+    trials = numbers if given.trials is None else np.bincount(cell, given.trials, size).astype(int)
+    return Gathered(sums.reshape(shape), numbers.reshape(shape), trials.reshape(shape))
 
 
-def _refuse_repeats(given: Given, numbers: Int[np.ndarray, "J I"], allowed: np.ndarray) -> None:
-    repeated = (numbers > 1) & ~allowed
+def _refuse_repeats(given: Given, numbers: Int[np.ndarray, "J I"], unordered: Bool[np.ndarray, " I"]) -> None:
+    repeated = (numbers > 1) & unordered
     if repeated.any():
         j, i = np.argwhere(repeated)[0]
         raise InputError(
             f"subject {given.subject_ids[j]!r} answers item {given.item_ids[i]!r} {numbers[j, i]} times, the first of "
-            f"{repeated.sum():,} such: keep one response of each, or take the grade nearest to their mean by "
-            "`repeats=mean`; right and wrong ones can be counted by `model=binomial`"
+            f"{repeated.sum():,} such, and categories without order have no mean: keep one response of each"
         )
 
 
-def _trials(numbers: Int[np.ndarray, "J I"], trials: Any, counted: np.ndarray) -> Int[np.ndarray, "J I"]:
+def _trials(gathered: Gathered, trials: Any, counted: Bool[np.ndarray, " I"]) -> Int[np.ndarray, "J I"]:
     """Trials of each response, 1 where there are no counts.
 
     Raises:
         InputError: they are not integers, or have another shape.
     """
+    used = counted & (gathered.numbers > 0)
     if trials is None:
-        return np.where(counted & (numbers > 0), numbers, 1).astype(np.int32)
+        return np.where(used, gathered.trials, 1).astype(np.int32)
     try:
-        array = np.broadcast_to(np.asarray(trials, float), numbers.shape)
+        array = np.broadcast_to(np.asarray(trials, float), used.shape)
     except ValueError as error:
-        raise InputError(
-            f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {numbers.shape}"
-        ) from error
-    used = counted & (numbers > 0)
+        raise InputError(f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {used.shape}") from error
     if not ((array >= 1) & (array == np.floor(array)))[used].all():
         raise InputError("`trials`: expected integers, 1 or more")
-    return np.where(used, array, 1).astype(np.int32)
+    # of each response, where there are several
+    return np.where(used, array * np.maximum(gathered.numbers, 1), 1).astype(np.int32)
 
 
 def _check_counts(given: Given, values: np.ndarray, n: np.ndarray, counted: np.ndarray) -> None:

@@ -149,7 +149,7 @@ PATHS = {
     "s3:/bucket/r.npz": "is an address",
     "file:///etc/r.csv": "is an address",
     "simplecache::memory://r.csv": "is an address",
-    "r.txt": "unknown ending '.txt', expected one of .csv, .jsonl, .jsonlines, .parquet, .npz",
+    "r.txt": "unknown ending '.txt', expected one of .csv, .jsonl, .jsonlines, .json, .parquet, .npz",
     "answers": "unknown ending ''",
     "r.CSV": "unknown ending '.CSV'",
     "r.csv.gz": "is compressed; unpack it and name the file that was in it",

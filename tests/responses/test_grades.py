@@ -85,6 +85,47 @@ def test_repeated_grades_become_the_nearest_to_their_mean():
     np.testing.assert_array_equal(responses.values, [[0, 2, 0], [2, -1, 1], [1, 0, 1]])
 
 
+def test_repeated_answers_are_counted_and_grades_averaged_unless_they_have_no_order():
+    again = pd.concat([LONG, LONG])
+    responses, models = read(again, "auto")
+    assert models == ("graded", "graded", "binomial")
+    np.testing.assert_array_equal(responses.values[:, :2], np.array(VALUES)[:, :2])
+    assert (responses.values[:, 2].tolist(), responses.trials[:, 2].tolist()) == ([0, 2, 2], [2, 2, 2])
+    assert responses.averaged == 2
+    with pytest.raises(InputError, match="'ann' answers item 'i' 2 times, the first of 8 such, and categories without"):
+        read(again, "nominal")
+
+
+def test_counts_of_a_column_of_trials(tmp_path):
+    """k of n by a column that is called trials, or named; of an array by n; the 2PL of them is the binomial model."""
+    counts = pd.DataFrame({"model": ["a", "a", "b", "b"], "task": ["s", "t"] * 2, "passes": [3, 0, 40, 1], "n": [5, 1, 40, 2]})
+    usual = counts.rename(columns={"model": "subject_id", "task": "item_id", "passes": "response", "n": "trials"})
+    path = tmp_path / "counts.csv"
+    usual.to_csv(path, index=False)
+    counts.to_parquet(tmp_path / "counts.parquet")
+    for data, options in (
+        (usual, {}),
+        (path, {}),
+        (counts, {"trials": "n"}),
+        (tmp_path / "counts.parquet", {"trials": "n"}),
+        (counts.assign(more=1), {"columns": {"subject": "model", "item": "task", "response": "passes", "trials": "n"}}),
+        ([[3, 0], [40, 1]], {"trials": [[5, 1], [40, 2]]}),
+    ):
+        for model in ("2pl", "auto"):
+            responses, found = read(data, model, **options)
+            assert found == "binomial"
+            assert responses.values.tolist() == [[3, 0], [40, 1]]
+            assert responses.trials.tolist() == [[5, 1], [40, 2]]
+    trials_of_one, found = read(usual.assign(trials=1, response=[0, 1, 1, 0]), "auto")
+    assert (found, trials_of_one.values.tolist()) == ("2pl", [[0, 1], [1, 0]])
+    with pytest.raises(InputError, match="row 2: 1.5 trials: expected an integer, 1 or more"):
+        read(usual.assign(trials=[5, 1.5, 40, 2]), "auto")
+    with pytest.raises(InputError, match="subject 'a', item 's': 7 successes of 5 trials"):
+        read(usual.assign(response=7), "auto")
+    with pytest.raises(InputError, match="there is no column 'tries' for the trials"):
+        read(counts, "auto", trials="tries")
+
+
 def test_models_by_item():
     responses, models = read(WIDE, ["graded", "gpcm", "2pl"])
     assert models == ("graded", "gpcm", "graded")
@@ -107,7 +148,6 @@ REFUSED = {
         "item 'age' has 3 different numbers, from 30.25 to 67: neither grades",
     ),
     "shares": (np.linspace(0, 1, 40).reshape(20, 2) ** 2, {}, "item 'item_1' has shares from 0 to 1 and no grades"),
-    "repeats": (pd.concat([LONG, LONG]), {}, "subject 'ann' answers item 'i' 2 times, the first of 8 such"),
     "one grade of the scale": (WIDE, {"grades": [3]}, "`grades` [3]: expected two or more"),
     "a grade twice": (WIDE, {"grades": ["a", "a"]}, "`grades` a, a: one is there twice"),
     "grades that fall": (WIDE, {"grades": [3, 2, 1]}, "`grades` 3, 2, 1: expected the lowest first"),

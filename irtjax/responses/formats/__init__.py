@@ -85,29 +85,29 @@ def read_responses(
     return json_lines.read(_paths_of_lines(path), metric, filter)
 
 
-def read_given(path: str | Path, *, columns: Columns = None) -> Given:
-    """Reads responses as they were given, such as grades, from a table or an archive: CSV, Parquet or NPZ.
+def read_given(
+    path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None, columns: Columns = None
+) -> Given:
+    """Reads responses as they were given, such as grades, from all files of `read_responses` but shards.
 
     Args:
-        path: of the file, laid out as of `read_responses`.
+        path: of the file or folder, or several.
+        metric: as of `read_responses`; where it has to be guessed, the only one that has numbers.
+        filter: as of `read_responses`.
         columns: as of `read_responses`. With `trial` or other columns a subject may answer an item several times.
 
     Raises:
         InputError: as `read_responses`.
     """
-    if not holds_table(path):
-        raise InputError(f"{path}: grades are read from {', '.join(GIVEN)}, or from tables and arrays in memory")
-    with reading(_of_known_format(path)) as file:
-        return GIVEN[file.suffix](file, **_of_table(path, columns))
-
-
-def holds_table(path: Paths) -> bool:
-    """Whether `read_given` knows the format of a path."""
-    return (
-        isinstance(path, str | os.PathLike)
-        and Path(path).suffix in GIVEN
-        and not (os.path.isdir(path) or shards.holds_shards(path))
-    )
+    if isinstance(path, str | os.PathLike):
+        if shards.holds_shards(path):
+            raise InputError(f"{path}: shards hold right and wrong answers")
+        if not _is_of_lines(path):
+            _require_no_choice(path, metric, filter)
+            with reading(_of_known_format(path)) as file:
+                return GIVEN[file.suffix](file, **_of_table(path, columns))
+    _of_table(path, columns)
+    return json_lines.read_given(_paths_of_lines(path), metric, filter)
 
 
 def open_responses(

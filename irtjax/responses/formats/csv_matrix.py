@@ -10,12 +10,14 @@ import numpy as np
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, Answer, gather, refuse_responses_as_ids
-from irtjax.responses.formats.given import Given, are_grades, of_answers, of_cells
+from irtjax.responses.formats.given import Answer as GivenAnswer
+from irtjax.responses.formats.given import Given, of_answers, of_cells, refuse_counts, rule_of
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
     Column,
     Names,
+    beside,
     guessed_names,
     how_to_name,
     long_names,
@@ -30,16 +32,16 @@ NumberedRows = Iterator[tuple[int, list[str]]]
 def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix:
     """The matrix of a CSV file, see `read_responses`."""
     with _table(path) as (header, rows):
-        names = long_names(header, columns) or guessed_names(_columns(path, header, _are_scored))
+        names = _names(path, header, columns, scored=True)
         if names is None:
             return _wide(rows, header)
-        return gather(_scored(_long(rows, header, names), header.index(names[2]) + 1))
+        return gather(_scored(_long(rows, header, names), header.index(names.response) + 1))
 
 
 def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
     """The responses of a CSV file as they were given."""
     with _table(path) as (header, rows):
-        names = long_names(header, columns) or guessed_names(_columns(path, header, are_grades))
+        names = _names(path, header, columns, scored=False)
         if names is not None:
             return of_answers(_long(rows, header, names))
         lines = list(_rows(rows, header))
@@ -61,9 +63,37 @@ def _are_scored(cells: Iterable[str]) -> bool:
     return {cell.strip() for cell in cells} <= CELLS.keys()
 
 
-def _columns(path: Path, header: list[str], are_responses: Callable[[Iterable[str]], bool]) -> list[Column]:
+def _names(
+    path: Path,
+    header: list[str],
+    columns: Mapping[str, str] | None,
+    scored: bool,
+) -> Names | None:
+    """The columns of a file with one row per response; None if it is another.
+
+    Args:
+        path: of the file.
+        header: of it.
+        columns: that were named.
+        scored: whether responses are right or wrong; else grades, counts or shares.
+
+    Raises:
+        InputError: see `long_names`; or columns were named, and the others cannot be told.
+    """
+    if (names := long_names(header, columns)) is not None:
+        return names
+    others = beside(header, columns)
+    names = guessed_names(_columns(path, header, others, _are_scored if scored else rule_of(others)), others)
+    if names is None and columns:
+        raise (NotScoredError if scored else InputError)(how_to_name(header))
+    return names
+
+
+def _columns(
+    path: Path, header: list[str], others: Mapping[str, str], are_responses: Callable[[Iterable[str]], bool]
+) -> list[Column]:
     """What the columns of a file look like that may have one row per response; none of a wider one or a damaged one."""
-    if len(header) - (header[0] in UNNAMED) != len(LONG_COLUMNS):
+    if len(header) - (header[0] in UNNAMED) - len(others) != len(LONG_COLUMNS):
         return []
     number, cells = 0, [set[str]() for _ in header]
     with _table(path) as (_, rows):
@@ -119,27 +149,27 @@ def _wide(rows: NumberedRows, header: list[str]) -> ResponseMatrix:
     return matrix_of(values, subject_ids, item_ids)
 
 
-def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[tuple[str, str, str, str]]:
-    """Line, subject, item and cell of each row of a table with one row per response."""
-    for name in names:
+def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[GivenAnswer]:
+    """The rows of a table with one row per response."""
+    for name in names.known:
         if header.count(name) > 1:
             raise InputError(f"{header.count(name)} columns are called {name}, expected one")
-    at = [header.index(name) for name in names]
+    at = [None if name is None else header.index(name) for name in names]
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
-        subject, item, cell = (row[column] for column in at)
-        yield f"line {line}", subject, item, cell
+        yield GivenAnswer(f"line {line}", *(None if column is None else row[column] for column in at))
 
 
-def _scored(answers: Iterable[tuple[str, str, str, str]], column: int) -> Iterator[Answer]:
-    for place, subject, item, cell in answers:
+def _scored(answers: Iterable[GivenAnswer], column: int) -> Iterator[Answer]:
+    for place, subject, item, cell, trials, _ in answers:
         code = CELLS.get(cell.strip())
         if code is None:
             raise NotScoredError(
                 f"{place}, column {column} (subject {shown(subject)}, item {shown(item)}): "
                 f"{shown(cell)} is not a response; use 0, 1 or an empty cell for missing"
             )
+        refuse_counts(place, trials)
         yield place, subject, item, code
 
 

@@ -1,6 +1,6 @@
 """Tables of pandas as response matrices: one row per response, or one column per item."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -9,12 +9,13 @@ import pandas as pd
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, gather
-from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells
+from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells, refuse_counts, rule_of
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
     Column,
     Names,
+    beside,
     guessed_names,
     how_to_name,
     long_names,
@@ -22,6 +23,7 @@ from irtjax.responses.formats.long_tables import (
 from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of
 from irtjax.storage.sources import shown
 
+STANDARD = Names(*LONG_COLUMNS)
 _WRONG = 2  # the code of what is no response
 
 
@@ -30,38 +32,38 @@ def are_scored(column: pd.Series) -> bool:
     return bool((_column_codes(column) != _WRONG).all())
 
 
-def names_in(
-    table: pd.DataFrame,
-    columns: Mapping[str, str] | None = None,
-    are_responses: Callable[[pd.Series], bool] = are_scored,
-) -> Names | None:
-    """The columns of subjects, items and responses of a table with one row per response; None if it is another.
+def names_in(table: pd.DataFrame, columns: Mapping[str, str] | None = None, scored: bool = True) -> Names | None:
+    """The columns of a table with one row per response; None if it is another.
 
     Args:
         table: which of its rows is which only the columns say, where that is not known from their names.
         columns: see `long_names`.
-        are_responses: whether a column may be that of the responses.
+        scored: whether responses are right or wrong; else grades, counts or shares.
 
     Raises:
-        InputError: see `long_names`.
+        InputError: see `long_names`; or columns were named, and the others cannot be told.
     """
     header = [str(name) for name in table.columns]
     if (names := long_names(header, columns)) is not None:
         return names
+    others = beside(header, columns)
     unnamed = bool(header) and header[0] in UNNAMED
     numbered = table.index.nlevels == 1 and table.index.name is None and table.index.dtype.kind in "iu"
-    if len(header) - unnamed != len(LONG_COLUMNS) or not numbered or header != table.columns.tolist():
-        return None
-    parts = [(name, table.iloc[:, at]) for at, name in enumerate(header)]
-    return guessed_names(
-        [
+    names = None
+    if len(header) - unnamed - len(others) == len(LONG_COLUMNS) and numbered and header == table.columns.tolist():
+        are_responses = are_scored if scored else rule_of(others)
+        parts = [(name, table.iloc[:, at]) for at, name in enumerate(header)]
+        seen = [
             Column(name, are_responses(cells), cells.dtype.kind in "iu", bool(cells.duplicated().any()))
             for name, cells in parts
         ]
-    )
+        names = guessed_names(seen, others)
+    if names is None and columns:
+        raise (NotScoredError if scored else InputError)(how_to_name(header))
+    return names
 
 
-def of_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> ResponseMatrix:
+def of_long_table(table: pd.DataFrame, names: Names = STANDARD) -> ResponseMatrix:
     """The responses of a table with a column of subjects, one of items and one of responses.
 
     Raises:
@@ -69,7 +71,9 @@ def of_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> ResponseM
     """
     _check_levels(table)
     subjects, items = (texts(table[name], name) for name in names[:2])
-    coded = codes_of(table[[names[2]]], subjects)[:, 0]
+    coded = codes_of(table[[names.response]], subjects)[:, 0]
+    for at, trials in enumerate([] if names.trials is None else table[names.trials], start=1):
+        refuse_counts(f"row {at}", trials)
     rows = zip(subjects, items, coded.tolist(), strict=True)
     return gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
@@ -89,7 +93,7 @@ def of_table(table: pd.DataFrame, header: Sequence[str] = ()) -> ResponseMatrix:
     return matrix_of(codes_of(table, subjects, header), subjects, texts(table.columns.to_series(), "item ids"))
 
 
-def given_in_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> Given:
+def given_in_long_table(table: pd.DataFrame, names: Names = STANDARD) -> Given:
     """The responses of a table with one row per response, as they were given.
 
     Raises:
@@ -97,7 +101,8 @@ def given_in_long_table(table: pd.DataFrame, names: Names = LONG_COLUMNS) -> Giv
     """
     _check_levels(table)
     subjects, items = (texts(table[name], name) for name in names[:2])
-    rows = zip(subjects, items, table[names[2]].tolist(), strict=True)
+    others = [[None] * len(table) if name is None else table[name].tolist() for name in names[3:]]
+    rows = zip(subjects, items, table[names.response].tolist(), *others, strict=True)
     return of_answers((f"row {at}", *row) for at, row in enumerate(rows, start=1))
 
 

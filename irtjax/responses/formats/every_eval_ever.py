@@ -12,7 +12,9 @@ from irtjax.responses.formats.lines import (
     choose_metric,
     code_of,
     id_of,
+    kind_of,
     records,
+    response_of,
 )
 from irtjax.storage.sources import shown
 
@@ -25,23 +27,24 @@ class _Row(NamedTuple):
     item: str
     filter: str
     metric: str  # empty where the line does not name it
-    code: int
-    plain: bool  # whether its score is 0 or 1
+    response: int | float
+    score: Any
 
 
 def graded(path: Path, wanted: Wanted) -> list[Graded]:
     """The answers in a file, by benchmark.
 
-    Where `evaluation.is_correct` is true or false, it counts, else `evaluation.score`, which must be 0 or 1. One answer
-    may be there several times: scored by several metrics (`evaluation_result_id`), or after several filters
-    (`metadata.filter`, where the lm-evaluation-harness scored it). One of these is chosen for each benchmark.
+    Where `evaluation.is_correct` is true or false, it counts, else `evaluation.score`, which must be 0 or 1. Where
+    numbers are wanted the score counts if it is one that is neither. One answer may be there several times: scored by
+    several metrics (`evaluation_result_id`), or after several filters (`metadata.filter`, where the
+    lm-evaluation-harness scored it). One of these is chosen for each benchmark.
 
     Raises:
-        InputError: names the line and the key that is missing, or whose value is neither 0 nor 1.
+        InputError: names the line and the key that is missing, or whose value is no response.
     """
     benchmarks: dict[str, list[_Row]] = {}
     for line, record in records(path, FORM):
-        name, row = _row(line, record)
+        name, row = _row(line, record, wanted.scored)
         benchmarks.setdefault(name, []).append(row)
     return [_of_benchmark(name, rows, wanted) for name, rows in benchmarks.items()]
 
@@ -50,26 +53,26 @@ def _of_benchmark(name: str, rows: list[_Row], wanted: Wanted) -> Graded:
     filters = list(dict.fromkeys(row.filter for row in rows))
     chosen = choose_filter(filters, wanted)
     rows = [row for row in rows if row.filter == chosen]
-    whole: dict[str, bool] = {}
+    scores: dict[str, list[Any]] = {}
     for row in rows:
-        whole[row.metric] = whole.get(row.metric, True) and row.plain
+        scores.setdefault(row.metric, []).append(row.score)
     try:
-        metric = choose_metric(whole, wanted)
+        metric = choose_metric({each: kind_of(values) for each, values in scores.items()}, wanted)
     except InputError as error:
-        raise InputError(f"evaluation {shown(name)}: {error}") from error
-    answers = [(row.line, row.model, row.item, row.code) for row in rows if row.metric == metric]
-    named = metric if len(whole) > 1 else ""
-    return Graded(name, named, chosen, frozenset(whole), frozenset(filters), answers)
+        raise type(error)(f"evaluation {shown(name)}: {error}") from error
+    answers = [(row.line, row.model, row.item, row.response) for row in rows if row.metric == metric]
+    named = metric if len(scores) > 1 else ""
+    return Graded(name, named, chosen, frozenset(scores), frozenset(filters), answers)
 
 
-def _row(line: int, record: Record) -> tuple[str, _Row]:
+def _row(line: int, record: Record, scored: bool) -> tuple[str, _Row]:
     """The benchmark of a line, without the filter that its name ends with, and the rest."""
     model, sample = id_of(record, "model_id", line), id_of(record, "sample_id", line)
-    code, plain = _code(line, record)
+    response, score = _response(line, record, scored)
     name = _benchmark(record)
     filtered, metric = _text(record.get("metadata"), "filter") or "none", _text(record, "evaluation_result_id")
     item = f"{name}/{sample}" if name else sample
-    return name.removesuffix(f"/{filtered}"), _Row(line, model, item, filtered, metric, code, plain)
+    return name.removesuffix(f"/{filtered}"), _Row(line, model, item, filtered, metric, response, score)
 
 
 def _benchmark(record: Record) -> str:
@@ -83,7 +86,8 @@ def _text(record: Any, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _code(line: int, record: Record) -> tuple[int, bool]:
+def _response(line: int, record: Record, scored: bool) -> tuple[int | float, Any]:
+    """The response, and the score beside it."""
     if "evaluation" not in record:
         raise InputError(f"line {line}: no key evaluation")
     evaluation = record["evaluation"]
@@ -91,11 +95,8 @@ def _code(line: int, record: Record) -> tuple[int, bool]:
         raise InputError(f"line {line}, key evaluation: {shown(evaluation)} is not an object")
     if not {"is_correct", "score"} & evaluation.keys():
         raise InputError(f"line {line}, key evaluation: neither is_correct nor score is there")
-    key = "score" if evaluation.get("is_correct") is None else "is_correct"
-    code = code_of(evaluation.get(key))
-    if code is None:
-        raise InputError(
-            f"line {line}, key evaluation.{key}: {shown(evaluation[key])} is neither 0 nor 1: score the answers as "
-            "right or wrong, or leave the file out"
-        )
-    return code, code_of(evaluation.get("score")) is not None
+    score = evaluation.get("score")
+    # a share or a grade says more than whether it is above some threshold
+    graded = not scored and isinstance(score, int | float) and code_of(score) is None
+    key = "score" if graded or evaluation.get("is_correct") is None else "is_correct"
+    return response_of(evaluation.get(key), f"line {line}, key evaluation.{key}", scored), score

@@ -1,15 +1,16 @@
 """Responses as they were given, before anything is made of them: grades, texts, repeated answers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, how_to_name
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, TRIALS, how_to_name
 from irtjax.responses.matrix import MISSING, require_sound_ids
+from irtjax.storage.sources import shown
 from irtjax.types import Float, Int, Shaped
 
 MOST_GRADES = 15  # different values of a column that may be grades
@@ -25,6 +26,9 @@ class Given(NamedTuple):
         subjects: (N,) who answered.
         items: (N,) what.
         cells: (N,) numbers, or objects: numbers and texts, without space around them.
+        trials: (N,) of which each is a number of successes; None where none are.
+        facet: (N,) who judged each, or what else it depends on; None where nothing is said of that.
+        facet_ids: R texts.
     """
 
     subject_ids: list[str]
@@ -32,10 +36,35 @@ class Given(NamedTuple):
     subjects: Int[np.ndarray, " N"]
     items: Int[np.ndarray, " N"]
     cells: Shaped[np.ndarray, " N"]
+    trials: Float[np.ndarray, " N"] | None = None
+    facet: Int[np.ndarray, " N"] | None = None
+    facet_ids: Sequence[str] = ()
 
     def transposed(self) -> "Given":
         """With subjects for items, and items for subjects."""
-        return Given(self.item_ids, self.subject_ids, self.items, self.subjects, self.cells)
+        return self._replace(
+            subject_ids=self.item_ids, item_ids=self.subject_ids, subjects=self.items, items=self.subjects
+        )
+
+    def of_known(self, item_ids: Iterable[str]) -> "Given":
+        """The responses to items of these ids alone."""
+        known = set(item_ids)
+        places = [i for i, item in enumerate(self.item_ids) if item in known]
+        order = np.full(len(self.item_ids), -1)
+        order[places] = np.arange(len(places))
+        kept = order[self.items] >= 0
+        return self._replace(
+            item_ids=[self.item_ids[i] for i in places],
+            subjects=self.subjects[kept],
+            items=order[self.items[kept]],
+            cells=self.cells[kept],
+            trials=None if self.trials is None else self.trials[kept],
+            facet=None if self.facet is None else self.facet[kept],
+        )
+
+    def repeats(self) -> int:
+        """The most responses of a subject to an item."""
+        return int(np.bincount(self.subjects * len(self.item_ids) + self.items).max())
 
     def place(self, at: int) -> str:
         """What messages call a response."""
@@ -65,31 +94,104 @@ def numbers_of(cells: Shaped[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 
 def are_grades(cells: Iterable[Any]) -> bool:
-    """Whether cells of a column may be grades: few different numbers, or missing."""
+    """Whether cells of a column may be grades or shares: few different numbers, numbers from 0 to 1, or missing."""
     known = {_plain(cell) for cell in cells} - {None}
-    return 0 < len(known) <= MOST_GRADES and not np.isnan(numbers_of(np.array(list(known), object))).any()
+    numbers = numbers_of(_objects(list(known)))
+    if not known or np.isnan(numbers).any():
+        return False
+    return len(known) <= MOST_GRADES or bool(((numbers >= 0) & (numbers <= 1)).all())
 
 
-def of_answers(answers: Iterable[tuple[str, str, str, Any]]) -> Given:
-    """Of place, subject, item and cell of each response, in the order of their first appearance.
+def are_counts(cells: Iterable[Any]) -> bool:
+    """Whether cells of a column may be numbers of successes, or missing."""
+    known = {_plain(cell) for cell in cells} - {None}
+    return bool(known) and not np.isnan(numbers_of(_objects(list(known)))).any()
+
+
+def rule_of(others: Mapping[str, str]) -> Callable[[Iterable[Any]], bool]:
+    """What says whether a column may be that of the responses, beside columns of other roles."""
+    return are_counts if TRIALS in others else are_grades
+
+
+def refuse_counts(place: str, trials: Any) -> None:
+    """Refuses a response that is a count of several trials where right and wrong are wanted.
 
     Raises:
-        InputError: one lacks an id, or an id is none that arrays can hold.
+        NotScoredError: it is.
     """
-    known_subjects: dict[str, int] = {}
-    known_items: dict[str, int] = {}
-    found: list[tuple[int, int, Any]] = []
-    for place, subject, item, cell in answers:
+    if trials is not None and numbers_of(_objects([_plain(trials)]))[0] != 1:
+        raise NotScoredError(f"{place} has {shown(trials)} trials, so that its response is a count")
+
+
+class Answer(NamedTuple):
+    """A response in a table with one row per response.
+
+    Attributes:
+        place: in the file.
+        subject: its id.
+        item: its id.
+        cell: the response as it was given.
+        trials: the cell that says how many it is of.
+        facet: the cell that says who judged it.
+    """
+
+    place: str
+    subject: str
+    item: str
+    cell: Any
+    trials: Any = None
+    facet: Any = None
+
+
+def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
+    """Of answers (`Answer`), in the order of their first appearance.
+
+    Raises:
+        InputError: one lacks an id, or an id is none that arrays can hold; or trials that are none.
+    """
+    ids: tuple[dict[str, int], ...] = {}, {}, {}
+    found: list[tuple[int, int, int]] = []
+    cells: list[Any] = []
+    trials: list[float] = []
+    for one in answers:
+        place, subject, item, cell, number, facet = answer = Answer(*one)
         if not subject or not item:
             raise InputError(f"{place} has no {'item' if subject else 'subject'} id")
-        row = known_subjects.setdefault(subject, len(known_subjects))
-        column = known_items.setdefault(item, len(known_items))
-        if (plain := _plain(cell)) is not None:
-            found.append((row, column, plain))
-    subjects, items, cells = ([answer[part] for answer in found] for part in range(3))
+        who, what = ids[0].setdefault(subject, len(ids[0])), ids[1].setdefault(item, len(ids[1]))
+        plain = _plain(cell)
+        if plain is None:
+            continue
+        found.append((who, what, ids[2].setdefault(_facet(answer), len(ids[2])) if facet is not None else 0))
+        cells.append(plain)
+        if number is not None:
+            trials.append(_trials(answer))
+    subjects, items, facets = np.array(found, int).reshape(-1, 3).T
     return _sound(
-        Given(list(known_subjects), list(known_items), np.array(subjects, int), np.array(items, int), _objects(cells))
+        Given(
+            list(ids[0]),
+            list(ids[1]),
+            subjects,
+            items,
+            _objects(cells),
+            np.array(trials) if trials else None,
+            facets if ids[2] else None,
+            list(ids[2]),
+        )
     )
+
+
+def _facet(answer: Answer) -> str:
+    plain = _plain(answer.facet)
+    if plain is None or plain == "":
+        raise InputError(f"{answer.place} does not say who judged: fill the column of the facet in")
+    return str(plain)
+
+
+def _trials(answer: Answer) -> float:
+    number = float(numbers_of(_objects([_plain(answer.trials)]))[0])
+    if not (number >= 1 and number == np.floor(number)):
+        raise InputError(f"{answer.place}: {shown(answer.trials)} trials: expected an integer, 1 or more")
+    return number
 
 
 def of_cells(

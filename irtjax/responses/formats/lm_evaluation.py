@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from irtjax.errors import InputError
 from irtjax.responses.formats.lines import (
@@ -13,9 +13,10 @@ from irtjax.responses.formats.lines import (
     Wanted,
     choose_filter,
     choose_metric,
-    code_of,
     id_of,
+    kind_of,
     records,
+    response_of,
 )
 from irtjax.storage.sources import shown
 
@@ -28,14 +29,13 @@ _OTHERS = {
 _NAME = re.compile(r"(?:samples_)?(.+?)(?:_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?))?", re.DOTALL)
 # its writer makes a text of what JSON does not know, such as truth values of NumPy
 _TRUTHS = {"True": 1, "False": 0}
-Score = int | str  # a code, or what else is there, as messages show it
 
 
 class _Row(NamedTuple):
     line: int
     doc: str
     filter: str
-    scores: dict[str, Score]
+    scores: dict[str, Any]
 
 
 class Run(NamedTuple):
@@ -86,7 +86,7 @@ def graded(path: Path, wanted: Wanted) -> list[Graded]:
     """The answers in a file, of which the folder names the subject, and the task and `doc_id` the item.
 
     Raises:
-        InputError: names the line and the key that is missing, or whose value is neither 0 nor 1.
+        InputError: names the line and the key that is missing, or whose value is no response.
     """
     model, task, _ = run_of(path)
     rows = [_row(line, record) for line, record in records(path, FORM)]
@@ -96,8 +96,8 @@ def graded(path: Path, wanted: Wanted) -> list[Graded]:
     names = dict.fromkeys(name for row in rows for name in row.scores)
     if not names:
         raise InputError(f"line {rows[0].line}: no key of a metric, such as acc or exact_match")
-    metric = choose_metric({name: all(isinstance(row.scores.get(name), int) for row in rows) for name in names}, wanted)
-    answers = [(row.line, model, f"{task}/{row.doc}", _code(row, metric)) for row in rows]
+    metric = choose_metric({name: kind_of(row.scores.get(name, "") for row in rows) for name in names}, wanted)
+    answers = [(row.line, model, f"{task}/{row.doc}", _response(row, metric, wanted.scored)) for row in rows]
     return [Graded(task, metric, chosen, frozenset(names), frozenset(filters), answers)]
 
 
@@ -111,18 +111,11 @@ def _row(line: int, record: Record) -> _Row:
     return _Row(line, doc, chosen, scores)
 
 
-def _score(value: object) -> Score:
-    code = _TRUTHS.get(value) if isinstance(value, str) else code_of(value)
-    return shown(value) if code is None else code
+def _score(value: object) -> object:
+    return _TRUTHS.get(value, value) if isinstance(value, str) else value
 
 
-def _code(row: _Row, metric: str) -> int:
+def _response(row: _Row, metric: str, scored: bool) -> int | float:
     if metric not in row.scores:
         raise InputError(f"line {row.line} (doc_id {shown(row.doc)}): no key {shown(metric)}")
-    score = row.scores[metric]
-    if isinstance(score, str):
-        raise InputError(
-            f"line {row.line} (doc_id {shown(row.doc)}), key {shown(metric)}: {score} is neither 0 nor 1: choose "
-            "another `metric`, or leave the file out"
-        )
-    return score
+    return response_of(row.scores[metric], f"line {row.line} (doc_id {shown(row.doc)}), key {shown(metric)}", scored)

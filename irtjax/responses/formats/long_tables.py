@@ -7,8 +7,10 @@ from typing import NamedTuple
 from irtjax.errors import InputError
 from irtjax.storage.sources import shown
 
-ROLES = ("subject", "item", "response")
-LONG_COLUMNS = ("subject_id", "item_id", "response")
+USUAL = {"subject": "subject_id", "item": "item_id", "response": "response"}
+TRIALS, FACET = "trials", "facet"  # of counts: how many each is of; who judged, or what else a response depends on
+ROLES = (*USUAL, TRIALS, FACET)
+LONG_COLUMNS = tuple(USUAL.values())
 UNNAMED = ("", "Unnamed: 0")  # row numbers, as R and pandas write them and as pandas reads them
 SHOWN = 10  # columns that a message names
 _SUBJECTS = {
@@ -20,7 +22,20 @@ _ITEMS = {
     "stimulus",
 }  # fmt: skip
 
-Names = tuple[str, str, str]
+
+class Names(NamedTuple):
+    """The columns of a table with one row per response; None where there are none of that kind."""
+
+    subject: str
+    item: str
+    response: str
+    trials: str | None = None
+    facet: str | None = None
+
+    @property
+    def known(self) -> list[str]:
+        """Those that there are."""
+        return [name for name in self if name is not None]
 
 
 class Column(NamedTuple):
@@ -40,7 +55,9 @@ class Column(NamedTuple):
 
 
 def long_names(header: Sequence[str], columns: Mapping[str, str] | None) -> Names | None:
-    """The columns of subjects, items and responses, where the caller or the header names them; None where neither does.
+    """The columns of a table with one row per response, where the caller or the header names them; else None.
+
+    A column called trials is taken for what it says.
 
     Args:
         header: names of all columns.
@@ -49,38 +66,51 @@ def long_names(header: Sequence[str], columns: Mapping[str, str] | None) -> Name
     Raises:
         InputError: `columns` has another role, or names a column twice or one that is not there.
     """
-    if not columns:
-        return LONG_COLUMNS if set(LONG_COLUMNS) <= set(header) else None
+    columns = dict(columns or {})
     for role in columns:
         if role not in ROLES:
             raise InputError(f"`columns` names a column for {shown(role)}, expected {', '.join(ROLES)}")
-    subject, item, response = names = tuple(
-        columns.get(role, usual) for role, usual in zip(ROLES, LONG_COLUMNS, strict=True)
-    )
-    for role, name in zip(ROLES, names, strict=True):
-        if names.count(name) > 1:
+    if not set(columns) & set(USUAL) and not set(LONG_COLUMNS) <= set(header):
+        _check(header, columns)
+        return None
+    if TRIALS in header and TRIALS not in columns.values():
+        columns = {TRIALS: TRIALS, **columns}
+    named = USUAL | columns
+    _check(header, named)
+    return Names(**named)
+
+
+def _check(header: Sequence[str], named: Mapping[str, str]) -> None:
+    for role, name in named.items():
+        if list(named.values()).count(name) > 1:
             raise InputError(f"`columns` has {shown(name)} twice, expected one column for each of {', '.join(ROLES)}")
         if name not in header:
             raise InputError(f"there is no column {shown(name)} for the {role}: {_listed(header)}")
-    return subject, item, response
 
 
-def guessed_names(columns: Sequence[Column]) -> Names | None:
-    """The columns of subjects, items and responses in a table whose header does not say so; None where that is open.
+def beside(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Columns of a table whose others are to be guessed that are none of subjects, items and responses, by role."""
+    named = {role: name for role, name in (columns or {}).items() if role in (TRIALS, FACET)}
+    return ({TRIALS: TRIALS} if TRIALS in header else {}) | named
 
-    There must be three columns beside row numbers, and responses in exactly one of them. The first of the three must
-    repeat itself: in a matrix of two items, one of them with wrong cells, it would have the ids of the subjects.
-    Subjects come before items, unless the names of the columns say otherwise.
+
+def guessed_names(columns: Sequence[Column], others: Mapping[str, str]) -> Names | None:
+    """The columns of a table with one row per response whose header does not say so; None where that is open.
+
+    There must be three columns beside row numbers and `others`, and responses in exactly one of them. The first of the
+    three must repeat itself: in a matrix of two items, one of them with wrong cells, it would have the ids of the
+    subjects. Subjects come before items, unless the names of the columns say otherwise.
     """
     if columns and columns[0].name in UNNAMED and columns[0].is_whole:
         columns = columns[1:]
+    columns = [column for column in columns if column.name not in others.values()]
     names = [column.name for column in columns]
     ids = [column.name for column in columns if not column.is_responses]
     if len(set(names)) != 3 or len(names) != 3 or len(ids) != 2 or not columns[0].repeats:
         return None
     (response,) = set(names) - set(ids)
     subject, item = reversed(ids) if _says(ids[0], _ITEMS, _SUBJECTS) or _says(ids[1], _SUBJECTS, _ITEMS) else ids
-    return subject, item, response
+    return Names(subject, item, response, **others)
 
 
 def how_to_name(header: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,8 @@ import pyarrow
 import pyarrow.parquet
 
 from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.formats.answers import refuse_responses_as_ids
 from irtjax.responses.formats.data_frames import (
-    are_scored,
     codes_of,
     given_in_long_table,
     given_in_table,
@@ -20,8 +20,8 @@ from irtjax.responses.formats.data_frames import (
     of_table,
     texts,
 )
-from irtjax.responses.formats.given import Given, are_grades
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, long_names
+from irtjax.responses.formats.given import Given, is_null
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, beside, long_names
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
@@ -47,7 +47,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix
 
 def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
     """The responses of a Parquet file as they were given."""
-    names = _long_names(path, columns, are_grades)
+    names = _long_names(path, columns, scored=False)
     table = _guarded(lambda: _whole(path))
     if names is not None:
         return given_in_long_table(table, names)
@@ -184,14 +184,13 @@ def _is_by_item(path: Path) -> bool:
     return ITEM_ID in schema.names[:1] + _index(schema)
 
 
-def _long_names(
-    path: Path, columns: Mapping[str, str] | None, are_responses: Callable[[pd.Series], bool] = are_scored
-) -> Names | None:
-    """The columns of subjects, items and responses of a file with one row per response; None if it is another."""
+def _long_names(path: Path, columns: Mapping[str, str] | None, scored: bool = True) -> Names | None:
+    """The columns of a file with one row per response; None if it is another."""
     header = _guarded(lambda: _open(path).schema_arrow.names)
-    if (names := long_names(header, columns)) is not None or len(header) not in LONG_WIDTHS:
+    names = long_names(header, columns)
+    if names is not None or (not columns and len(header) - len(beside(header, columns)) not in LONG_WIDTHS):
         return names
-    return names_in(_guarded(lambda: _whole(path)), None, are_responses)
+    return names_in(_guarded(lambda: _whole(path)), columns, scored)
 
 
 def _whole(path: Path) -> pd.DataFrame:
@@ -212,10 +211,18 @@ def _guarded(action: Callable[[], T]) -> T:
         raise InputError(f"not a Parquet file ({one_line(error)})") from error
 
 
+def _as_cell(value: Any) -> str:
+    """A cell as CSV would have it."""
+    return "" if is_null(value) else str(value)
+
+
 def _indexed_by_subject(table: pd.DataFrame) -> pd.DataFrame:
     """The table with subject ids as its index: the index that it has, or else the first column."""
     if isinstance(table.index, pd.RangeIndex) and table.index.name is None:
-        return table.set_index(table.columns[0]) if table.columns.size else table
+        if not table.columns.size:
+            return table
+        refuse_responses_as_ids(str(table.columns[0]), map(_as_cell, table.iloc[:, 0]))
+        return table.set_index(table.columns[0])
     if table.index.name is None and table.index.dtype.kind in "iu":  # ids, or what a filter left of row numbers?
         raise InputError("the rows have numbers without a name: name the index if these are subject ids, or reset it")
     return table

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from irtjax.errors import InputError
-from irtjax.responses.formats.lines import Record, code_of, records
+from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.formats.lines import Record, code_of, number_of, records
 from irtjax.storage.sources import shown
 
 FORM = '{"subject_id": ..., "responses": {item: 0 or 1}}'
 
 
-def answers(path: Path) -> Iterator[tuple[int, str, str, int]]:
-    """Line, subject, item and code of each answer.
+def answers(path: Path, scored: bool = True) -> Iterator[tuple[int, str, str, int | float]]:
+    """Line, subject, item and response of each answer: its code, or any number unless it is `scored`.
 
     Raises:
         InputError: names the line that is no such record, or the item whose response is none.
@@ -27,13 +27,14 @@ def answers(path: Path) -> Iterator[tuple[int, str, str, int]]:
         if kinds.setdefault(subject, type(identity)) is not type(identity):
             raise InputError(f"line {number}: subject {subject} is a text in one line and a number in another")
         for item, value in responses.items():
-            code = code_of(value)
-            if code is None:
-                raise InputError(
+            response = code_of(value) if scored else number_of(value)
+            if response is None:
+                error = NotScoredError if number_of(value) is not None else InputError
+                raise error(
                     f"line {number} (subject {shown(subject)}), item {shown(item)}: {shown(value)} is not a "
                     "response; use 0, 1 or null for missing"
                 )
-            yield number, subject, item, code
+            yield number, subject, item, response
 
 
 def _parts(record: Record) -> tuple[str | int, dict[str, Any]]:
