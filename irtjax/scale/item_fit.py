@@ -41,8 +41,8 @@ def s_x2(
 
     over the sums s of the responses but the lowest and the highest, with O the observed shares of the categories k of
     the N_s subjects with that sum, and f from `sum_scores`. Sums at which a category is impossible are joined to the
-    nearest where none is, and rare sums and categories to their neighbours (`irtjax.scale.collapsing`). The degrees of freedom are the cells that are left, less one for each sum and those
-    that estimation took.
+    nearest where none is, and rare sums and categories to their neighbours (`irtjax.scale.collapsing`). The degrees of
+    freedom are the cells that are left, less one for each sum, less the parameters that were estimated.
 
     Where responses are missing by design, all this is done within each form of the test (`irtjax.scale.forms`), and the
     terms are summed over forms.
@@ -101,7 +101,7 @@ def _by_sum(
 
 
 def _where_all_are_possible(observed: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same, with sums too low for the highest category, or too high for the lowest, joined to the nearest other one.
+    """The same, with sums too low for the highest category, or too high for the lowest, joined to others.
 
     Sums that no subject has are left out.
     """

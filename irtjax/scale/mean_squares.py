@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from irtjax.scale.response_curves import category_curves, worth, worth_curves, worths
+from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth, worth_curves, worths
 from irtjax.scale.tested import Nodes, Tested, nodes_of, posteriors, some_subjects
 from irtjax.types import Float, Shaped
 
@@ -112,7 +112,10 @@ def _errors(
 
 def _terms(test: Tested, nodes: Nodes) -> Iterator[_Terms]:
     deviations, y = _deviations(test, nodes.theta), worths(test)
-    derivatives, means = _derivatives(test, nodes.theta)
+    derivatives = parameter_derivatives(test.model, test.items, nodes.theta)
+    with jax.enable_x64(True):
+        mean = np.asarray(test.model.moments(test.items, nodes.theta[:, None], asymptotes=True).mean)
+    means = [(mean * by).reshape(len(mean), len(test.top), -1).sum(axis=2) for by in derivatives]
     shape, place = (len(test.top), -1), _places(test)
     for rows, weights in posteriors(test, nodes):
         n, seen = test.observed[rows], test.observed[rows] > 0
@@ -156,7 +159,7 @@ def _deviations(test: Tested, theta: Float[np.ndarray, " Q"]) -> _Deviations:
     if not test.categorical:
         mean, variance = worth_curves(test, theta)
         return _Deviations(mean, np.maximum(variance, LEAST_VARIANCE), None)
-    p, value = category_curves(test, theta).p, worth(test)
+    p, value = category_curves(test.model, test.items, theta).p, worth(test)
     # Σ_l P_l (v_k - v_l): the category that is nearly certain does not enter its own, and nothing cancels
     deviation = np.einsum("qil,ikl->qik", p, value[:, :, None] - value[:, None, :], optimize=True)
     variance = np.maximum((p * deviation**2).sum(axis=2), LEAST_VARIANCE)
@@ -166,17 +169,6 @@ def _deviations(test: Tested, theta: Float[np.ndarray, " Q"]) -> _Deviations:
 def _places(test: Tested) -> Shaped[np.ndarray, "J I"]:
     """Categories as integers, -1 where there is none."""
     return np.where(test.observed > 0, test.values, -1).astype(int) if test.categorical else test.values
-
-
-def _derivatives(test: Tested, theta: Float[np.ndarray, " Q"]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """∂η (Q, M) by slope, intercept and the others of an item, and Σ_s E T_s ∂η_s (Q, I) of each."""
-    with jax.enable_x64(True):
-        moments = test.model.moments(test.items, theta[:, None], asymptotes=True)
-        mean = np.asarray(moments.mean)
-        by_x, *others = (None if by is None else np.asarray(by) for by in moments.derivatives())
-    by_x = np.ones_like(mean) if by_x is None else by_x
-    found = [by_x * theta[:, None], by_x, *(by for by in others if by is not None)]
-    return found, [(mean * by).reshape(len(theta), len(test.top), -1).sum(axis=2) for by in found]
 
 
 def at_abilities(test: Tested, theta: Float[np.ndarray, " J"]) -> tuple[MeanSquares, MeanSquares]:
@@ -213,7 +205,7 @@ def _central_moments(test: Tested, theta: np.ndarray) -> tuple[np.ndarray, np.nd
     found = _deviations(test, theta)
     if found.of_categories is None:
         return found.mean, found.variance, np.full(found.mean.shape, np.nan)
-    p = category_curves(test, theta).p
+    p = category_curves(test.model, test.items, theta).p
     return found.mean, found.variance, (p * found.of_categories**4).sum(axis=2)
 
 

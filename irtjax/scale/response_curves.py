@@ -14,9 +14,10 @@ from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
 from irtjax.item_models.categories import Coordinates, Indicators, there
 from irtjax.item_models.nominal import Nominal, of_categories
+from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import CUT, LOG_GAP, PRECISION, OrderedBeta
 from irtjax.scale.tested import Tested
-from irtjax.types import Float
+from irtjax.types import Float, Int
 
 
 class CategoryCurves(NamedTuple):
@@ -36,23 +37,37 @@ class CategoryCurves(NamedTuple):
         return np.exp(self.log_p)
 
 
-def category_curves(test: Tested, theta: Float[np.ndarray, " Q"]) -> CategoryCurves:
-    """Of items that all have categories: log P_k = η_k - A, of the lowest -A, and its derivative η_k' - E η'."""
-    shape = (len(theta), len(test.top), -1)
+def category_curves(model: Any, items: Any, theta: Float[np.ndarray, " Q"]) -> CategoryCurves:
+    """Of items that all have categories: log P_k = η_k - A, of the lowest -A, and their derivatives η_k' - E η'."""
+    shape = (len(theta), len(items.intercept), -1)
     with jax.enable_x64(True):
-        natural = test.model.natural(test.items, theta[:, None], asymptotes=True)
-        moments = test.model.moments(test.items, theta[:, None], asymptotes=True)
+        natural = model.natural(items, theta[:, None], asymptotes=True)
+        moments = model.moments(items, theta[:, None], asymptotes=True)
     eta, mean = (np.asarray(leaf).reshape(shape) for leaf in (natural.eta, moments.mean))
     by_x = np.ones_like(eta) if moments.by_predictor is None else np.asarray(moments.by_predictor).reshape(shape)
-    by = by_x * np.asarray(test.items.slope)[None, :, :1]
-    own = there(test.top, eta.shape[2])[None]
-    log_p = np.where(own, eta - np.asarray(natural.log_normalizer)[:, :, None], -np.inf)
-    pull = (np.where(own, mean * by, 0.0)).sum(axis=2, keepdims=True)
+    by = by_x * np.asarray(items.slope)[None, :, :1]
+    own = there(top_of(items), eta.shape[2])[None]
     lowest = -np.asarray(natural.log_normalizer)[:, :, None]
+    pull = np.where(own, mean * by, 0.0).sum(axis=2, keepdims=True)
     return CategoryCurves(
-        np.concatenate([lowest, log_p], axis=2),
+        np.concatenate([lowest, np.where(own, eta + lowest, -np.inf)], axis=2),
         np.concatenate([-pull, np.where(own, by - pull, 0.0)], axis=2),
     )
+
+
+def top_of(items: Any) -> Int[np.ndarray, " I"]:
+    """The highest category of each item."""
+    return np.asarray(items.top) if isinstance(items, PredictorParameters) else np.ones(len(items.intercept), int)
+
+
+def parameter_derivatives(model: Any, items: Any, theta: Float[np.ndarray, " Q"]) -> list[Float[np.ndarray, "Q M"]]:
+    """∂η by slope, intercept and each of the others of the items."""
+    with jax.enable_x64(True):
+        moments = model.moments(items, theta[:, None], asymptotes=True)
+        mean = np.asarray(moments.mean)
+        by_x, *others = (None if by is None else np.asarray(by) for by in moments.derivatives())
+    by_x = np.ones_like(mean) if by_x is None else by_x
+    return [by_x * theta[:, None], by_x, *(by for by in others if by is not None)]
 
 
 def worth(test: Tested) -> Float[np.ndarray, "I C"]:
@@ -73,7 +88,9 @@ def worths(test: Tested) -> Float[np.ndarray, "J I"]:
     found = np.where(test.observed > 0, test.values, 0.0) / np.maximum(test.observed, 1.0)
     of_categories = worth(test)
     for i in _with_categories(test):
-        found[:, i] = np.where(test.observed[:, i] > 0, of_categories[i, np.maximum(test.values[:, i], 0).astype(int)], 0)
+        found[:, i] = np.where(
+            test.observed[:, i] > 0, of_categories[i, np.maximum(test.values[:, i], 0).astype(int)], 0
+        )
     return found
 
 
@@ -87,7 +104,7 @@ class Worth(NamedTuple):
 def worth_curves(test: Tested, theta: Float[np.ndarray, " Q"]) -> Worth:
     """Mean and variance of responses at abilities, whatever the items are."""
     if test.categorical:
-        p, of_categories = category_curves(test, theta).p, worth(test)
+        p, of_categories = category_curves(test.model, test.items, theta).p, worth(test)
         mean = (p * of_categories[None]).sum(axis=2)
         return Worth(mean, (p * (of_categories[None] - mean[:, :, None]) ** 2).sum(axis=2))
     x = theta[:, None] * test.items.slope[:, 0][None] + test.items.intercept[None]

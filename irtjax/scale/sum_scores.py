@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from irtjax.types import Float
+from irtjax.types import Float, Int
 
 
 def score_distribution(
@@ -28,7 +28,7 @@ def of_right(p: Float[np.ndarray, "Q I"]) -> Float[np.ndarray, "Q I 2"]:
 
 
 def sum_distribution(
-    p: Float[np.ndarray, "Q I C"], top: Float[np.ndarray, " I"] | np.ndarray, start: np.ndarray | None = None
+    p: Float[np.ndarray, "Q I C"], top: Int[np.ndarray, " I"], start: np.ndarray | None = None
 ) -> Float[np.ndarray, "_ Q"]:
     """P(S = s | θ) of the sum S of categories (Thissen, Pommerich, Billeaud and Williams 1995).
 
@@ -49,7 +49,9 @@ def sum_distribution(
     return sums
 
 
-def rest_distributions(p: Float[np.ndarray, "Q I C"], top: np.ndarray) -> Iterator[tuple[int, Float[np.ndarray, "_ Q"]]]:
+def rest_distributions(
+    p: Float[np.ndarray, "Q I C"], top: np.ndarray
+) -> Iterator[tuple[int, Float[np.ndarray, "_ Q"]]]:
     """Each item i, in order, and P(S - y_i = s | θ), the distribution of the sum over all other items.
 
     The items are halved again and again, and all items outside a half are added once for the whole half. That takes

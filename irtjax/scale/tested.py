@@ -80,7 +80,7 @@ class Tested(NamedTuple):
             )
 
 
-def tested(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
+def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
     """A fit and responses to its items, which may be some of them; by default those that were fitted.
 
     Args:
@@ -91,7 +91,7 @@ def tested(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
     Raises:
         InputError: no fit; several dimensions; responses that are not there or do not go with it.
     """
-    found = fitted_of(fit)
+    found = fit_in(fit)
     dims = found.parameters.slope.shape[1]
     if dims > 1:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
@@ -119,7 +119,7 @@ def tested(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
     )
 
 
-def fitted_of(fit: Any) -> Fit:
+def fit_in(fit: Any) -> Fit:
     """A fit, or the one in a folder.
 
     Raises:
@@ -164,7 +164,7 @@ def types_of(fit: Fit) -> tuple[str, ...]:
 
 
 def num_free(test: Tested) -> Int[np.ndarray, " I"]:
-    """Parameters on which each item's curves depend that were estimated from the responses, those in common among them."""
+    """Parameters of each item's curves that were estimated from the responses, those in common among them."""
     if not test.fitted:
         return np.zeros(len(test.top), int)
     return (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places]
@@ -212,4 +212,3 @@ def some_subjects(test: Tested, entries: int) -> Iterator[slice]:
     size = max(1, ENTRIES // max(entries, 1))
     for first in range(0, len(test.values), size):
         yield slice(first, first + size)
-
