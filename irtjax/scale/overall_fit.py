@@ -1,7 +1,7 @@
-"""Overall fit of a model by its one- and two-way margins: M2, RMSEA, TLI, CFI, SRMSR."""
+"""Overall fit of a model by its one- and two-way margins: M2 or C2, RMSEA, TLI, CFI, SRMSR."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -14,10 +14,13 @@ from irtjax.estimation.problem import layout
 from irtjax.estimation.result import Fit
 from irtjax.estimation.specify import item_types, specify
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
-from irtjax.kernels.quadrature import Quadrature, of_moments
+from irtjax.kernels.quadrature import of_moments
 from irtjax.scale.forms import FEWEST, Form, forms
+from irtjax.scale.margins import Features, Margins, Moments, features
+from irtjax.types import Float, Int
 
 CONVERGED = 1e-9  # relative residual of conjugate gradients
+LEAST_RATIO = 1e-6  # of singular values of the Jacobian, its columns of unit length
 
 
 class OverallFit(NamedTuple):
@@ -33,6 +36,7 @@ class OverallFit(NamedTuple):
         srmsr: root mean square difference of observed and expected correlations.
         tli: Tucker-Lewis index against independent items.
         cfi: comparative fit index against independent items.
+        name: of the statistic: M2, C2 or M2*.
     """
 
     m2: float
@@ -44,25 +48,23 @@ class OverallFit(NamedTuple):
     srmsr: float
     tli: float
     cfi: float
+    name: str = "M2"
 
 
-class _Margins(NamedTuple):
-    """A number for each item (I,) and for each pair of items (I, I), symmetric with a diagonal of zeros."""
+class Curves(NamedTuple):
+    """Items at Q abilities of a standard normal population.
 
-    one: np.ndarray
-    two: np.ndarray
+    Attributes:
+        p: (Q, I, C) probabilities of categories.
+        by: (Q, I, C, K) their derivatives by the parameters of the item.
+        weights: (Q,) of the abilities.
+        design: (I K, P) derivatives of these parameters by the free ones.
+    """
 
-    def flat(self) -> np.ndarray:
-        """The numbers of all items, then of all pairs: (I (I + 1) / 2,)."""
-        first, second = np.triu_indices(self.one.size, 1)
-        return np.concatenate([self.one, self.two[first, second]])
-
-
-def _unflat(flat: np.ndarray, num_items: int) -> _Margins:
-    """The inverse of `_Margins.flat`."""
-    two = np.zeros((num_items, num_items))
-    two[np.triu_indices(num_items, 1)] = flat[num_items:]
-    return _Margins(flat[:num_items], two + two.T)
+    p: Float[np.ndarray, "Q I C"]
+    by: Float[np.ndarray, "Q I C K"]
+    weights: Float[np.ndarray, " Q"]
+    design: Float[np.ndarray, "IK P"]
 
 
 def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool = False) -> OverallFit:
@@ -73,7 +75,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
     p are the observed shares of right answers to items and pairs of items, π the expected ones, Ξ / J is the covariance
     of p, and Δ the Jacobian of π. The bracket is the inverse of Ξ within the space orthogonal to Δ, so that M2 is the
     largest value of J (2 x'(p - π) - x'Ξx) over x with Δ'x = 0. Conjugate gradients find it, with products by Ξ and Δ
-    summed over nodes of ability (`_Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
+    summed over nodes of ability (`margins.Moments`). Ξ is never formed: for 300 items it has 45,150² numbers.
 
     Where responses are missing by design, each form of the test (`irtjax.scale.forms`) has margins of its own, of its
     own subjects, by the same parameters: p, π, and the blocks of Ξ and Δ, are those of all forms, one after the other.
@@ -88,29 +90,48 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         InputError: missing answers that follow no design, fewer margins than parameters, or no convergence.
     """
     values = fit.responses.read().values
-    parts = forms(values)
-    if not parts:
-        raise InputError(f"M2 needs {FEWEST} subjects who answered the same items: leave out subjects or items")
     num_items = values.shape[1]
     items, dims = _of_standard_population(fit), fit.parameters.slope.shape[1]
     if held:
-        design = _of_population(np.asarray(fit.parameters.slope))
+        design = _of_population(np.asarray(fit.parameters.slope), dims + 3)
     else:
         types = ["1pl" if kind == "rasch" else kind for kind in item_types(model or fit.model, num_items)]
-        design = _of_items(layout(specify(types, dims=dims)).items)
-    observed = [_observed(form.values) for form in parts]
+        design = of_free(layout(specify(types, dims=dims)).items)
+    quadrature = of_moments(dims)
+    of_right = np.asarray(derivatives(items, quadrature.nodes))
+    curves = Curves(
+        p=np.stack([*map(np.asarray, probabilities(items, quadrature.nodes))][::-1], axis=2),
+        by=np.stack([-of_right, of_right], axis=2),
+        weights=np.exp(quadrature.log_weights),
+        design=design,
+    )
+    return fit_of_margins(values, curves, features(np.ones(num_items, int), indicators=True))
+
+
+def fit_of_margins(values: Int[np.ndarray, "J I"], curves: Curves, of: Features, name: str = "M2") -> OverallFit:
+    """The same of any items with categories.
+
+    Raises:
+        InputError: as of `overall_fit`; or margins that do not tell the parameters apart.
+    """
+    parts = forms(values)
+    if not parts:
+        raise InputError(f"{name} needs {FEWEST} subjects who answered the same items: leave out subjects or items")
+    num_items, free = values.shape[1], curves.design.shape[1]
+    observed = [of.take(form.items).observed(form.values) for form in parts]
     sizes = np.array([len(form.values) for form in parts])
-    margins = sum(form.items.size * (form.items.size + 1) // 2 for form in parts)
-    degrees, degrees_0 = margins - design.shape[1], margins - num_items
+    of_each = [of.take(form.items) for form in parts]
+    margins = sum(int(each.there.sum()) + len(each.there) * (len(each.there) - 1) // 2 for each in of_each)
+    degrees, degrees_0 = margins - free, margins - int(of.there.sum())
     if degrees <= 0:
-        raise InputError(f"M2 of {num_items} items has no degrees of freedom")
-    quadrature, rows = of_moments(dims), design.reshape(num_items, -1, design.shape[1])
-    moments = [
-        _Moments(items.take(form.items), quadrature, rows[form.items].reshape(-1, design.shape[1])) for form in parts
-    ]
-    statistic = _statistic(moments, observed, sizes)
-    statistic_0 = _statistic(_independent(parts, num_items), observed, sizes)
-    num_subjects, scale = int(sizes.sum()), np.sqrt(len(parts))
+        raise InputError(f"{name} of {num_items} items has no degrees of freedom")
+    moments = [_of_form(curves, form, each) for form, each in zip(parts, of_each, strict=True)]
+    statistic = _statistic(moments, observed, sizes, name)
+    null = _independent(parts, of)
+    statistic_0 = _statistic(
+        [_of_form(null, form, each) for form, each in zip(parts, of_each, strict=True)], observed, sizes, name
+    )
+    num_subjects, scale = int(sizes.sum()), float(np.sqrt(len(parts)))
     return OverallFit(
         m2=statistic,
         degrees_of_freedom=degrees,
@@ -118,17 +139,18 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         rmsea=scale * _rmsea(statistic - degrees, degrees, num_subjects),
         rmsea_low=scale * _rmsea(_noncentrality(statistic, degrees, 0.95), degrees, num_subjects),
         rmsea_high=scale * _rmsea(_noncentrality(statistic, degrees, 0.05), degrees, num_subjects),
-        srmsr=_srmsr(observed, [of_form.expected for of_form in moments], sizes),
+        srmsr=_srmsr(parts, of, moments, sizes),
         tli=(statistic_0 / degrees_0 - statistic / degrees) / (statistic_0 / degrees_0 - 1),
         cfi=1 - max(statistic - degrees, 0.0) / max(statistic_0 - degrees_0, statistic - degrees, 1e-300),
+        name=name,
     )
 
 
-def _observed(values: np.ndarray) -> _Margins:
-    """Shares of right answers, of complete responses."""
-    right = values.astype(float)
-    pairs = right.T @ right / len(right)
-    return _Margins(np.diag(pairs).copy(), pairs - np.diag(np.diag(pairs)))
+def _of_form(curves: Curves, form: Form, of: Features) -> Moments:
+    """Moments of the items of a form."""
+    design = curves.design.reshape(curves.p.shape[1], -1, curves.design.shape[1])[form.items]
+    p, by = curves.p[:, form.items], curves.by[:, form.items]
+    return Moments(of, p, curves.weights, by, design.reshape(-1, design.shape[2]))
 
 
 def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
@@ -150,7 +172,7 @@ def _of_standard_population(fit: Fit) -> ItemParameters:
     return items._replace(slope=items.slope * sd, intercept=items.intercept + items.slope @ mean)
 
 
-def _of_items(index: np.ndarray) -> np.ndarray:
+def of_free(index: np.ndarray) -> np.ndarray:
     """Derivatives of the item parameters (I K,) by the free ones: 1 where they are the same; items may share one."""
     chosen = np.flatnonzero(index.ravel() >= 0)
     design = np.zeros((index.size, int(index.max()) + 1))
@@ -158,84 +180,29 @@ def _of_items(index: np.ndarray) -> np.ndarray:
     return design
 
 
-def _of_population(slope: np.ndarray) -> np.ndarray:
+def _of_population(slope: np.ndarray, size: int) -> np.ndarray:
     """Derivatives of the item parameters (I K,) by the mean and standard deviation of the population, both (D,)."""
     num_items, dims = slope.shape
-    design = np.zeros((num_items, dims + 3, 2 * dims))
+    design = np.zeros((num_items, size, 2 * dims))
     for k in range(dims):
         design[:, dims, k] = slope[:, k]
         design[:, k, dims + k] = slope[:, k]
-    return design.reshape(num_items * (dims + 3), 2 * dims)
+    return design.reshape(num_items * size, 2 * dims)
 
 
-class _Moments:
-    """Expected margins, their covariance Ξ and their Jacobian Δ, as sums over nodes of ability.
-
-    Answers are independent given the ability. With y = P + u, a sum x'm over margins m is
-    const + (x₁ + S P)'u + u'Su/2, where S is the symmetric matrix of the weights of pairs. Its covariance with m at a
-    node, and that of the means over nodes, are products of matrices of I × Q and I × I numbers.
-    """
-
-    def __init__(self, items: ItemParameters, quadrature: Quadrature, design: np.ndarray) -> None:
-        self.p, q = map(np.asarray, probabilities(items, quadrature.nodes))
-        self.weights = np.exp(quadrature.log_weights)
-        self.variance = self.p * q
-        self.num_items = self.p.shape[1]
-        weighted = self.weights[:, None] * self.p
-        off = 1 - np.eye(self.num_items)
-        self.expected = _Margins(weighted.sum(0), (weighted.T @ self.p) * off)
-        self.both = (self.weights[:, None] * self.variance).T @ self.variance * off
-        self.design = design
-        slopes = self.weights[:, None, None] * np.asarray(derivatives(items, quadrature.nodes))
-        self.by_one = slopes.sum(0)  # (I, K)
-        self.by_two = np.einsum("qik,qj->ikj", slopes, self.p, optimize=True) * off[:, None, :]
-        flat = self.expected.flat()
-        self.sd = np.sqrt(flat * (1 - flat))  # margins are shares of right answers
-
-    def covariance(self, x: np.ndarray) -> np.ndarray:
-        """Ξ x."""
-        one, two = _unflat(x, self.num_items)
-        towards = self.p @ two
-        means = self.p @ one + 0.5 * (towards * self.p).sum(1)
-        between = self.weights * (means - self.weights @ means)
-        within = self.weights[:, None] * self.variance * (one + towards)
-        cross = self.p.T @ (within + 0.5 * between[:, None] * self.p)
-        return _Margins(within.sum(0) + between @ self.p, cross + cross.T + self.both * two).flat()
-
-    def by_parameters(self, x: np.ndarray) -> np.ndarray:
-        """Δ' x, one number per free parameter."""
-        one, two = _unflat(x, self.num_items)
-        each = self.by_one * one[:, None] + np.einsum("ikj,ij->ik", self.by_two, two)
-        return each.ravel() @ self.design
-
-    def by_margins(self, parameters: np.ndarray) -> np.ndarray:
-        """Δ y, with y one number per free parameter."""
-        each = (self.design @ parameters).reshape(self.by_one.shape)
-        half = np.einsum("ikj,ik->ij", self.by_two, each)
-        return _Margins((self.by_one * each).sum(1), half + half.T).flat()
-
-    def gram(self) -> np.ndarray:
-        """Δ' diag(sd)⁻² Δ; parameters of different items meet in a single margin, that of the pair of these items."""
-        number = self.num_items
-        variance = _unflat(self.sd**2, number)
-        scaled = self.by_two / (variance.two + np.eye(number))[:, None, :]
-        whole = np.einsum("ikj,jli->ikjl", scaled, self.by_two)
-        own = np.einsum("ikj,ilj->ikl", scaled, self.by_two)
-        own += self.by_one[:, :, None] * self.by_one[:, None, :] / variance.one[:, None, None]
-        whole[np.arange(number), :, np.arange(number)] = own
-        return self.design.T @ whole.reshape(self.by_one.size, -1) @ self.design
-
-
-def _statistic(moments: Sequence[_Moments], observed: Sequence[_Margins], sizes: np.ndarray) -> float:
+def _statistic(moments: Sequence[Moments], observed: Sequence[Margins], sizes: np.ndarray, name: str) -> float:
     """J (p - π)' [...] (p - π) over all forms, with margins in units of their standard deviations."""
     root = np.sqrt(sizes / sizes.sum())
-    factor = cho_factor(sum(weight**2 * part.gram() for weight, part in zip(root, moments, strict=True)))
+    gram = sum(weight**2 * part.gram() for weight, part in zip(root, moments, strict=True))
+    factor = _factor(np.asarray(gram), name)
     cuts = np.cumsum([part.sd.size for part in moments])[:-1]
 
-    def in_each(apply: Callable[[float, _Moments, np.ndarray], np.ndarray], x: np.ndarray) -> list[np.ndarray]:
+    def in_each(apply: Callable[[float, Moments, np.ndarray], np.ndarray], x: np.ndarray) -> list[np.ndarray]:
         return [apply(*each) for each in zip(root, moments, np.split(x, cuts), strict=True)]
 
     def orthogonal(x: np.ndarray) -> np.ndarray:
+        if factor is None:
+            return x
         along = cho_solve(factor, sum(in_each(lambda weight, part, y: weight * part.by_parameters(y / part.sd), x)))
         return x - np.concatenate(in_each(lambda weight, part, _: weight * part.by_margins(along) / part.sd, x))
 
@@ -243,41 +210,58 @@ def _statistic(moments: Sequence[_Moments], observed: Sequence[_Margins], sizes:
         return orthogonal(np.concatenate(in_each(lambda _, part, y: part.covariance(y / part.sd) / part.sd, x)))
 
     residual = [
-        weight * (seen.flat() - part.expected.flat()) / part.sd
+        weight * part.of.flat(Margins(*(a - b for a, b in zip(seen, part.expected, strict=True)))) / part.sd
         for weight, part, seen in zip(root, moments, observed, strict=True)
     ]
     target = orthogonal(np.concatenate(residual))
     operator = LinearOperator((target.size, target.size), matvec=product, dtype=float)
     solution, failed = cg(operator, target, rtol=CONVERGED, maxiter=5000)
     if failed:
-        raise InputError("M2 has not converged: are there items with extreme slopes?")
+        raise InputError(f"{name} has not converged: are there items with extreme slopes?")
     return float(sizes.sum() * (target @ orthogonal(solution)))
 
 
-def _independent(parts: Sequence[Form], num_items: int) -> list[_Moments]:
-    """The model of independent items: a single node of ability, with the intercepts free."""
-    right, seen = np.zeros(num_items), np.zeros(num_items)
+def _factor(gram: np.ndarray, name: str) -> Any:
+    """Cholesky factor of what parameters, each in units of its own, have in common; None where there are none.
+
+    Raises:
+        InputError: margins do not tell the parameters apart.
+    """
+    if not len(gram):
+        return None
+    size = np.sqrt(np.diag(gram))
+    ends = np.linalg.eigvalsh(gram / np.outer(size, size))[[0, -1]]
+    if ends[0] < LEAST_RATIO**2 * ends[1]:
+        raise InputError(
+            f"{name}: margins do not tell the {len(gram)} parameters apart, so that it would be rounding: "
+            "take C2, or a model with fewer parameters"
+        )
+    return cho_factor(gram)
+
+
+def _independent(parts: Sequence[Form], of: Features) -> Curves:
+    """The model of independent items: a single node of ability, with as many free parameters as an item has margins."""
+    counts = np.zeros(of.worth.shape)
     for form in parts:
-        right[form.items] += form.values.sum(0)
-        seen[form.items] += len(form.values)
-    none = np.full(num_items, np.inf)
-    items = ItemParameters(np.zeros((num_items, 1)), np.log(right) - np.log(seen - right), -none, none)
-    index = np.full((num_items, 4), -1)
-    index[:, 1] = np.arange(num_items)
-    node, design = Quadrature(np.zeros((1, 1)), np.zeros(1)), _of_items(index).reshape(num_items, 4, num_items)
-    return [_Moments(items.take(form.items), node, design[form.items].reshape(-1, num_items)) for form in parts]
+        for category in range(counts.shape[1]):
+            counts[form.items, category] += (form.values == category).sum(axis=0)
+    p = counts / counts.sum(axis=1, keepdims=True)
+    centred = of.of_category - np.einsum("ic,icm->im", p, of.of_category)[:, None, :]
+    design = of_free(np.where(of.there, np.cumsum(of.there).reshape(of.there.shape) - 1, -1))
+    return Curves(p[None], (p[:, :, None] * centred)[None], np.ones(1), design)
 
 
-def _srmsr(observed: Sequence[_Margins], expected: Sequence[_Margins], sizes: np.ndarray) -> float:
+def _srmsr(parts: Sequence[Form], of: Features, moments: Sequence[Moments], sizes: np.ndarray) -> float:
     """Over the pairs of all forms, which count by their subjects; without items that all of a form answered alike."""
-
-    def correlations(margins: _Margins) -> np.ndarray:
-        first, second = np.triu_indices(margins.one.size, 1)
-        sd = np.sqrt(margins.one * (1 - margins.one))
+    squares = []
+    for form, expected in zip(parts, moments, strict=True):
+        first, second = np.triu_indices(form.items.size, 1)
+        worth = of.worth[form.items[None, :], form.values]
+        mean, variance = expected.spread
         with np.errstate(divide="ignore", invalid="ignore"):
-            return ((margins.two - np.outer(margins.one, margins.one)) / np.outer(sd, sd))[first, second]
-
-    squares = [(correlations(one) - correlations(other)) ** 2 for one, other in zip(observed, expected, strict=True)]
+            seen = np.corrcoef(worth, rowvar=False)
+            should = (expected.expected.two - np.outer(mean, mean)) / np.sqrt(np.outer(variance, variance))
+        squares.append(((seen - should) ** 2)[first, second])
     every = np.concatenate(squares)
     subjects = np.repeat(sizes, [square.size for square in squares])
     known = np.isfinite(every)

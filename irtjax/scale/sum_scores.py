@@ -1,8 +1,10 @@
-"""Distribution of the number of right answers given the ability."""
+"""Distribution of the sum of the responses to items, right/wrong ones or of categories 0 … K, given the ability."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from irtjax.types import Float
+from irtjax.types import Float, Int
 
 
 def score_distribution(
@@ -17,34 +19,55 @@ def score_distribution(
     Returns:
         One row per score: I + 1 rows, or S + I with `start`.
     """
-    scores = np.ones((1, len(p))) if start is None else start
-    for right in p.T:
-        following = np.zeros((len(scores) + 1, len(right)))
-        following[:-1] = scores * (1 - right)
-        following[1:] += scores * right
-        scores = following
-    return scores
+    return sum_distribution(of_right(p), np.ones(p.shape[1], int), start)
 
 
-def rest_score_distributions(p: Float[np.ndarray, "Q I"]) -> Float[np.ndarray, "I I Q"]:
-    """P(S - y_i = s | θ) for each item i, the distribution of the score on all other items: item by score by node.
+def of_right(p: Float[np.ndarray, "Q I"]) -> Float[np.ndarray, "Q I 2"]:
+    """Probabilities of the two categories of right/wrong items."""
+    return np.stack([1 - p, p], axis=2)
+
+
+def sum_distribution(
+    p: Float[np.ndarray, "Q I C"], top: Int[np.ndarray, " I"], start: np.ndarray | None = None
+) -> Float[np.ndarray, "_ Q"]:
+    """P(S = s | θ) of the sum S of categories (Thissen, Pommerich, Billeaud and Williams 1995).
+
+    Args:
+        p: probabilities of the categories.
+        top: (I,) the highest category of each item; those beyond it do not count.
+        start: distribution of the sum over other items, one row per sum, to which these items are added.
+
+    Returns:
+        One row per sum, from 0 on.
+    """
+    sums = np.ones((1, len(p))) if start is None else start
+    for categories, highest in zip(p.transpose(1, 2, 0), top, strict=True):
+        following = np.zeros((len(sums) + int(highest), sums.shape[1]))
+        for k in range(int(highest) + 1):
+            following[k : k + len(sums)] += sums * categories[k]
+        sums = following
+    return sums
+
+
+def rest_distributions(
+    p: Float[np.ndarray, "Q I C"], top: np.ndarray
+) -> Iterator[tuple[int, Float[np.ndarray, "_ Q"]]]:
+    """Each item i, in order, and P(S - y_i = s | θ), the distribution of the sum over all other items.
 
     The items are halved again and again, and all items outside a half are added once for the whole half. That takes
     I log₂ I additions of an item instead of I².
 
     Args:
-        p: probabilities of a right answer.
+        p: probabilities of the categories.
+        top: (I,) the highest category of each item.
     """
-    num_items = p.shape[1]
-    rest = np.empty((num_items, num_items, len(p)))
 
-    def descend(low: int, high: int, others: np.ndarray) -> None:
+    def descend(low: int, high: int, others: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         if high - low == 1:
-            rest[low] = others
+            yield low, others
             return
         middle = (low + high) // 2
-        descend(low, middle, score_distribution(p[:, middle:high], others))
-        descend(middle, high, score_distribution(p[:, low:middle], others))
+        yield from descend(low, middle, sum_distribution(p[:, middle:high], top[middle:high], others))
+        yield from descend(middle, high, sum_distribution(p[:, low:middle], top[low:middle], others))
 
-    descend(0, num_items, np.ones((1, len(p))))
-    return rest
+    yield from descend(0, p.shape[1], np.ones((1, len(p))))

@@ -10,9 +10,10 @@ from scipy.stats import kstest
 import irtjax
 from irtjax.kernels.models import probabilities
 from irtjax.kernels.quadrature import rectangular
+from irtjax.scale.collapsing import collapse
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
-from irtjax.scale.item_fit import collapse, item_fit
-from irtjax.scale.sum_scores import rest_score_distributions, score_distribution
+from irtjax.scale.item_fit import item_fit
+from irtjax.scale.sum_scores import of_right, rest_distributions, score_distribution
 
 SETS = [f"{final}5_{label}" for final in ("", "final_") for label in ("contradiction", "entailment", "neutral")]
 NODES = rectangular()
@@ -24,9 +25,10 @@ def test_scores_by_enumeration():
     for pattern in itertools.product((0, 1), repeat=5):
         expected[sum(pattern)] += np.prod(np.where(np.array(pattern) == 1, p, 1 - p), axis=1)
     np.testing.assert_allclose(score_distribution(p), expected, rtol=1e-12)
-    rest = rest_score_distributions(p)
-    for item in range(5):
-        np.testing.assert_allclose(rest[item], score_distribution(np.delete(p, item, axis=1)), rtol=1e-12)
+    items = rest_distributions(of_right(p), np.ones(5, int))
+    for item, (number, rest) in enumerate(items):
+        assert number == item
+        np.testing.assert_allclose(rest, score_distribution(np.delete(p, item, axis=1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*SETS, "lsat7"])
@@ -52,14 +54,21 @@ def test_dependence_is_that_of_mirt(oracle, name):
     np.testing.assert_array_equal(np.sign(found["ld_x2"])[clear], np.sign(expected["std_resid_corr"])[clear])
 
 
+def joined(table):
+    """Rows of subjects, observed right and expected right, as `collapse` joins them."""
+    wrong_right = np.stack([table[:, :1] - table[:, 1:], table[:, 1:]], axis=1)
+    found = collapse(wrong_right[:, :, 0], wrong_right[:, :, 1])
+    return np.concatenate([found[:, :, 0].sum(axis=1, keepdims=True), found[:, 1]], axis=1)
+
+
 def test_rows_are_joined_by_the_rule():
     single = np.array([[1, 1, 0.5], [10, 4, 4.0], [1, 0, 0.5]])
-    np.testing.assert_allclose(collapse(single), [[12, 5, 5.0]])
+    np.testing.assert_allclose(joined(single), [[12, 5, 5.0]])
     sparse = np.array([[9, 1, 0.5], [4, 2, 2.0], [8, 4, 4.0], [6, 6, 5.5]])
     # the lowest joins its only neighbour; the highest, too, of whose six half a subject is expected to be wrong
-    np.testing.assert_allclose(collapse(sparse), [[13, 3, 2.5], [14, 10, 9.5]])
+    np.testing.assert_allclose(joined(sparse), [[13, 3, 2.5], [14, 10, 9.5]])
     middle = np.array([[9, 4, 4.0], [5, 1, 0.5], [8, 4, 4.0]])
-    np.testing.assert_allclose(collapse(middle), [[9, 4, 4.0], [13, 5, 4.5]])  # with fewer subjects
+    np.testing.assert_allclose(joined(middle), [[9, 4, 4.0], [13, 5, 4.5]])  # with fewer subjects
 
 
 def test_p_values_of_a_true_model_are_uniform():

@@ -1,0 +1,244 @@
+"""Fit of items, subjects, pairs and the whole test, for a fit of responses of any kind, from one call each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from irtjax.errors import InputError
+from irtjax.estimation.family_scores import family_abilities
+from irtjax.estimation.problem import layout
+from irtjax.estimation.result import Fit
+from irtjax.estimation.scoring import METHODS, abilities
+from irtjax.kernels.quadrature import LONG_TEST, STANDARD_NODES, rectangular
+from irtjax.scale import tested
+from irtjax.scale.forms import FEWEST
+from irtjax.scale.item_fit import s_x2
+from irtjax.scale.local_dependence import pair_table, q3
+from irtjax.scale.margins import features
+from irtjax.scale.mean_squares import at_abilities, integrated
+from irtjax.scale.multiple_tests import holm
+from irtjax.scale.overall_fit import Curves, OverallFit, fit_of_margins, of_free
+from irtjax.scale.overall_fit import overall_fit as m2_of_fit
+from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
+from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
+from irtjax.scale.tested import Tested, some_subjects
+from irtjax.types import Float
+
+C2, M2_STAR = "c2", "m2*"
+
+
+def item_fit(
+    fit: Any, responses: Any = None, method: str | None = None, *, columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Fit of each item: S-X2, infit and outfit.
+
+    S-X2 (`irtjax.scale.item_fit.s_x2`) compares the shares of the categories at each sum of the responses. It needs
+    items with categories, and 30 subjects who answered the same items: other subjects do not count for it. Infit and
+    outfit (`irtjax.scale.mean_squares`) are of responses of any kind, and take all that there are. Where the responses
+    are those that were fitted, both allow for the estimation of the item's parameters.
+
+    Args:
+        fit: a `Fit` of one dimension, or the folder of one.
+        responses: to items of the fit, as of `irtjax.score`; by default those that were fitted.
+        method: None integrates abilities out of infit and outfit, so that they are 1 on average under the model. "eap",
+            "map", "ml" or "wle" take them at these estimates, as other programs do; then they are below 1.
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
+
+    Returns:
+        One row per item: `item_id`, `num_responses`; `s_x2`, `degrees_of_freedom`, `p_value`, `p_holm` (Holm 1979),
+        `rmsd`, NaN where there is no S-X2; `infit`, `infit_t`, `outfit`, `outfit_t`, of which t is about standard
+        normal under the model.
+
+    Raises:
+        InputError: no fit, several dimensions, an unknown method, or responses that do not go with the fit.
+    """
+    test = tested.of_fit(fit, responses, columns)
+    free = tested.num_free(test)
+    found = integrated(test, free)[0] if method is None else at_abilities(test, _abilities(test, method))[0]
+    of_sums = _s_x2(test, free)
+    return pd.DataFrame(
+        {
+            "item_id": test.responses.item_ids,
+            "num_responses": (test.observed > 0).sum(axis=0),
+            **{name: of_sums[name] for name in ("s_x2", "degrees_of_freedom", "p_value")},
+            "p_holm": holm(of_sums["p_value"].to_numpy(float)),
+            "rmsd": of_sums["rmsd"],
+            **found._asdict(),
+        }
+    )
+
+
+def _s_x2(test: Tested, free: np.ndarray) -> pd.DataFrame:
+    """S-X2 of items with categories, NaN where there are others, or too few subjects for it."""
+    complete = np.unique(test.observed > 0, axis=0, return_counts=True)[1].max() if len(test.values) else 0
+    if not test.categorical or complete < FEWEST:
+        none = np.full(len(test.top), np.nan)
+        return pd.DataFrame({"s_x2": none, "degrees_of_freedom": 0, "p_value": none, "rmsd": none})
+    nodes = rectangular(STANDARD_NODES if test.top.sum() < LONG_TEST else 2 * STANDARD_NODES - 1)
+    mean, sd = test.population
+    curves = category_curves(test.model, test.items, float(mean) + float(sd) * nodes.nodes[:, 0])
+    values = np.where(test.observed > 0, test.values, -1).astype(int)
+    return s_x2(values, curves.p, np.exp(nodes.log_weights), test.top, free)
+
+
+def person_fit(
+    fit: Any, responses: Any = None, method: str = "map", *, columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Fit of each subject: lz and lz* of items with categories; infit and outfit of responses of any kind.
+
+    Args:
+        fit: a `Fit` of one dimension, or the folder of one.
+        responses: to items of the fit, as of `irtjax.score`; by default those that were fitted.
+        method: of the ability at which lz and lz* are: "map", "ml", "wle" or "eap". By "ml" there are none of subjects
+            whose responses are all at one end.
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
+
+    Returns:
+        One row per subject: `subject_id`, `num_responses`, `ability`; `lz`, `lz_star` and `p_value`, the chance of a
+        lower lz* under the model (`irtjax.scale.person_fit`); `infit` and `outfit`, with abilities integrated out
+        (`irtjax.scale.mean_squares`). What cannot be computed is NaN.
+
+    Raises:
+        InputError: as of `item_fit`.
+    """
+    test = tested.of_fit(fit, responses, columns)
+    ability = _abilities(test, method)
+    nothing = np.full(len(ability), np.nan)
+    found = _log_likelihoods(test, ability) if test.categorical else PersonFit(nothing, nothing)
+    squares = integrated(test, np.zeros(len(test.top), int))[1]
+    return pd.DataFrame(
+        {
+            "subject_id": test.responses.subject_ids,
+            "num_responses": (test.observed > 0).sum(axis=1),
+            "ability": ability,
+            "lz": found.lz,
+            "lz_star": found.lz_star,
+            "p_value": norm.cdf(found.lz_star),
+            "infit": squares.infit,
+            "outfit": squares.outfit,
+        }
+    )
+
+
+def _log_likelihoods(test: Tested, ability: Float[np.ndarray, " J"]) -> PersonFit:
+    found = PersonFit(np.full(len(ability), np.nan), np.full(len(ability), np.nan))
+    values = np.where(test.observed > 0, test.values, -1).astype(int)
+    for rows in some_subjects(test, values.shape[1] * (int(test.top.max()) + 1) * 4):
+        known = np.isfinite(ability[rows])
+        at = category_curves(test.model, test.items, np.where(known, ability[rows], 0.0))
+        for leaf, part in zip(found, standardised_log_likelihoods(values[rows], at), strict=True):
+            leaf[rows] = np.where(known, part, np.nan)
+    return found
+
+
+def _abilities(test: Tested, method: str) -> Float[np.ndarray, " J"]:
+    """Estimates of the abilities.
+
+    Raises:
+        InputError: an unknown method.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
+    if test.known is None:
+        found = abilities(test.values, test.items, method, test.population)
+    else:
+        found = family_abilities(test.responses, test.known, method, test.population)
+    return np.asarray(found.ability)
+
+
+def local_dependence(
+    fit: Any, responses: Any = None, method: str = "eap", *, columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Q3 of each pair of items: the correlation of their residuals at the estimated abilities (Yen 1984).
+
+    Args:
+        fit: a `Fit` of one dimension, or the folder of one.
+        responses: to items of the fit, as of `irtjax.score`; by default those that were fitted.
+        method: of the abilities: "eap", "map", "ml" or "wle". Subjects without a finite one do not count.
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
+
+    Returns:
+        One row per pair, the most dependent first: `first`, `second`, `num_subjects` that answered both, `q3`,
+        `q3_excess` over the mean of all pairs, `p_value` and `p_holm` (`irtjax.scale.local_dependence.pair_table`).
+
+    Raises:
+        InputError: as of `item_fit`.
+    """
+    test = tested.of_fit(fit, responses, columns)
+    ability = _abilities(test, method)
+    known = np.isfinite(ability)
+    residuals, y = np.zeros(test.values.shape), worths(test)
+    for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1)):
+        residuals[rows] = y[rows] - worth_curves(test, np.where(known[rows], ability[rows], 0.0)).mean
+    observed = (test.observed > 0) & known[:, None]
+    return pair_table(q3(residuals, observed), observed, np.asarray(test.responses.item_ids))
+
+
+def overall_fit(
+    fit: Any, responses: Any = None, statistic: str | None = None, *, columns: Mapping[str, str] | None = None
+) -> OverallFit:
+    """Fit of the whole test by its one- and two-way margins: M2 of right/wrong items, C2 of items with more categories.
+
+    C2 (Cai and Monroe 2014) is of the shares of all categories and the mean products of the responses to two items; M2*
+    (Cai and Hansen 2013), of the mean responses alone in place of the shares, has fewer degrees of freedom and is
+    refused where these margins do not tell the parameters apart. Both are computed as M2 is
+    (`irtjax.scale.overall_fit.overall_fit`). Indices are the same: RMSEA with its 90% interval, SRMSR of correlations,
+    TLI and CFI. A fit under priors is not at the maximum of the likelihood, which makes its
+    statistic a little too large.
+
+    Args:
+        fit: a `Fit` of items with categories, or the folder of one; of right/wrong items in any number of dimensions.
+        responses: to items of the fit, as of `irtjax.score`; by default those that were fitted. Of other responses
+            nothing was estimated: the fit is then also that of the population.
+        statistic: None, "c2" or "m2*".
+        columns: of responses in a long table with other names, as of `irtjax.fit`.
+
+    Raises:
+        InputError: counts or shares; fewer than 30 subjects who answered the same items; or no degrees of freedom.
+    """
+    if statistic not in (None, C2, M2_STAR):
+        raise InputError(f"unknown statistic {statistic!r}, expected {C2} or {M2_STAR}")
+    found = tested.fit_in(fit)
+    if responses is None and statistic is None and found.parameters.slope.shape[1] > 1:
+        return _of_dimensions(found)
+    test = tested.of_fit(found, responses, columns)
+    name = "M2" if test.right_wrong and statistic is None else (statistic or C2).upper()
+    test.require_categories(name)
+    if len(test.values) < FEWEST:
+        raise InputError(f"{name} needs {FEWEST} subjects, and there are {len(test.values)}")
+    of = features(test.top, indicators=statistic != M2_STAR)
+    values = np.where(test.observed > 0, test.values, -1).astype(int)
+    return fit_of_margins(values, _curves(test), of, name)
+
+
+def _of_dimensions(fit: Fit) -> OverallFit:
+    if not hasattr(fit.parameters, "lower"):
+        raise InputError("the fit has several dimensions: C2 is of one dimension")
+    return m2_of_fit(fit, tested.types_of(fit))
+
+
+def _curves(test: Tested) -> Curves:
+    """The items in the standard normal population, and what is free of them."""
+    mean, sd = (float(x) for x in test.population)
+    items = test.items._replace(
+        slope=test.items.slope * sd, intercept=test.items.intercept + mean * test.items.slope[:, 0]
+    )
+    nodes = rectangular(2 * STANDARD_NODES - 1)
+    z = nodes.nodes[:, 0]
+    p = category_curves(test.model, items, z).p
+    by = [
+        np.pad(one.reshape(*p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
+        for one in parameter_derivatives(test.model, items, z)
+    ]
+    each = np.stack(by, axis=3)
+    each = p[..., None] * (each - np.einsum("qic,qick->qik", p, each)[:, :, None])
+    index = np.full((len(test.top), each.shape[3]), -1)
+    if test.fitted:
+        found = layout(tested.specification_of(test)).items[test.places]
+        index[:, : found.shape[1]] = found[:, : index.shape[1]]
+        used, order = np.unique(index, return_inverse=True)
+        index = np.where(index >= 0, order.reshape(index.shape) - (used[0] < 0), -1)
+    return Curves(p, each, np.exp(nodes.log_weights), of_free(index))
