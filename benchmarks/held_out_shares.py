@@ -141,7 +141,7 @@ def by_cut(shares: np.ndarray, train: ScaledResponses) -> Predicted:
     fit = irtjax.fit(
         irtjax.ResponseMatrix(values, train.subject_ids, train.item_ids), model="2pl", standard_errors=False
     )
-    high = predict(fit.parameters, values, *fit.population)
+    high = predict(fit.parameters, values, *fit.one_population)
     nothing = np.full((*values.shape, len(STEPS)), np.nan)
     return Predicted(nothing, high, nothing[:, :, 0])
 
@@ -149,12 +149,12 @@ def by_cut(shares: np.ndarray, train: ScaledResponses) -> Predicted:
 def by_model(fit: Fit, trials: np.ndarray | None) -> Predicted:
     """Of a model of counts or shares, the ability integrated out."""
     responses, columns = fit.responses, fit.item_columns
-    grid = reaching(fit.ability, fit.ability_se, fit.population)
+    grid = reaching(fit.ability, fit.ability_se, fit.one_population)
     model = model_of(tuple(fit.details["models"]), np.array([scale.top for scale in responses.scales]))
     with jax.enable_x64(True):
         answers = to_answers(np.asarray(responses.values), model, responses.trials)
-        weights = np.asarray(e_step(fit.parameters, fit.population, answers, grid, weights=True).weights)[0]
-        theta = np.asarray(place_nodes(fit.population, grid.nodes))[:, 0]
+        weights = np.asarray(e_step(fit.parameters, fit.one_population, answers, grid, weights=True).weights)[0]
+        theta = np.asarray(place_nodes(fit.one_population, grid.nodes))[:, 0]
     edges = np.append(EDGES, HALF)
     below = np.empty((*responses.values.shape, len(edges)))
     mean = np.empty(responses.values.shape)

@@ -15,6 +15,7 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.reach import reaching
 from irtjax.item_models.families import Families
+from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 
 ROUNDS = 20
@@ -35,7 +36,7 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
     width = estimate.items.others.shape[1] // 2
     slopes, intercepts = slice(2, 2 + width), slice(2 + width, 2 + 2 * width)
     moved, posteriors = np.eye(estimate.covariances.shape[1]), (estimate.ability[:, 0], estimate.ability_se[:, 0])
-    answers = to_answers(np.asarray(responses.values), model)
+    answers, population = to_answers(np.asarray(responses.values), model), Population(*estimate.population)
     base = model.log_base(np.asarray(responses.values), None)
     items, unit = estimate.items, 1.0
     for _ in range(ROUNDS):
@@ -48,9 +49,9 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
         moved, unit = one @ moved, unit * step
         items = items._replace(others=items.others @ one[2:, 2:].T)
         # the posteriors that were found, in the new unit, say where the next are
-        grid = reaching((ability - origin) / step, error / step, estimate.population)
+        grid = reaching((ability - origin) / step, error / step, population)
         with jax.enable_x64(True):
-            found = e_step(items, estimate.population, answers, grid)
+            found = e_step(items, population, answers, grid)
         posteriors = found.mean[:, 0], found.sd[:, 0]
         if max(abs(origin), abs(step - 1)) < SETTLED:
             break

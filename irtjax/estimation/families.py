@@ -103,7 +103,7 @@ def fit_families(
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
     estimate = oriented_by_categories(oriented(estimate), models)
-    if set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
+    if found is None and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
         estimate = in_units_of_population(estimate, plan.model, plan.responses)
     number = num_parameters(estimate.specification)
     if plan.in_logits:
