@@ -10,13 +10,12 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import category_text, fit_files, fit_tables, fit_text, item_prediction
+from irtjax.estimation import fit_files, fit_summary, fit_tables, fit_text, item_prediction
 from irtjax.estimation.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
-from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -87,49 +86,15 @@ class Fit:
         return hash((self.responses, self.model, self.estimator, self.log_likelihood))
 
     def __repr__(self) -> str:
-        of_items = fit_text.of_items(self.item_columns)[:2]
-        lines = [*self._headline(), *of_items, fit_text.of_abilities(self.ability, self.ability_se)[0]]
-        return "\n".join([*lines, *self._of_groups(), *(f"note: {note}" for note in self.notes())])
+        return fit_summary.short(self)
 
     def summary(self) -> fit_text.Text:
         """All item parameters and abilities in one line each, the easiest and hardest items, and notes."""
-        lines = [*self._headline(), *fit_text.of_items(self.item_columns)]
-        lines += [*fit_text.of_abilities(self.ability, self.ability_se), *self._of_groups()]
-        if self.estimator == "mml":
-            lines.append(fit_text.of_priors(self.details.get("priors", {})))
-        if "difficulty" in self.item_columns:
-            lines += fit_text.of_ends(*self._placed())
-        return fit_text.Text("\n".join([*lines, *(f"note: {note}" for note in self.notes())]))
+        return fit_summary.long(self)
 
-    def _placed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Items and their difficulties; of grades those alone whose difficulty has a meaning."""
-        ids, told = self.responses.item_ids, self.discriminates
-        if not isinstance(self.responses, ScaledResponses) or told is None:
-            return ids, self.difficulty
-        chosen = told & (self.item_columns["discrimination"] > 0)
-        return ids[chosen], self.difficulty[chosen]
-
-    def _headline(self) -> list[str]:
-        dims, criteria = self.parameters.slope.shape[1], self.information_criteria()
-        without = self.without_extremes() if "without_extremes" in self.details else None
-        several = f" in {dims} dimensions" if dims > 1 else ""
-        compared = (
-            f", AIC {criteria['aic']:,.1f}, BIC {criteria['bic']:,.1f}" if self.maximum_likelihood else ", under priors"
-        )
-        read_as = f" of {self.details['read_as']}" if "read_as" in self.details else ""
-        end = "converged" if self.converged else f"not converged ({self.status.value})"
-        return [
-            f"{self.model} by {self.estimator}{read_as}{several}: {self.responses.num_subjects:,} subjects × "
-            f"{self.responses.num_items:,} items, {end} after {fit_text.counted(self.iterations, 'iteration')}",
-            fit_text.row(
-                "log-likelihood",
-                f"{self.log_likelihood:,.2f} with {self.num_parameters:,} parameters{compared}",
-            ),
-            *([] if without is None else [fit_text.without_extremes(*without, int(self.extreme.sum()))]),
-        ]
-
-    def _of_groups(self) -> list[str]:
-        return fit_text.of_groups(self.groups()) if isinstance(self.population, FittedGroups) else []
+    def notes(self) -> list[str]:
+        """What a reader of the items should know, one line each."""
+        return fit_summary.notes(self)
 
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
@@ -251,19 +216,6 @@ class Fit:
         if record is None:
             return self.log_likelihood, self.num_parameters
         return record["log_likelihood"], record["num_parameters"]
-
-    def notes(self) -> list[str]:
-        """What a reader of the items should know, one line each."""
-        lines, scored = fit_text.of_starts(self.details), not isinstance(self.responses, ScaledResponses)
-        if isinstance(self.population, FittedGroups):
-            lines += fit_text.of_narrow_groups(self.population)
-        if self.extreme.any():
-            right = self.responses.counts(axis=0)[0]
-            lines += fit_text.of_extremes(self.extreme, right, self.details.get("extremes") == "placed", scored)
-        if self.discriminates is not None:
-            slope = self.item_columns["discrimination"]
-            lines += fit_text.of_slopes(self.responses.item_ids, slope, self.discriminates, self.extreme, scored)
-        return lines + category_text.notes(self.details, self.responses.num_items)
 
     def predict_items(self, features: Any) -> pd.DataFrame:
         """Parameters of items that nobody has answered, for a fit that was given features.
