@@ -11,14 +11,26 @@ import jax
 import numpy as np
 
 from irtjax.estimation.driver import Estimate
+from irtjax.estimation.problem import Specification
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.reach import reaching
 from irtjax.item_models.families import Families
+from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 
 ROUNDS = 20
 SETTLED = 1e-4  # of a standard deviation
+
+
+def with_wide_slopes(specification: Specification) -> Specification:
+    """Nominal items (D = 1) whose prior of slopes stays as wide as it begins: the spreads of groups have no convention.
+
+    It still pulls at the unit of ability, less than an estimated one.
+    """
+    half = (specification.free.shape[1] - 2) // 2
+    kept = tuple(group for group in specification.estimated if min(group) >= 2 + half)
+    return dataclasses.replace(specification, estimated=kept)
 
 
 def in_units_of_population(estimate: Estimate, model: Families, responses: ScaledResponses) -> Estimate:
@@ -37,7 +49,7 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
     moved, posteriors = np.eye(estimate.covariances.shape[1]), (estimate.ability[:, 0], estimate.ability_se[:, 0])
     answers = to_answers(np.asarray(responses.values), model)
     base = model.log_base(np.asarray(responses.values), None)
-    items, unit = estimate.items, 1.0
+    items, unit, population = estimate.items, 1.0, Population(estimate.population.mean, estimate.population.sd)
     for _ in range(ROUNDS):
         ability, error = posteriors
         origin = float(ability.mean())
@@ -48,9 +60,9 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
         moved, unit = one @ moved, unit * step
         items = items._replace(others=items.others @ one[2:, 2:].T)
         # the posteriors that were found, in the new unit, say where the next are
-        grid = reaching((ability - origin) / step, error / step, estimate.population)
+        grid = reaching((ability - origin) / step, error / step, population)
         with jax.enable_x64(True):
-            found = e_step(items, estimate.population, answers, grid)
+            found = e_step(items, population, answers, grid)
         posteriors = found.mean[:, 0], found.sd[:, 0]
         if max(abs(origin), abs(step - 1)) < SETTLED:
             break
