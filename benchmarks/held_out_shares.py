@@ -39,7 +39,7 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.prediction import predict
 from irtjax.integration.reach import reaching
-from irtjax.item_models.listing import model_of
+from irtjax.item_models.listing import OF_SHARES, model_of
 from irtjax.responses.folds import folds_of_cells
 from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades, of_shares
 
@@ -47,7 +47,7 @@ _RESPONSES = flags.DEFINE_string("responses", None, "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", None, "array in it, of shares or of successes", required=True)
 _TRIALS = flags.DEFINE_string("trials", None, "array of trials in it: of each response or each subject; 0 is missing")
 _FOLDS = flags.DEFINE_integer("folds", 10, "parts that are held out in turn", lower_bound=2)
-_MODELS = flags.DEFINE_list("models", None, "models; by default binomial of counts and ordered_beta of shares")
+_MODELS = flags.DEFINE_list("models", None, "models; of counts binomial and those of shares, of shares ordered_beta")
 _RIVALS = flags.DEFINE_list("rivals", [], "torch_measure")
 _ENVIRONMENT = flags.DEFINE_string("environment", ".versus_grades", "folder of the rival's virtual environment")
 _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make it with")
@@ -77,7 +77,7 @@ def main(_: list[str]) -> None:
     responses = read()
     shares = responses.worths()
     fold_of, rows = folds_of_cells(np.where(responses.observed, 1, -1), _FOLDS.value, seed=0), []
-    models = _MODELS.value or (["binomial"] if _TRIALS.value else ["ordered_beta"])
+    models = _MODELS.value or (["binomial", "ordered_beta"] if _TRIALS.value else ["ordered_beta"])
     for fold in tqdm(range(_FOLDS.value), "folds", disable=not sys.stderr.isatty()):
         held = fold_of == fold
         train = dataclasses.replace(responses, values=np.where(held, -1, responses.values))
@@ -110,7 +110,11 @@ def ways(train: ScaledResponses, models: list[str]) -> dict[str, Predicted]:
         train.item_ids,
         labels=STEPS.tolist(),
     )
-    found = {name: by_model(fit_families(train, name, standard_errors=False), train.trials) for name in models}
+    as_shares = of_shares(shares, train.subject_ids, train.item_ids)
+    found = {}
+    for name in models:
+        given = as_shares if name in OF_SHARES else train
+        found[name] = by_model(fit_families(given, name, standard_errors=False), given.trials)
     high = held_out.item_rates(of_grades(high_of(shares), train.subject_ids, train.item_ids, labels=[0, 1]), 2)[..., 1]
     found["item rates"] = dataclasses.replace(of_steps(held_out.item_rates(steps, len(STEPS))), high=high)
     found["means"] = of_steps(held_out.of_means(steps, STEPS))

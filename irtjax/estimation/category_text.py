@@ -8,6 +8,7 @@ import numpy as np
 from irtjax.responses.scaled import Scale, ScaledResponses
 
 SHOWN = 3  # scales, or labels of an item, that a text names
+DISPERSED = 1.5  # times the mean squares of independent trials, from which on a fit says so
 
 
 def said(scales: Sequence[Scale], noun: str = "grades", of_counts: bool = False) -> str:
@@ -67,7 +68,7 @@ def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str
 
 
 def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
-    """Notes on categories that nobody was given or that were given once."""
+    """Notes on categories that nobody was given or that were given once, and on counts that are overdispersed."""
     lines, noun = [], _noun(details.get("models", ()))
     if never := details.get("never_given"):
         end = (
@@ -76,6 +77,11 @@ def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
             else "what is estimated of them comes from the prior"
         )
         lines.append(f"{_which(never, num_items)} {noun} that nobody was given, {_such_as(never)}: {end}")
+    if (ratio := details.get("dispersion", 0.0)) > DISPERSED:
+        lines.append(
+            f"counts are {ratio:.2g} times as far from the model, in mean squares, as independent trials would be: "
+            f"standard errors are about {ratio**0.5:.2g} times too small, of items and of abilities"
+        )
     if once := details.get("given_once"):
         lines.append(
             f"{_which(once, num_items)} {noun} that were given once, {_such_as(once)}: little is known of them"

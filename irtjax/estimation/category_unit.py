@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation.driver import Estimate
+from irtjax.estimation.problem import Specification
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import to_answers
 from irtjax.integration.reach import reaching
@@ -20,6 +21,16 @@ from irtjax.responses.scaled import ScaledResponses
 
 ROUNDS = 20
 SETTLED = 1e-4  # of a standard deviation
+
+
+def with_wide_slopes(specification: Specification) -> Specification:
+    """Nominal items (D = 1) whose prior of slopes stays as wide as it begins: the spreads of groups have no convention.
+
+    It still pulls at the unit of ability, less than an estimated one.
+    """
+    half = (specification.free.shape[1] - 2) // 2
+    kept = tuple(group for group in specification.estimated if min(group) >= 2 + half)
+    return dataclasses.replace(specification, estimated=kept)
 
 
 def in_units_of_population(estimate: Estimate, model: Families, responses: ScaledResponses) -> Estimate:
@@ -38,7 +49,7 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
     moved, posteriors = np.eye(estimate.covariances.shape[1]), (estimate.ability[:, 0], estimate.ability_se[:, 0])
     answers, population = to_answers(np.asarray(responses.values), model), Population(*estimate.population)
     base = model.log_base(np.asarray(responses.values), None)
-    items, unit = estimate.items, 1.0
+    items, unit, population = estimate.items, 1.0, Population(estimate.population.mean, estimate.population.sd)
     for _ in range(ROUNDS):
         ability, error = posteriors
         origin = float(ability.mean())

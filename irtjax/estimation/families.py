@@ -9,8 +9,8 @@ import numpy as np
 
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import empirical_priors
-from irtjax.estimation.category_unit import in_units_of_population
+from irtjax.estimation import dispersion, empirical_priors
+from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.grouping import answered_by, membership, population_of, require_linked
 from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
@@ -90,6 +90,8 @@ def fit_families(
         member = found.member
         require_linked(found, answered_by(member, len(found.names), plan.responses.values))
         specification = dataclasses.replace(specification, num_groups=len(found.names))
+        if set(models) == {"nominal"}:
+            specification = with_wide_slopes(specification)
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
     precision = TOLERANCE if tolerance is None else tolerance
     engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
@@ -122,6 +124,9 @@ def fit_families(
         "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
         "priors": empirical_priors.summary(estimate.specification, others),
     }
+    ratio = dispersion.of_counts(plan.responses, models, estimate.items, estimate.ability)
+    if ratio is not None:
+        details["dispersion"] = ratio
     return Fit(
         responses=plan.responses,
         model=model if isinstance(model, str) else "mixed",
