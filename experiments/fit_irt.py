@@ -66,12 +66,8 @@ _MODEL = flags.DEFINE_enum(
     f"item response model: of right and wrong answers {', '.join(MODELS)} (svi fits the 1pl and the 2pl); of other "
     "responses graded and what follows; auto goes by the responses",
 )
-_GRADES = flags.DEFINE_list(
-    "grades", None, "all grades or categories, the lowest first, as in low,mid,high; default: the numbers that occur"
-)
-_REPEATS = flags.DEFINE_enum(
-    "repeats", None, ["mean"], "several grades of a subject by an item: mean takes the grade nearest to their mean"
-)
+_GRADES = response_files.define_grades()
+_REPEATS = response_files.define_repeats()
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"

@@ -6,6 +6,7 @@ Calibrates the items on four fifths of the models, chooses forms of --num_items 
 of the other models in seven, and does so with five splits. Writes report.md, errors.csv (one row per method, size and
 split), errors.png, predicted.png, and forms/ (one CSV per size, of the items to ask, chosen with all models).
 --new_responses has the answers of further models to some of the items: predictions.csv has their scores with intervals.
+Of grades, counts and shares (--model=graded and others) the score is the mean grade, or the mean share in points.
 
 On 2 CPU cores, 10 minutes for 2,700 models and 317 items; half a minute with --forms=variance --predictors=calibrated
 --seeds=1.
@@ -22,14 +23,17 @@ from experiments.common.path_flags import define_output_dir, define_path, define
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
 from irtjax.errors import InputError
-from irtjax.evaluation.bank import ONE_DIMENSION, Bank, calibrate, of_subjects
+from irtjax.estimation.reading import is_scaled
+from irtjax.evaluation.bank import ONE_DIMENSION, Bank, calibrate, of_subjects, unit_of
 from irtjax.evaluation.forms import WAYS, Form
 from irtjax.evaluation.item_bank import column_of
 from irtjax.evaluation.prediction import LEVEL, Crossed, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
+from irtjax.evaluation.scaled_test import on_scales_of
 from irtjax.evaluation.study import HELD_OUT, SIZES, best_method, hold_out
 from irtjax.responses.joining import join
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
 
@@ -43,6 +47,8 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
+_GRADES = response_files.define_grades()
+_REPEATS = response_files.define_repeats()
 _NUM_ITEMS = flags.DEFINE_list(
     "num_items", [], f"sizes of forms (default: those of {', '.join(map(str, SIZES))} that are less than all items)"
 )
@@ -58,6 +64,10 @@ _SEEDS = flags.DEFINE_integer("seeds", 5, "number of splits", lower_bound=1, upp
 _NEW_RESPONSES = define_path("new_responses", "answers of new models to some of the items, whose scores are predicted")
 _OUTPUT_DIR = define_output_dir()
 
+COLUMNS = ("difficulty", "discrimination", "guessing", "upper", "proportion_correct", "mean_response")
+
+Answers = ResponseMatrix | ScaledResponses
+
 
 def main() -> None:
     """Reads, compares on held-out models, chooses forms with all models, predicts new ones, and writes the report."""
@@ -66,7 +76,7 @@ def main() -> None:
     predictors = app.choose("predictors", _PREDICTORS.value, list(PREDICTORS))
     calibration = numbers("calibration", _CALIBRATION.value, "all")
     response_files.require_effect([*_RESPONSES.value, *([_NEW_RESPONSES.value] if _NEW_RESPONSES.value else [])])
-    responses = join({path: response_files.read(path) for path in _RESPONSES.value})
+    responses = _read()
     usual = [str(size) for size in SIZES if size < responses.num_items] or [str(-(-responses.num_items // 2))]
     sizes = numbers("num_items", _NUM_ITEMS.value if flags.FLAGS["num_items"].present else usual)
     source = ",".join(_RESPONSES.value)
@@ -76,7 +86,7 @@ def main() -> None:
             raise InputError(f"`num_items`={max(sizes)}: there are {responses.num_items:,} items")
     scores = None if _SCORES.value is None else scores_of(_SCORES.value, responses)
     categories = None if _CATEGORIES.value is None else column_of(_CATEGORIES.value, "category", responses.item_ids)
-    fresh = None if _NEW_RESPONSES.value is None else known_items(response_files.read(_NEW_RESPONSES.value), responses)
+    fresh = None if _NEW_RESPONSES.value is None else known_items(_read_new(), responses)
     first: dict[tuple[str, int], pd.DataFrame] = {}  # predictions of the first split
 
     def keep(row: dict[str, Any], table: pd.DataFrame) -> None:
@@ -122,6 +132,27 @@ def main() -> None:
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, errors.csv and forms/")
 
 
+def _read() -> Answers:
+    """The responses, as the model has them.
+
+    Raises:
+        InputError: they cannot be read; or several files of grades, or flags of grades where there are none.
+    """
+    if not is_scaled(_MODEL.value):
+        app.without_effect(response_files.OF_GRADES, f"--model={_MODEL.value}, which is of right and wrong answers")
+        return join({path: response_files.read(path) for path in _RESPONSES.value})
+    app.without_effect(response_files.OF_HARNESS, f"--model={_MODEL.value}")
+    if len(_RESPONSES.value) > 1:
+        raise InputError(f"--responses={','.join(_RESPONSES.value)}: --model={_MODEL.value} reads one file")
+    return response_files.read_scaled(_RESPONSES.value[0], _MODEL.value)
+
+
+def _read_new() -> Answers:
+    """The answers of new models."""
+    path = _NEW_RESPONSES.value
+    return response_files.read_scaled(path, _MODEL.value) if is_scaled(_MODEL.value) else response_files.read(path)
+
+
 def numbers(flag: str, words: list[str], all_word: str = "") -> list[int]:
     """Whole numbers above 0, ascending, each once; 0 for a word that means all.
 
@@ -139,7 +170,7 @@ def numbers(flag: str, words: list[str], all_word: str = "") -> list[int]:
     return sorted(dict.fromkeys(found), key=lambda number: number or np.inf)
 
 
-def scores_of(path: str, responses: ResponseMatrix) -> np.ndarray:
+def scores_of(path: str, responses: Answers) -> np.ndarray:
     """Scores in points, in the order of the subjects.
 
     Raises:
@@ -147,12 +178,12 @@ def scores_of(path: str, responses: ResponseMatrix) -> np.ndarray:
     """
     table = read_table(path, "subject_id")
     if "score" not in table:
-        raise InputError(f"{path}: no column score, expected subject_id and score (0 to 100)")
+        raise InputError(f"{path}: no column score, expected subject_id and score ({unit_of(responses).text})")
     with app.naming(path):
         return of_subjects(table.set_index("subject_id")["score"], responses)
 
 
-def known_items(fresh: ResponseMatrix, responses: ResponseMatrix) -> ResponseMatrix:
+def known_items(fresh: Answers, responses: Answers) -> Answers:
     """The answers of new models to items of the bank.
 
     Raises:
@@ -166,25 +197,25 @@ def known_items(fresh: ResponseMatrix, responses: ResponseMatrix) -> ResponseMat
         )
     with app.naming(_NEW_RESPONSES.value):
         require_estimable(fresh)
+        if isinstance(fresh, ScaledResponses) and isinstance(responses, ScaledResponses):
+            return on_scales_of(fresh, responses)
     return fresh
 
 
-def predictions(crossed: Crossed, fresh: ResponseMatrix, predictor: str) -> pd.DataFrame:
+def predictions(crossed: Crossed, fresh: Answers, predictor: str) -> pd.DataFrame:
     """One row per new model: its score on the whole benchmark, with its interval."""
     place = {item: at for at, item in enumerate(crossed.bank.responses.item_ids)}
     items = np.array([place[item] for item in fresh.item_ids])
     scorer = of_form(crossed, Form(items, np.full(items.size, 1 / items.size)), predictor)
-    table = scorer.predict(fresh.values, LEVEL)
+    table = scorer.predict(fresh if isinstance(fresh, ScaledResponses) else fresh.values, LEVEL)
     table.insert(0, "subject_id", fresh.subject_ids)
     return table.assign(num_responses=fresh.counts(axis=1)[1])
 
 
 def form_table(bank: Bank, form: Form) -> pd.DataFrame:
     """One row per item of a form, in the order in which they were chosen."""
-    items = bank.fit.items().iloc[form.items]
-    columns = [
-        name for name in ("difficulty", "discrimination", "guessing", "upper", "proportion_correct") if name in items
-    ]
+    items = bank.items().iloc[form.items]
+    columns = [name for name in COLUMNS if name in items]
     table = items[["item_id"]].assign(weight=form.weights)
     if bank.categories is not None:
         table = table.assign(category=bank.categories[form.items])

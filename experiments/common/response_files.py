@@ -1,4 +1,4 @@
-"""The flags that say how files of responses are read: --columns, --transpose, --metric and --filter."""
+"""The flags that say how files of responses are read, such as --columns, --transpose, --metric and --grades."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,15 @@ from absl import flags
 
 import irtjax
 from experiments.common import app, help
+from irtjax.estimation import reading
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats.long_tables import ROLES
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 
 OF_HARNESS = ("metric", "filter")
+OF_GRADES = ("grades", "repeats")
 NAMES = (*OF_HARNESS, "columns", "transpose")
 help.GROUPS.update(dict.fromkeys(OF_HARNESS, "files of language-model harnesses"))
 
@@ -76,6 +79,22 @@ def define_transpose() -> Any:
     )
 
 
+def define_grades() -> Any:
+    """The flag --grades."""
+    return flags.DEFINE_list(
+        "grades",
+        None,
+        "all grades or categories, the lowest first, as in low,mid,high; default: the numbers that occur",
+    )
+
+
+def define_repeats() -> Any:
+    """The flag --repeats."""
+    return flags.DEFINE_enum(
+        "repeats", None, ["mean"], "several grades of a subject by an item: mean takes the grade nearest to their mean"
+    )
+
+
 def require_effect(paths: Sequence[str]) -> None:
     """Refuses flags of a kind of file that none of the files is.
 
@@ -99,6 +118,7 @@ def choice(path: str) -> dict[str, Any]:
 def given() -> dict[str, str]:
     """The flags that are given and their values, for the record."""
     found = {name: ",".join(_value(name)) for name in OF_HARNESS if _value(name)}
+    found |= {name: _value(name) if name == "repeats" else ",".join(_value(name)) for name in OF_GRADES if _value(name)}
     if _value("columns"):
         found["columns"] = _ColumnsSerializer().serialize(_value("columns"))
     return found | ({"transpose": "true"} if _value("transpose") else {})
@@ -117,6 +137,18 @@ def read(path: str | Sequence[str]) -> irtjax.ResponseMatrix:
     """
     responses = irtjax.read_responses(path, **choice(path if isinstance(path, str) else path[0]))
     return responses.transposed() if _value("transpose") else responses
+
+
+def read_scaled(path: str, model: str) -> ScaledResponses:
+    """The grades, counts or shares of a table, by the flags.
+
+    Raises:
+        InputError: they cannot be read, or are not what the model is of.
+    """
+    given = {name: _value(name) for name in ("columns", *OF_GRADES)}
+    found = reading.read(path, model, transpose=bool(_value("transpose")), **given)[0]
+    assert isinstance(found, ScaledResponses)
+    return found
 
 
 def open_or_read(path: str, mesh: jax.sharding.Mesh | None) -> Responses:

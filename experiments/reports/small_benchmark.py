@@ -42,23 +42,24 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
     write_csv(errors, directory / "errors.csv")
     responses = study.bank.responses
     size = f"{responses.num_subjects:,} models × {responses.num_items:,} items"
-    save_figure(error_by_size(of_all(errors), _shown(errors, best), size), directory / "errors.png")
+    unit = study.bank.unit
+    save_figure(error_by_size(of_all(errors), _shown(errors, best), size, unit.name), directory / "errors.png")
     title = f"{best}: {errors.predicted.iloc[0]:,} held-out models of the first split"
-    save_figure(predicted_scores(study.predicted, title), directory / "predicted.png")
-    verdict = "\n".join(_verdict(errors, best, number) for number in study.forms)
+    save_figure(predicted_scores(study.predicted, title, unit.name), directory / "predicted.png")
+    verdict = "\n".join(_verdict(errors, best, number, unit.name) for number in study.forms)
     what = "the mean over all items" if study.bank.whole else "given by --scores, of the whole benchmark"
     parts = [
         f"# A small benchmark of {size}",
         "\n".join(f"* {line}" for line in verdict.splitlines()),
-        f"""Scores are in points, 0 to 100: {what}. In each of {errors.seed.nunique()} splits,
+        f"""Scores are in {unit.text}: {what}. In each of {errors.seed.nunique()} splits,
 {errors.predicted.iloc[0]:,} models were held out: they had no part in calibrating items, choosing them, or setting
 intervals. The forms that are written are by {best}, chosen with all models: the method with the least error, or
 {PREFERRED} where that is no more than one standard error behind.""",
         "## Errors and intervals\n\n![Error against items asked](errors.png)\n\n"
         "![Predicted against true scores of held-out models](predicted.png)",
         _best_and_baselines(errors, best),
-        *(_by_size(errors, number) for number in study.forms),
-        _calibration(errors, best),
+        *(_by_size(errors, number, unit.name) for number in study.forms),
+        _calibration(errors, best, unit.name),
         _forms(study),
         document.provenance(flags, versions()),
     ]
@@ -66,11 +67,11 @@ intervals. The forms that are written are by {best}, chosen with all models: the
     return verdict
 
 
-def _verdict(errors: pd.DataFrame, best: Method, number: int) -> str:
+def _verdict(errors: pd.DataFrame, best: Method, number: int, unit: str) -> str:
     rows = of_all(errors)
     rows = rows[(rows.method == str(best)) & (rows.num_items == number)]
     return (
-        f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} points on average "
+        f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} {unit} on average "
         f"(root mean square {rows.rmse.mean():.2f}); 90% intervals hold {rows.coverage_90.mean():.1%}"
     )
 
@@ -104,7 +105,7 @@ def _best_and_baselines(errors: pd.DataFrame, best: Method) -> str:
     return markdown.table_of(means.loc[_shown(errors, best)].reset_index(), columns)
 
 
-def _by_size(errors: pd.DataFrame, number: int) -> str:
+def _by_size(errors: pd.DataFrame, number: int, unit: str) -> str:
     """Mean absolute errors of all methods with one number of items."""
     rows = of_all(errors)
     rows = rows[rows.num_items == number]
@@ -115,12 +116,12 @@ def _by_size(errors: pd.DataFrame, number: int) -> str:
     lines = [[form, *map(cell, means.loc[form])] for form in means.index]
     return f"""## {number:,} items
 
-Mean absolute error in points. One row per way to choose items, one column per way to predict.
+Mean absolute error in {unit}. One row per way to choose items, one column per way to predict.
 
 {markdown.table(["items", *means.columns], lines)}"""
 
 
-def _calibration(errors: pd.DataFrame, best: Method) -> str:
+def _calibration(errors: pd.DataFrame, best: Method, unit: str) -> str:
     """How errors depend on the number of models that calibrate; nothing if there is only one number."""
     if errors.calibration.nunique() < 2:
         return ""
@@ -149,7 +150,7 @@ def _calibration(errors: pd.DataFrame, best: Method) -> str:
     ]
     return f"""## How many models to calibrate with?
 
-Mean absolute error in points, and in brackets the coverage of 90% intervals, by number of items asked.
+Mean absolute error in {unit}, and in brackets the coverage of 90% intervals, by number of items asked.
 
 {markdown.table(["items, prediction", "models", *(f"{size:,}" for size in sizes)], lines)}"""
 
@@ -157,12 +158,12 @@ Mean absolute error in points, and in brackets the coverage of 90% intervals, by
 def _forms(study: Study) -> str:
     """Where the forms are, and the first items of the smallest."""
     smallest = min(study.forms)
-    items = study.bank.fit.items().iloc[study.forms[smallest].items]
+    items = study.bank.items().iloc[study.forms[smallest].items]
     columns = {
         "item": "{item_id!i}",
         "difficulty": "{difficulty:.2f}",
         "discrimination": "{discrimination:.2f}" if "discrimination" in items else "1.00",
-        "right": "{proportion_correct:.0%}",
+        **({"right": "{proportion_correct:.0%}"} if "proportion_correct" in items else {"mean": "{mean_response:.2f}"}),
     }
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms

@@ -1,7 +1,7 @@
 """Abilities of subjects on known items of families (`irtjax.item_models.families`), in one dimension."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -143,16 +143,38 @@ def _means(
     model: Families, items: PredictorParameters, data: Data
 ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Posterior means and standard deviations in a population N(0, 1), by nodes that all subjects share."""
+    _, (mean, sd) = _on_line(model, items, data, _moments_by)
+    return mean, sd
+
+
+def posteriors_on_line(
+    responses: ScaledResponses, known: KnownItems, population: Population
+) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, "J Q"]]:
+    """Abilities that resolve the posteriors of all subjects, and the weight of each subject there; they sum to 1.
+
+    Arguments as of `family_abilities`.
+    """
+    with jax.enable_x64(True):
+        centre, unit, items = rescaled(known, population, in_population=True)
+        line, (weights,) = _on_line(known.model, items, data_of(responses, known), _weights_by)
+    return centre + unit * line.nodes, weights
+
+
+def _on_line(
+    model: Families, items: PredictorParameters, data: Data, of_part: Callable[..., tuple[jax.Array, ...]]
+) -> tuple[LineNodes, list[np.ndarray]]:
+    """Nodes that reach as far as any posterior, and what is asked of the subjects there.
+
+    The last of what `of_part` returns is the weight at the ends.
+    """
     number = int((data.observed > 0).sum(axis=1).max(initial=1))
     most, end = np.asarray(data.observed.max(axis=0)), NEAREST_END
     while True:
         line = family_nodes(model, items, most, number, end)
-        found = [
-            jax.device_get(_moments_by(model, items, _arrays(line), part)) for part in parts(data, len(line.nodes))
-        ]
-        mean, sd, at_ends = (np.concatenate(each)[: len(data.observed)] for each in zip(*found, strict=True))
+        found = [jax.device_get(of_part(model, items, _arrays(line), part)) for part in parts(data, len(line.nodes))]
+        *asked, at_ends = (np.concatenate(each)[: len(data.observed)] for each in zip(*found, strict=True))
         if not (at_ends > AT_ENDS).any() or 2 * end > FARTHEST_END:
-            return mean, sd
+            return line, asked
         end *= 2  # answers say that someone is there
 
 
@@ -164,8 +186,16 @@ def _arrays(line: LineNodes) -> tuple[jax.Array, jax.Array]:
 def _moments_by(
     model: Families, items: PredictorParameters, line: tuple[jax.Array, jax.Array], data: Data
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    nodes, log_weights = line
-    weights = jax.nn.softmax(shared_log_likelihoods(model, items, data, nodes) + log_weights[None, :], axis=1)
+    nodes, (weights, at_ends) = line[0], _weights_by(model, items, line, data)
     mean = weights @ nodes
     sd = jnp.sqrt((weights * (nodes[None, :] - mean[:, None]) ** 2).sum(axis=1))
-    return mean, sd, jnp.maximum(weights[:, 0], weights[:, -1])
+    return mean, sd, at_ends
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _weights_by(
+    model: Families, items: PredictorParameters, line: tuple[jax.Array, jax.Array], data: Data
+) -> tuple[jax.Array, jax.Array]:
+    nodes, log_weights = line
+    weights = jax.nn.softmax(shared_log_likelihoods(model, items, data, nodes) + log_weights[None, :], axis=1)
+    return weights, jnp.maximum(weights[:, 0], weights[:, -1])

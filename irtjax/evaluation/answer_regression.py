@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.evaluation.bank import POINTS, Bank
+from irtjax.evaluation.bank import Bank
 from irtjax.types import Float, Int
 
 MODEL_SUBJECTS = 30.0  # ν; on ARC and GSM8K 10 to 100 do about as well (docs/results/small_benchmark.md)
@@ -62,8 +62,8 @@ def answer_moments(bank: Bank, model_subjects: float = MODEL_SUBJECTS) -> Answer
     n, p = len(bank.scores), bank.expected
     total = n + model_subjects
     of_data, of_model = np.sqrt(1 / total), np.sqrt(model_subjects / (n * total))
-    model_scores = bank.linked(POINTS * p.mean(axis=1))
-    noise = model_subjects / total * (p * (1 - p)).mean(axis=0)
+    model_scores = bank.linked(bank.unit.of(p.mean(axis=1)))
+    noise = model_subjects / total * bank.noise.mean(axis=0)
     return AnswerMoments(
         deviations=np.concatenate(
             [of_data * (bank.answers - bank.answers.mean(axis=0)), of_model * (p - p.mean(axis=0))]
@@ -72,7 +72,7 @@ def answer_moments(bank: Bank, model_subjects: float = MODEL_SUBJECTS) -> Answer
         scores=np.concatenate(
             [of_data * (bank.scores - bank.scores.mean()), of_model * (model_scores - model_scores.mean())]
         ),
-        own=noise * bank.link[1] * POINTS / bank.num_items,
+        own=noise * bank.link[1] * bank.unit.size / bank.num_items,
         mean=bank.answers.mean(axis=0),
         mean_score=float(bank.scores.mean()),
         scale=float(of_data),

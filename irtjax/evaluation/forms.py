@@ -10,7 +10,6 @@ from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.answer_regression import answer_moments, most_telling
 from irtjax.evaluation.bank import Bank
-from irtjax.kernels.models import information
 from irtjax.types import Float, Int, Shaped
 
 STARTS = 10  # of k-means
@@ -92,7 +91,9 @@ def _stratified(bank: Bank, groups: np.ndarray, number: np.ndarray, seed: int) -
 
 
 def _anchors(bank: Bank, groups: np.ndarray, number: np.ndarray, seed: int) -> Form:
-    parameters = np.column_stack([bank.fit.parameters.slope[:, 0], bank.fit.parameters.intercept])
+    parameters = np.zeros((bank.num_items, 2))  # 0 for items that all subjects answered alike
+    fitted = slice(None) if bank.scaled is None else bank.scaled.fitted
+    parameters[fitted] = np.column_stack([bank.fit.parameters.slope[:, 0], bank.fit.parameters.intercept])
     items, weights = [], []
     for g, k in enumerate(number):
         members = np.flatnonzero(groups == g)
@@ -111,7 +112,7 @@ def _anchors(bank: Bank, groups: np.ndarray, number: np.ndarray, seed: int) -> F
 
 
 def _information(bank: Bank, groups: np.ndarray, number: np.ndarray, seed: int) -> Form:
-    known = np.nan_to_num(np.asarray(information(bank.fit.parameters, bank.fit.ability[:, None]))).mean(axis=0)
+    known = bank.information(bank.fit.ability).mean(axis=0)
     order = np.argsort(-known, kind="stable")
     parts = [order[groups[order] == g][:k] for g, k in enumerate(number)]
     chosen = np.concatenate(parts)

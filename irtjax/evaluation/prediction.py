@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from scipy.stats import t as student
 
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.evaluation.bank import POINTS, Bank, calibrate
+from irtjax.evaluation.bank import Bank, asked, calibrate
 from irtjax.evaluation.forms import Form, choose_form
 from irtjax.evaluation.predictors import PREDICTORS, Predictor
 from irtjax.responses.folds import folds_of
@@ -54,7 +55,12 @@ def _of_some(bank: Bank, kept: np.ndarray) -> Bank:
             "without a fold of these it has none; leave it out"
         )
     scores = None if bank.whole else bank.scores[kept]
-    return calibrate(some, scores, model=bank.fit.model, categories=bank.categories, quiet=True)
+    return calibrate(some, scores, model=_model(bank), categories=bank.categories, quiet=True)
+
+
+def _model(bank: Bank) -> str:
+    """Of a calibration like that of a bank; items of several kinds go by what they are, whatever it is."""
+    return "2pl" if bank.fit.model == "mixed" else bank.fit.model
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,24 +80,26 @@ class Scorer:
     predictor: Predictor
     residuals: Float[np.ndarray, " n"]
 
-    def predict(self, values: Int[np.ndarray, "J K"], level: float = LEVEL) -> pd.DataFrame:
+    def predict(self, values: Any, level: float = LEVEL) -> pd.DataFrame:
         """Scores of subjects.
 
         Args:
-            values: answers to the items of the form, in its order: 1 right, 0 wrong, -1 missing.
+            values: answers to the items of the form, in its order: 1 right, 0 wrong, -1 missing; `ScaledResponses` of
+                grades, counts or shares, on the scales of the bank.
             level: of the intervals.
 
         Returns:
-            One row per subject: `score` in points, `score_se` and `low` and `high`, the ends of the interval.
+            One row per subject: `score` in the unit of the bank, `score_se`, and `low` and `high`, the ends of the
+            interval.
         """
         points, deviation = self.predictor(values)
-        half = deviation * self.multiplier(level)
+        half, (least, most, _) = deviation * self.multiplier(level), self.bank.unit
         return pd.DataFrame(
             {
-                "score": np.clip(points, 0, POINTS),
+                "score": np.clip(points, least, most),
                 "score_se": deviation * np.sqrt((self.residuals**2).mean()),
-                "low": np.clip(points - half, 0, POINTS),
-                "high": np.clip(points + half, 0, POINTS),
+                "low": np.clip(points - half, least, most),
+                "high": np.clip(points + half, least, most),
             }
         )
 
@@ -145,13 +153,13 @@ def of_form(crossed: Crossed, form: Form, predictor: str = "calibrated") -> Scor
 def of_forms(crossed: Crossed, form: Form, in_parts: Sequence[Form], predictors: Sequence[str]) -> dict[str, Scorer]:
     """Scorers for a form, whose residuals are of the forms that each fold would have had."""
     found = {}
-    values, bank = crossed.bank.responses.values, crossed.bank
+    bank, responses = crossed.bank, crossed.bank.responses
     for name in predictors:
         if name not in PREDICTORS:
             raise InputError(f"`predictors` {name!r:.100}, expected names of {', '.join(PREDICTORS)}")
         residuals = np.empty(len(bank.scores))
         for (part, held), own in zip(crossed.parts, in_parts, strict=True):
-            points, deviation = PREDICTORS[name](part, own)(values[np.ix_(held, own.items)])
+            points, deviation = PREDICTORS[name](part, own)(asked(responses.choose_subjects(held), own.items))
             residuals[held] = (bank.scores[held] - points) / deviation
         found[name] = Scorer(bank, form, PREDICTORS[name](bank, form), residuals)
     return found

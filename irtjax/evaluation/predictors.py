@@ -1,26 +1,28 @@
 """Predictions of the score on a whole benchmark from the answers to a form.
 
 Each function here takes a calibrated bank and a form, learns what it needs from the subjects of the calibration, and
-returns a `Predictor`: answers (J, K), 1 right, 0 wrong and -1 missing, to points and their standard deviations, each
-(J,). The standard deviations need to be right up to one factor, which `irtjax.evaluation.prediction` estimates.
+returns a `Predictor`: answers (J, K), 1 right, 0 wrong and -1 missing, or `ScaledResponses`, to scores and their
+standard deviations, each (J,), in the unit of the bank. The standard deviations need to be right up to one factor,
+which `irtjax.evaluation.prediction` estimates.
 """
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import SplineTransformer
 
 from irtjax.evaluation.answer_regression import answer_moments, regress
-from irtjax.evaluation.bank import POINTS, Bank
+from irtjax.evaluation.bank import Bank, asked
 from irtjax.evaluation.forms import Form
-from irtjax.evaluation.score_posterior import ScorePosterior, curves_at, score_posterior
+from irtjax.evaluation.score_posterior import ScorePosterior, score_posterior
 from irtjax.integration.prediction import predict
 from irtjax.responses.matrix import MISSING
-from irtjax.types import Float, Int
+from irtjax.types import Float
 
-Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Predictor = Callable[[Any], tuple[np.ndarray, np.ndarray]]
 PENALTIES = np.logspace(-1, 4, 21)  # of ridge regressions, chosen by leaving out one subject at a time
 KNOTS = 5
 ENOUGH_TO_BEND = 100  # subjects; with fewer the splines cost more than they gain
@@ -29,9 +31,9 @@ SPLINE_PENALTIES = np.logspace(-3, 6, 28)
 
 def mean(bank: Bank, form: Form) -> Predictor:
     """The weighted mean of the answers; where the bank is a part of the benchmark, by a straight line."""
-    x = POINTS * bank.answers[:, form.items] @ form.weights
+    x = bank.unit.of(bank.answers[:, form.items] @ form.weights)
     line = np.array([0.0, 1.0]) if bank.whole else _line(x, bank.scores)
-    return _evenly(lambda values: line[0] + line[1] * POINTS * (filled(bank, form, values) @ form.weights))
+    return _evenly(lambda values: line[0] + line[1] * bank.unit.of(filled(bank, form, values) @ form.weights))
 
 
 def spline(bank: Bank, form: Form) -> Predictor:
@@ -49,9 +51,9 @@ def ridge(bank: Bank, form: Form) -> Predictor:
 def p_irt(bank: Bank, form: Form) -> Predictor:
     """p-IRT: right answers, and probabilities of the unseen ones at the EAP ability (Maia Polo et al. 2024)."""
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: Any) -> tuple[np.ndarray, np.ndarray]:
         found = moments(bank, form, values)
-        return bank.linked(POINTS * found.at_ability), POINTS * found.sd
+        return bank.linked(bank.unit.of(found.at_ability)), bank.unit.size * found.sd
 
     return of
 
@@ -68,9 +70,9 @@ def gp_irt(bank: Bank, form: Form) -> Predictor:
     b, v = _error_of_half(bank), bank.answers.var(axis=1).mean()
     share = b**2 / (v / (4 * form.items.size) + b**2)
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: Any) -> tuple[np.ndarray, np.ndarray]:
         by_model, deviation = p(values)
-        by_form = bank.linked(POINTS * (filled(bank, form, values) @ form.weights))
+        by_form = bank.linked(bank.unit.of(filled(bank, form, values) @ form.weights))
         return share * by_form + (1 - share) * by_model, deviation
 
     return of
@@ -79,9 +81,9 @@ def gp_irt(bank: Bank, form: Form) -> Predictor:
 def posterior(bank: Bank, form: Form) -> Predictor:
     """The posterior predictive mean: ability integrated out, with the noise of unseen answers and errors of items."""
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: Any) -> tuple[np.ndarray, np.ndarray]:
         found = moments(bank, form, values)
-        return bank.linked(POINTS * found.mean), POINTS * found.sd
+        return bank.linked(bank.unit.of(found.mean)), bank.unit.size * found.sd
 
     return of
 
@@ -96,16 +98,15 @@ def calibrated(bank: Bank, form: Form) -> Predictor:
     linear = regress(answer_moments(bank), form.items)
     if len(bank.scores) < ENOUGH_TO_BEND:
         return _evenly(lambda values: linear.predict(filled(bank, form, values)))
-    own = moments(bank, form, bank.responses.values[:, form.items])
-    inputs = np.column_stack(
-        [linear.left_out, bank.linked(POINTS * own.mean), POINTS * bank.answers[:, form.items] @ form.weights]
-    )
+    own = moments(bank, form, asked(bank.responses, form.items))
+    mean_of_form = bank.unit.of(bank.answers[:, form.items] @ form.weights)
+    inputs = np.column_stack([linear.left_out, bank.linked(bank.unit.of(own.mean)), mean_of_form])
     bend = _smooth(inputs, bank.scores - linear.left_out, intercept=False)
 
-    def of(values: np.ndarray) -> np.ndarray:
+    def of(values: Any) -> np.ndarray:
         answers, found = filled(bank, form, values), moments(bank, form, values)
         straight = linear.predict(answers)
-        x = np.column_stack([straight, bank.linked(POINTS * found.mean), POINTS * answers @ form.weights])
+        x = np.column_stack([straight, bank.linked(bank.unit.of(found.mean)), bank.unit.of(answers @ form.weights)])
         return straight + bend(x)
 
     return _evenly(of)
@@ -115,8 +116,8 @@ def calibrated(bank: Bank, form: Form) -> Predictor:
 def _error_of_half(bank: Bank) -> float:
     """Mean absolute error of the expected share right on every second item, from the ability on the others."""
     even = np.arange(bank.num_items) % 2 == 0
-    others = np.where(even, bank.responses.values, MISSING).astype(np.int8)
-    expected = curves_at(bank.fit, score_posterior(bank.fit, others).ability)[0]
+    half = Form(np.flatnonzero(even), np.full(even.sum(), 1 / even.sum()))
+    expected = bank.at(moments(bank, half, asked(bank.responses, half.items)).ability).mean
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
@@ -132,27 +133,31 @@ PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = {
 BASELINES = ("mean", "spline", "ridge")
 
 
-def moments(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> ScorePosterior:
+def moments(bank: Bank, form: Form, values: Any) -> ScorePosterior:
     """Moments of the score on the bank, given the answers to a form."""
+    if bank.scaled is not None:
+        return bank.scaled.score_posterior(values, form.items)
     whole = np.full((len(values), bank.num_items), MISSING, np.int8)
     whole[:, form.items] = values
     return score_posterior(bank.fit, whole)
 
 
-def filled(bank: Bank, form: Form, values: Int[np.ndarray, "J K"]) -> Float[np.ndarray, "J K"]:
-    """The answers to a form, 1 right and 0 wrong; its posterior probability where one is missing."""
+def filled(bank: Bank, form: Form, values: Any) -> Float[np.ndarray, "J K"]:
+    """The answers to a form, 1 right and 0 wrong, or shares; the posterior expectation where one is missing."""
+    if bank.scaled is not None:
+        return bank.scaled.filled(values, form.items)
     missing = values == MISSING
     if not missing.any():
         return values.astype(float)
-    asked = bank.fit.parameters.take(form.items)
-    mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.population)
-    return np.where(missing, predict(asked, values, mean, sd), values)
+    taken = bank.fit.parameters.take(form.items)
+    mean, sd = (np.atleast_1d(np.asarray(x, float)) for x in bank.fit.one_population)
+    return np.where(missing, predict(taken, values, mean, sd), values)
 
 
-def _evenly(points: Callable[[np.ndarray], np.ndarray]) -> Predictor:
+def _evenly(points: Callable[[Any], np.ndarray]) -> Predictor:
     """A predictor that is as sure of every subject."""
 
-    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(values: Any) -> tuple[np.ndarray, np.ndarray]:
         found = points(values)
         return found, np.ones_like(found)
 

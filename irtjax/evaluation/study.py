@@ -9,12 +9,20 @@ import pandas as pd
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.evaluation.bank import FEWEST_SUBJECTS, calibrate, of_subjects
+from irtjax.evaluation.bank import (
+    FEWEST_SUBJECTS,
+    as_bank_responses,
+    asked,
+    calibrate,
+    of_subjects,
+    unit_of,
+)
 from irtjax.evaluation.forms import WAYS
 from irtjax.evaluation.prediction import FOLDS, LEVEL, cross, scorers
 from irtjax.evaluation.predictors import PREDICTORS
-from irtjax.responses.convert import as_responses
-from irtjax.types import Shaped
+from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.types import Float, Shaped
 
 HELD_OUT = 0.2  # of the subjects
 SIZES = (10, 30, 50, 100)
@@ -73,7 +81,7 @@ def hold_out(
     Raises:
         InputError: too few subjects, more items than there are, or an unknown name.
     """
-    matrix = as_responses(responses)
+    matrix = as_bank_responses(responses, model)
     known = None if scores is None else of_subjects(scores, matrix)
     for argument, given, names in (("forms", forms, WAYS), ("predictors", predictors, PREDICTORS)):
         for name in given:
@@ -105,8 +113,8 @@ def hold_out(
                 some, None if known is None else known[own], model=model, categories=categories, quiet=True
             )
             crossed = cross(bank, seed=seed)
-            values = matrix.values[held]
-            truth = known[held] if known is not None else 100.0 * _share(values)
+            of_held = matrix.choose_subjects(held)
+            truth = known[held] if known is not None else unit_of(matrix).of(_share(of_held))
             for size in num_items:
                 for form in forms:
                     on_progress(done, total, f"seed {seed}, {own.size:,} subjects: {form}, {size} items")
@@ -114,7 +122,7 @@ def hold_out(
                         warnings.simplefilter("ignore")  # k-means of fewer points than clusters, and the like
                         found = scorers(crossed, size, form, predictors, seed)
                     for name, scorer in found.items():
-                        predicted = scorer.predict(values[:, scorer.form.items], LEVEL)
+                        predicted = scorer.predict(asked(of_held, scorer.form.items), LEVEL)
                         about = {"form": form, "predictor": name, "calibration": own.size, "predicted": held.size}
                         key = {"method": f"{form} {name}", "num_items": size, "seed": seed}
                         rows.append(key | _errors(predicted, truth) | about)
@@ -146,9 +154,10 @@ def best_method(errors: pd.DataFrame) -> Method:
     return Method(*errors[errors.method == name].iloc[0][["form", "predictor"]])
 
 
-def _share(values: np.ndarray) -> np.ndarray:
-    """Share right of the answers that are there."""
-    return (values == 1).sum(axis=1) / np.maximum((values >= 0).sum(axis=1), 1)
+def _share(responses: ResponseMatrix | ScaledResponses) -> Float[np.ndarray, " J"]:
+    """Share right of the answers that are there, or mean share of the way from the lowest to the highest."""
+    total, observed = responses.counts(axis=1)
+    return total / np.maximum(observed, 1)
 
 
 def _errors(predicted: pd.DataFrame, truth: np.ndarray) -> dict[str, float]:

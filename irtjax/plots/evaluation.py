@@ -12,7 +12,7 @@ from irtjax.types import Float
 WITHIN_90 = 1.645  # standard deviations
 
 
-def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> Figure:
+def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str, unit: str = "points") -> Figure:
     """Mean absolute error of predicted scores against the number of items, and the coverage of their 90% intervals.
 
     Coverage is in the legend. Means of seeds, with the range from the best of them to the worst. Where there is one
@@ -22,6 +22,7 @@ def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> F
         errors: of `irtjax.evaluation.study.hold_out`.
         methods: to show, in the order of the legend.
         title: of the picture.
+        unit: of the scores.
     """
     sizes = np.sort(errors.num_items.unique())
     labels = [_with_coverage(errors[errors.method == method], method) for method in methods]
@@ -34,7 +35,7 @@ def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> F
             axis.plot([mae.mean()], [at], "o", color=style["color"])
         axis.set_yticks(range(len(methods)), labels)
         axis.set(ylim=(len(methods) - 0.5, -0.5), xlim=(0, None), title=f"{literal(title)}, {sizes[0]:,} asked")
-        axis.set_xlabel("mean absolute error, points (90% intervals: share of scores within)")
+        axis.set_xlabel(f"mean absolute error, {unit} (90% intervals: share of scores within)")
         return plain(figure)
     figure = Figure(figsize=(9, 4.4))
     axis = figure.subplots()
@@ -42,7 +43,7 @@ def error_by_size(errors: pd.DataFrame, methods: Sequence[str], title: str) -> F
         mae = errors[errors.method == method].groupby("num_items").mae
         axis.plot(mae.mean(), **style, label=label, marker="o", markersize=4)
         axis.fill_between(sizes, mae.min(), mae.max(), color=style["color"], alpha=0.12, linewidth=0)
-    axis.set(xscale="log", xlabel="items asked", ylim=(0, None), ylabel="mean absolute error, points")
+    axis.set(xscale="log", xlabel="items asked", ylim=(0, None), ylabel=f"mean absolute error, {unit}")
     axis.set_title(literal(title))
     axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axis.minorticks_off()
@@ -58,12 +59,13 @@ def _with_coverage(rows: pd.DataFrame, method: str) -> str:
     return f"{literal(method)} ({low if low == high else f'{low} to {high}'}%)"
 
 
-def predicted_scores(predicted: Mapping[int, pd.DataFrame], title: str) -> Figure:
+def predicted_scores(predicted: Mapping[int, pd.DataFrame], title: str, unit: str = "points") -> Figure:
     """Predicted against true scores of held-out subjects with their intervals, one panel per number of items.
 
     Args:
-        predicted: by number of items: `score`, `low`, `high` and `truth`, in points.
+        predicted: by number of items: `score`, `low`, `high` and `truth`.
         title: of the picture.
+        unit: of the scores.
     """
     columns = min(len(predicted), 4)
     rows = -(-len(predicted) // columns)
@@ -77,12 +79,12 @@ def predicted_scores(predicted: Mapping[int, pd.DataFrame], title: str) -> Figur
         ends = [table.truth.min(), table.truth.max()]
         axis.plot(ends, ends, color="0.2", linewidth=1)
         error = (table["score"] - table.truth).abs().mean()
-        axis.set_title(f"{size:,} items: {error:.2f} points off", fontsize=10)
+        axis.set_title(f"{size:,} items: {error:.2f} {unit} off", fontsize=10)
     for axis in axes[len(predicted) :]:
         axis.remove()
     figure.suptitle(literal(title))
-    figure.supxlabel("score on the whole benchmark, points", fontsize=10)
-    figure.supylabel("predicted with its 90% interval, points", fontsize=10)
+    figure.supxlabel(f"score on the whole benchmark, {unit}", fontsize=10)
+    figure.supylabel(f"predicted with its 90% interval, {unit}", fontsize=10)
     return plain(figure)
 
 
