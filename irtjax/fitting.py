@@ -94,6 +94,8 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
         raise InputError(f"estimator {estimator} fits right and wrong answers: use estimator mml of other responses")
     options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
     _check_options(fit_families, options, f"mml of {category_text.said(responses.scales)}")
+    if "anchors" in options:
+        options["anchors"] = item_table(options["anchors"]).reset_index()
     require_estimable(responses)
     result = fit_families(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.driver import Estimate, Problem, run
+from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import answered_by, membership, require_linked
 from irtjax.estimation.mml import FAR, in_logits, oriented, population_of, report, status_of
 from irtjax.estimation.problem import num_parameters
@@ -56,6 +58,7 @@ def fit_families(
     *,
     dims: int = 1,
     groups: Any = None,
+    anchors: pd.DataFrame | None = None,
     priors: str | None = "auto",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -65,7 +68,8 @@ def fit_families(
 ) -> Fit:
     """Fits items with grades or categories by marginal maximum likelihood (Bock and Aitkin 1981).
 
-    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them.
+    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them, and
+    `anchors` as `family_anchors.anchors_of`.
 
     Raises:
         InputError: responses or models that cannot be fitted.
@@ -82,12 +86,16 @@ def fit_families(
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
-    plan = plan_families(responses, models, dims, priors)
+    held = None
+    if anchors is not None:
+        responses, held = anchors_of(responses, models, anchors, dims)
+    plan = plan_families(responses, models, dims, priors, held)
     found, specification, member = None, plan.specification, None
     if groups is not None:
         found = membership(groups, plan.responses.subject_ids)
         member = found.member
-        require_linked(found, answered_by(member, len(found.names), plan.responses.values))
+        answered = answered_by(member, len(found.names), plan.responses.values)
+        require_linked(found, answered, None if held is None else held.held)
         specification = dataclasses.replace(specification, num_groups=len(found.names))
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
     precision = TOLERANCE if tolerance is None else tolerance
@@ -105,6 +113,8 @@ def fit_families(
     number = num_parameters(estimate.specification)
     if plan.in_logits:
         estimate = in_logits(estimate)
+    if held is not None:
+        estimate = with_error_of_the_mean(estimate, held, plan.responses)
     squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
     others = "step" if set(models) <= set(CATEGORICAL) else "other"
     details: dict[str, Any] = {
