@@ -108,6 +108,8 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
             raise InputError("estimator svi fits one model to all items: use estimator mml for a model per item")
         estimate = fit_svi_families
     _check_options(estimate, options, f"{estimator} of {category_text.said(responses.scales)}")
+    if "anchors" in options:
+        options["anchors"] = item_table(options["anchors"]).reset_index()
     require_estimable(responses)
     result = estimate(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))

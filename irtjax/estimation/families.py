@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, empirical_priors
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
+from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import answered_by, membership, population_of, require_linked
 from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
 from irtjax.estimation.problem import num_parameters
@@ -57,6 +59,7 @@ def fit_families(
     *,
     dims: int = 1,
     groups: Any = None,
+    anchors: pd.DataFrame | None = None,
     priors: str | None = "auto",
     num_nodes: int | None = None,
     tolerance: float | None = None,
@@ -66,7 +69,8 @@ def fit_families(
 ) -> Fit:
     """Fits items with grades or categories by marginal maximum likelihood (Bock and Aitkin 1981).
 
-    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them.
+    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them, and
+    `anchors` as `family_anchors.anchors_of`.
 
     Raises:
         InputError: responses or models that cannot be fitted.
@@ -83,12 +87,16 @@ def fit_families(
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
-    plan = plan_families(responses, models, dims, priors)
+    held = None
+    if anchors is not None:
+        responses, held = anchors_of(responses, models, anchors, dims)
+    plan = plan_families(responses, models, dims, priors, held)
     found, specification, member = None, plan.specification, None
     if groups is not None:
         found = membership(groups, plan.responses.subject_ids)
         member = found.member
-        require_linked(found, answered_by(member, len(found.names), plan.responses.values))
+        answered = answered_by(member, len(found.names), plan.responses.values)
+        require_linked(found, answered, None if held is None else held.held)
         specification = dataclasses.replace(specification, num_groups=len(found.names))
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
@@ -110,6 +118,8 @@ def fit_families(
     number = num_parameters(estimate.specification)
     if plan.in_logits:
         estimate = in_logits(estimate)
+    if held is not None:
+        estimate = with_error_of_the_mean(estimate, held, plan.responses)
     population: Any = estimate.population
     if found is not None:
         population = population_of(estimate, found, in_logits=plan.in_logits)

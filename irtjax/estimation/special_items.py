@@ -11,6 +11,7 @@ from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.item_models.tables import from_columns
 from irtjax.kernels.models import ItemParameters, information
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -19,7 +20,7 @@ SURE = 40.0  # logits: an answer that adds nothing to a log-likelihood
 FARTHEST = 100.0  # logits: an intercept with a larger standard error says nothing
 
 
-def anchored_items(responses: Responses, anchors: pd.DataFrame) -> Bool[np.ndarray, " I"]:
+def anchored_items(responses: Responses | ScaledResponses, anchors: pd.DataFrame) -> Bool[np.ndarray, " I"]:
     """Which items are anchors.
 
     Raises:

@@ -8,6 +8,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.estimation import kinds_of_responses as kinds
 from irtjax.estimation.empirical_priors import DETERMINED, intercepts_determined
+from irtjax.estimation.family_anchors import Anchors, placed
 from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, INTERCEPT_PRIOR, WEAK_STEPS, NormalPrior
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify import start_slopes
@@ -42,7 +43,9 @@ class FamilyPlan(NamedTuple):
     in_logits: bool
 
 
-def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, priors: str | None) -> FamilyPlan:
+def plan_families(
+    responses: ScaledResponses, models: Sequence[str], dims: int, priors: str | None, anchors: Anchors | None = None
+) -> FamilyPlan:
     """The items to start from, and what is free of them.
 
     With priors "auto", those of slopes, intercepts and steps are estimated from the items unless the responses
@@ -54,18 +57,22 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
     Without priors, categories that nobody was given have no finite estimate, and are taken out of the scales of their
     items; so are the cuts of exactly 0, or 1, where no share is.
 
+    Anchors have the categories and parameters that they had. The population's mean and standard deviation are then
+    free, and what all items have in common, such as slopes of partial credit, is as the anchors have it.
+
     Raises:
         InputError: an item of one category, models that do not go together or are of other responses, or items
             without finite maximum where there are no priors.
     """
-    used = responses.given_only()
+    held = np.zeros(responses.num_items, bool) if anchors is None else anchors.held
+    used = responses.given_only(held)
     _check_categories(used)
     kinds.check_models(used, models)
-    lost = kinds.without_maximum(used, models)
+    lost = kinds.without_maximum(used, models) & ~held
     may_have_priors = dims == 1 and priors is not None
     if lost.any() and not may_have_priors:
         raise InputError(kinds.explain(used, models, lost, dims))
-    determined = not may_have_priors or (not lost.any() and _thresholds_determined(used, models) > DETERMINED)
+    determined = not may_have_priors or (not lost.any() and _thresholds_determined(used, models, ~held) > DETERMINED)
     if determined:
         responses = used
     top = np.array([scale.top for scale in responses.scales])
@@ -73,7 +80,13 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
     free, shared, steps_in_common = _free(models, top, dims, num_others(model))
     ends = kinds.ends(responses, models, determined)
     free[:, dims + 1 :][:, CUT : LOG_GAP + 1] &= ends[:, : max(free.shape[1] - dims - 1 - CUT, 0)]
+    in_logits = bool(shared.all()) and anchors is None
     start = _start(responses, model, free, steps_in_common, top, ends)
+    if anchors is not None:
+        start = placed(start, anchors, models)
+        free[held], free[:, steps_in_common], steps_in_common = False, False, ()
+        free[:, 0] &= ~shared.all()
+        shared &= ~held & free[:, 0]
     mean, precision = np.zeros(free.shape), np.zeros(free.shape)
     estimated: tuple[tuple[int, ...], ...] = ()
     if may_have_priors:
@@ -85,15 +98,15 @@ def plan_families(responses: ScaledResponses, models: Sequence[str], dims: int, 
         prior_precision=precision,
         dims=dims,
         has_shared=bool(shared.any()),
-        mean_fixed=True,
-        sd_fixed=True,
+        mean_fixed=anchors is None,
+        sd_fixed=anchors is None,
         free_slopes=bool(free[:, :dims].any()),
         estimated=estimated,
         asinh_slopes=(0,) in estimated,
         common_others=steps_in_common,
         weak_others=WEAK_STEPS,
     )
-    return FamilyPlan(responses, model, start, specification, bool(shared.all()))
+    return FamilyPlan(responses, model, start, specification, in_logits)
 
 
 def _check_categories(used: ScaledResponses) -> None:
@@ -146,8 +159,11 @@ def _of_steps(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], 
     return (others[:half], others[half:]) if nominal else (others,)
 
 
-def _thresholds_determined(responses: ScaledResponses, models: Sequence[str]) -> float:
-    """Share of the variance of thresholds, 0 to 1, that responses determine."""
+def _thresholds_determined(responses: ScaledResponses, models: Sequence[str], free: Bool[np.ndarray, " I"]) -> float:
+    """Share of the variance of thresholds of free items, 0 to 1, that responses determine."""
+    if not free.any():
+        return 1.0
+    responses, models = responses.choose_items(free), np.array(models)[free].tolist()
     right, total = kinds.successes(responses, models)
     categories = np.array([scale.labels is not None for scale in responses.scales])
     if categories.any():

@@ -180,11 +180,11 @@ class ScaledResponses:
         trials = None if self.trials is None else self.trials[chosen]
         return ScaledResponses(self.values[chosen], self.subject_ids[chosen], self.item_ids, self.scales, trials)
 
-    def given_only(self) -> "ScaledResponses":
-        """With the categories that nobody chose taken out of the scale of each item."""
+    def given_only(self, but: Bool[np.ndarray, " I"] | None = None) -> "ScaledResponses":
+        """With the categories that nobody chose taken out of the scale of each item, but of some items."""
         values, scales = np.array(self.values), []
         for i, scale in enumerate(self.scales):
-            if scale.labels is None:
+            if scale.labels is None or (but is not None and but[i]):
                 scales.append(scale)
                 continue
             used = np.unique(values[self.observed[:, i], i]).astype(int)
