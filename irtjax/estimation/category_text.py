@@ -67,7 +67,7 @@ def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str
 
 
 def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
-    """Notes on categories that nobody was given or that were given once, and on slopes of categories under priors."""
+    """Notes on categories that nobody was given or that were given once, on slopes under priors, and on judges."""
     lines, noun = [], _noun(details.get("models", ()))
     if never := details.get("never_given"):
         end = (
@@ -80,6 +80,11 @@ def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
         lines.append(
             "responses do not determine the slopes of categories, which have a wide prior: abilities come out further "
             "apart than they are (by a third, of 30 subjects in simulations), and their errors are too small"
+        )
+    if alone := details.get("facet", {}).get("no_common_subjects"):
+        lines.append(
+            f"judges with no subject in common with the others, such as '{alone[0]}' ({len(alone):,} of "
+            f"{len(details['facet']['ids']):,}): their severity rests on subjects being as able as those of the others"
         )
     if once := details.get("given_once"):
         lines.append(

@@ -27,6 +27,7 @@ from irtjax.storage.tables import read_table
 from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
+JUDGES = "judges.csv"
 FILES = ("items.csv", "subjects.csv", "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
@@ -52,8 +53,7 @@ TUPLES: dict[str, Any] = {
 
 def write(
     directory: str | os.PathLike,
-    items: pd.DataFrame,
-    subjects: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
     record: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> None:
@@ -61,8 +61,7 @@ def write(
 
     Args:
         directory: `~` stands for the home folder.
-        items: of `items.csv`.
-        subjects: of `subjects.csv`.
+        tables: by the names of their files, such as `items.csv`.
         record: of `fit.json`.
         fields: of the fit, for the archive.
 
@@ -70,8 +69,8 @@ def write(
         InputError: the directory cannot be written to.
     """
     with whole_results(Path(directory).expanduser()) as folder:
-        write_csv(items, folder / "items.csv")
-        write_csv(subjects, folder / "subjects.csv")
+        for name, table in tables.items():
+            write_csv(table, folder / name)
         (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
         np.savez(folder / ARCHIVE, allow_pickle=False, **_to_arrays(fields))
 

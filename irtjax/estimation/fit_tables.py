@@ -51,6 +51,12 @@ def subjects(
     return pd.DataFrame({"subject_id": responses.subject_ids, **columns, **_totals(responses, axis=1)})
 
 
+def facets(found: Mapping[str, Any]) -> pd.DataFrame:
+    """The table of judges, out of the entry `facet` of `fit.json`."""
+    columns = ("severity", "severity_se", "num_responses", "mean_response")
+    return pd.DataFrame({f"{found['name']}_id": found["ids"], **{name: found[name] for name in columns}})
+
+
 def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
     if isinstance(responses, ScaledResponses):
         return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}

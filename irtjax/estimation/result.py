@@ -130,6 +130,8 @@ class Fit:
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
 
+        With a facet it also writes `judges.csv`.
+
         Args:
             directory: made where missing.
 
@@ -137,7 +139,10 @@ class Fit:
             InputError: it cannot be written to.
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fit_files.write(directory, self.items(), self.subjects(), self.record(), fields)
+        tables = {"items.csv": self.items(), "subjects.csv": self.subjects()}
+        if "facet" in self.details:
+            tables[fit_files.JUDGES] = self.facets()
+        fit_files.write(directory, tables, self.record(), fields)
 
     def draws(self, num_draws: int = 1000, seed: int = 0) -> Draws:
         """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
@@ -193,6 +198,16 @@ class Fit:
     def subjects(self) -> pd.DataFrame:
         """One row per subject, with the columns of `subjects.csv`."""
         return fit_tables.subjects(self.responses, self.ability, self.ability_se)
+
+    def facets(self) -> pd.DataFrame:
+        """One row per judge, with the columns of `judges.csv`: severities, which sum to zero, and standard errors.
+
+        Raises:
+            InputError: the fit has no facet.
+        """
+        if "facet" not in self.details:
+            raise InputError("this fit has no `facet`: fit a table with one row per response, with `facet=judge`")
+        return fit_tables.facets(self.details["facet"])
 
     @property
     def extreme(self) -> np.ndarray:
