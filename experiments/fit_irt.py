@@ -31,7 +31,8 @@ from experiments.common.path_flags import define_output_dir, define_path, define
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
 from irtjax import processes
-from irtjax.errors import InputError, printable
+from irtjax.errors import InputError, NotScoredError, printable
+from irtjax.estimation import category_text
 from irtjax.estimation.fit_files import FILES
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.reading import AUTO, Models, is_scaled, read
@@ -42,7 +43,7 @@ from irtjax.integration.rules import WAYS
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.populations.groups import FittedGroups
 from irtjax.responses.formats import names_models
-from irtjax.responses.joining import concatenate_subjects
+from irtjax.responses.joining import concatenate_given, concatenate_subjects
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
@@ -57,6 +58,7 @@ _RESPONSES = define_paths(
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
+_TRIALS = response_files.define_trials()
 _TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
 _MODEL = flags.DEFINE_enum(
@@ -141,7 +143,7 @@ RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SCORED = [
-    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit", "metric", "filter",
+    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit",
 ]  # fmt: skip
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
@@ -152,8 +154,6 @@ def main() -> None:
     others = is_scaled(_MODEL.value)
     if others:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
-    if others and len(_RESPONSES.value) > 1:
-        raise InputError(f"--model={_MODEL.value}: fits one file")
     if not others and _MODEL.value != AUTO:
         app.without_effect(["grades", "repeats"], f"--model={_MODEL.value}, which is of right and wrong answers")
     if _MODEL.value not in ("3pl", "4pl"):
@@ -176,7 +176,8 @@ def main() -> None:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value} of these responses")
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
-        print(f"{size} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
+        what = f" of {category_text.read_as(responses)}" if isinstance(responses, ScaledResponses) else ""
+        print(f"{size}{what} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
     with app.naming(name), processes.together(mesh):
         require_estimable(responses)
     held = guessing.held(responses.item_ids)
@@ -243,23 +244,30 @@ def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:
 
 def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses | ScaledResponses, Models]:
     """The responses of one file, which may stay there, and their model; those of several files as one matrix."""
-    if len(paths) > 1:
-        return _read_several(paths, mesh), "2pl" if _MODEL.value == AUTO else _MODEL.value
-    if names_models(paths[0]) and not is_scaled(_MODEL.value):  # logs of a harness, which say what is right
-        return response_files.open_or_read(paths[0], mesh), "2pl" if _MODEL.value == AUTO else _MODEL.value
-    choice = {"columns": _COLUMNS.value, "grades": _GRADES.value, "repeats": _REPEATS.value}
-    return read(paths[0], _MODEL.value, mesh, transpose=_TRANSPOSE.value, **choice)
-
-
-def _read_several(paths: list[str], mesh: jax.sharding.Mesh | None) -> Responses:
+    how: dict[str, Any] = {
+        "grades": _GRADES.value, "repeats": _REPEATS.value, "trials": response_files.number_of_trials(),
+    }  # fmt: skip
+    if len(paths) == 1:
+        return read(paths[0], _MODEL.value, mesh, transpose=_TRANSPOSE.value, **how, **response_files.choice(paths[0]))
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
+    if not is_scaled(_MODEL.value) and not any(value is not None for value in how.values()):
+        try:
+            return concatenate_subjects(
+                _parts(paths, response_files.read)
+            ), "2pl" if _MODEL.value == AUTO else _MODEL.value
+        except NotScoredError:
+            if _MODEL.value not in (AUTO, "2pl"):
+                raise
+    return read(concatenate_given(_parts(paths, response_files.read_given)), _MODEL.value, **how)
+
+
+def _parts(paths: list[str], read_one: Callable[[Any], Any]) -> dict[str, Any]:
+    """What is in each file, by its name; a model is one subject, however many files it is in."""
     names = dict(zip(paths, names_of(paths, []), strict=True))
     of_models = [path for path in paths if names_models(path)]
-    parts = {names[path]: response_files.read(path) for path in paths if path not in of_models}
-    if of_models:  # a model is one subject, however many files it is in
-        parts[names[of_models[0]]] = response_files.read(of_models)
-    return concatenate_subjects(parts)
+    parts = {names[path]: read_one(path) for path in paths if path not in of_models}
+    return parts | ({names[of_models[0]]: read_one(of_models)} if of_models else {})
 
 
 def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, Any]:

@@ -23,10 +23,13 @@ import irtjax
 from experiments.common import app, formulas, peers, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
+from irtjax.estimation.family_items import known_items
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.scoring import METHODS, item_table
 from irtjax.populations.normal import Population
 from irtjax.populations.percentiles import percentile_among
+from irtjax.responses.formats.given import Given
+from irtjax.responses.values import Responses
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 
@@ -35,6 +38,7 @@ _RESPONSES = define_path("responses", "file or folder of scored responses", requ
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
+_TRIALS = response_files.define_trials()
 _TRANSPOSE = response_files.define_transpose()
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "posterior mean or mode, maximum or weighted likelihood")
 _OUTPUT_DIR = define_output_dir("folder for subjects.csv")
@@ -62,15 +66,21 @@ def main() -> None:
         app.without_effect(["population_mean", "population_sd"], f"--method={_METHOD.value} and --population")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     mesh = peers.mesh()
-    responses = response_files.open_or_read(_RESPONSES.value, mesh)
     if holds_fit(_OUTPUT_DIR.value):
         raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
     items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
-    if isinstance(responses, irtjax.ResponseMatrix):
+    responses: irtjax.ResponseMatrix | Responses | Given
+    if known_items(items if isinstance(items, Fit) else item_table(items)) is None:
+        responses = response_files.open_or_read(_RESPONSES.value, mesh)
+    else:
+        responses = response_files.read_given(_RESPONSES.value)
+    if isinstance(responses, irtjax.ResponseMatrix | Given):
         responses = known(responses, items)
     with peers.results_of_first(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_ITEMS.value}, for {_RESPONSES.value}"):
-            scores = irtjax.score(items, responses, _METHOD.value, _population(items), mesh=mesh)
+            scores = irtjax.score(
+                items, responses, _METHOD.value, _population(items), trials=response_files.number_of_trials(), mesh=mesh
+            )
         if directory is None:
             return
         if people is not None:
@@ -78,26 +88,26 @@ def main() -> None:
         write_csv(scores, directory / "subjects.csv")
         if _GUARD.value:
             formulas.guard(directory)
-    print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({responses.num_subjects:,} subjects)")
+    print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({len(scores):,} subjects)")
 
 
-def known(responses: irtjax.ResponseMatrix, items: Fit | pd.DataFrame) -> irtjax.ResponseMatrix:
+def known(responses: irtjax.ResponseMatrix | Given, items: Fit | pd.DataFrame) -> irtjax.ResponseMatrix | Given:
     """The responses to items of known parameters; how many others there are is said.
 
     Raises:
         InputError: there are none.
     """
-    chosen = np.isin(responses.item_ids.astype(str), item_table(items).index)
+    ids = np.array(responses.item_ids, str)
+    chosen = np.isin(ids, item_table(items).index)
     if not chosen.any():
         raise InputError(
-            f"{_RESPONSES.value}: none of its {responses.num_items:,} items, such as '{responses.item_ids[0]}', has "
-            f"parameters in {_ITEMS.value}"
+            f"{_RESPONSES.value}: none of its {len(ids):,} items, such as '{ids[0]}', has parameters in {_ITEMS.value}"
         )
     if chosen.all():
         return responses
-    left_out = responses.item_ids[~chosen]
+    left_out = ids[~chosen]
     print(f"note: {left_out.size:,} of {chosen.size:,} items, such as '{left_out[0]}', have no parameters: left out")
-    return responses.choose_items(chosen)
+    return responses.of_known(ids[chosen]) if isinstance(responses, Given) else responses.choose_items(chosen)
 
 
 def _population(items: Fit | pd.DataFrame) -> Population | None:

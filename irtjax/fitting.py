@@ -7,9 +7,10 @@ from typing import Any
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import category_text, diagnostics
+from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.reading import AUTO, read
+from irtjax.estimation.reading import AUTO, Models, read, read_judged
 from irtjax.estimation.result import Fit
 from irtjax.estimation.scoring import item_table
 from irtjax.estimation.specify import TYPES
@@ -35,6 +36,7 @@ def fit(
     trials: Any = None,
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
+    facet: str | None = None,
     **options: Any,
 ) -> Fit:
     """Fits an item response model to a response matrix.
@@ -61,6 +63,9 @@ def fit(
             column trials if there is one, else the number of responses to an item.
         metric: of the logs of a harness, as of `irtjax.read_responses`.
         filter: likewise.
+        facet: the column of a long table that says who judged. Judges then have severities beside the difficulties of
+            the items, Σ = 0 (`irtjax.estimation.facets.fit_facets`; MML): with "pcm" and "rsm" the many-facet Rasch
+            model (Linacre 1989). `Fit.facets` has them.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
@@ -82,6 +87,8 @@ def fit(
         raise InputError(f"unknown model {model!r}, expected one of {', '.join(NAMES)}, or a sequence of them")
     choice = {"columns": columns, "grades": grades, "repeats": repeats, "trials": trials}
     choice |= {name: value for name, value in (("metric", metric), ("filter", filter)) if value}
+    if facet is not None:
+        return _fit_judged(responses, model, estimator, facet, choice, options)
     responses, found = read(responses, model, options.get("mesh"), **choice)
     if isinstance(responses, ScaledResponses):
         result = _fit_scaled(responses, found, estimator, options)
@@ -113,6 +120,26 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     require_estimable(responses)
     result = estimate(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))
+    return result
+
+
+def _fit_judged(
+    responses: Any, model: Models, estimator: str, facet: str, choice: dict[str, Any], options: dict[str, Any]
+) -> Fit:
+    """Of responses that say who judged.
+
+    Raises:
+        InputError: see `fit`.
+    """
+    if estimator != "mml":
+        raise InputError(f"estimator {estimator} has no facet: use estimator mml")
+    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    _check_options(fit_facets, options, "mml with a facet")
+    judged, found = read_judged(responses, model, facet, **choice)
+    result = fit_facets(judged, found, facet, **options)
+    result.details.update(category_text.record(judged.of_rows, judged.of_rows, result.details["models"]))
+    result.details["read_as"] += f" by {len(judged.judge_ids):,} of the facet {facet}"
+    diagnostics.warn(result, stacklevel=5)
     return result
 
 

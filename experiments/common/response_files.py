@@ -11,13 +11,15 @@ from experiments.common import app, help
 from irtjax.estimation import reading
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
+from irtjax.responses.formats import read_given as read_responses_given
+from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import ROLES
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 
 OF_HARNESS = ("metric", "filter")
 OF_GRADES = ("grades", "repeats")
-NAMES = (*OF_HARNESS, "columns", "transpose")
+NAMES = (*OF_HARNESS, "columns", "trials", "transpose")
 help.GROUPS.update(dict.fromkeys(OF_HARNESS, "files of language-model harnesses"))
 
 flags.disclaim_key_flags()  # the flags belong to the binary that defines them
@@ -72,6 +74,22 @@ def define_columns() -> Any:
     )
 
 
+def define_trials() -> Any:
+    """The flag --trials."""
+    return flags.DEFINE_string(
+        "trials", None, "of counts: the column of the number of trials of each, or one number; default: a column trials"
+    )
+
+
+def number_of_trials() -> float | None:
+    """What --trials says of all counts alike; None where it names a column, or is not given."""
+    value = _value("trials")
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
 def define_transpose() -> Any:
     """The flag --transpose."""
     return flags.DEFINE_bool(
@@ -91,7 +109,7 @@ def define_grades() -> Any:
 def define_repeats() -> Any:
     """The flag --repeats."""
     return flags.DEFINE_enum(
-        "repeats", None, ["mean"], "several grades of a subject by an item: mean takes the grade nearest to their mean"
+        "repeats", None, ["mean"], "several answers of a subject to an item, if right and wrong: mean does not count them"
     )
 
 
@@ -105,14 +123,27 @@ def require_effect(paths: Sequence[str]) -> None:
     if not any(of_models):
         app.without_effect(OF_HARNESS, "files that no language-model harness wrote")
     if all(of_models):
-        app.without_effect(["columns"], "files of a language-model harness, whose keys are known")
+        app.without_effect(["columns", "trials"], "files of a language-model harness, whose keys are known")
 
 
 def choice(path: str) -> dict[str, Any]:
     """What the flags choose in a file or folder: a metric and a filter of a harness, columns in others."""
     if names_models(path):
         return {name: _value(name) for name in OF_HARNESS}
-    return {"columns": _value("columns")}
+    columns = _value("columns") or {}
+    if _value("trials") is not None and number_of_trials() is None:
+        columns = {**columns, "trials": _value("trials")}
+    return {"columns": columns or None}
+
+
+def read_given(path: str | Sequence[str]) -> Given:
+    """The responses of a file or folder as they were given, or of several of a language-model harness, by the flags.
+
+    Raises:
+        InputError: as `irtjax.responses.formats.read_given`.
+    """
+    responses = read_responses_given(path, **choice(path if isinstance(path, str) else path[0]))
+    return responses.transposed() if _value("transpose") else responses
 
 
 def given() -> dict[str, str]:
@@ -121,6 +152,8 @@ def given() -> dict[str, str]:
     found |= {name: _value(name) if name == "repeats" else ",".join(_value(name)) for name in OF_GRADES if _value(name)}
     if _value("columns"):
         found["columns"] = _ColumnsSerializer().serialize(_value("columns"))
+    if _value("trials"):
+        found["trials"] = _value("trials")
     return found | ({"transpose": "true"} if _value("transpose") else {})
 
 

@@ -68,7 +68,7 @@ def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str
 
 
 def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
-    """Notes on categories that nobody was given or that were given once, and on counts that are overdispersed."""
+    """Notes on categories that nobody was given or that were given once, on overdispersed counts, and on judges."""
     lines, noun = [], _noun(details.get("models", ()))
     if never := details.get("never_given"):
         end = (
@@ -81,6 +81,11 @@ def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
         lines.append(
             f"counts are {ratio:.2g} times as far from the model, in mean squares, as independent trials would be: "
             f"standard errors are about {ratio**0.5:.2g} times too small, of items and of abilities"
+        )
+    if alone := details.get("facet", {}).get("no_common_subjects"):
+        lines.append(
+            f"judges with no subject in common with the others, such as '{alone[0]}' ({len(alone):,} of "
+            f"{len(details['facet']['ids']):,}): their severity rests on subjects being as able as those of the others"
         )
     if once := details.get("given_once"):
         lines.append(

@@ -1,17 +1,23 @@
 """Known items that are not right or wrong: their model out of a fit or a table, and responses in their categories."""
 
+import os
 from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.estimation.reading import WANTED
 from irtjax.estimation.result import Fit
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, model_of
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.responses.convert import as_given
+from irtjax.responses.formats.given import Given
 from irtjax.responses.scaled import BETWEEN, MISSING, Scale, ScaledResponses
+from irtjax.responses.scaling import ORDERED, as_scaled
 from irtjax.types import Float, Int, Shaped
 
 NONE = -2  # no category of an item
@@ -122,25 +128,25 @@ def _label(value: Any) -> Any:
     return int(number) if number == int(number) else number if np.isfinite(number) else str(value)
 
 
-def matched(responses: Any, known: KnownItems) -> tuple[ScaledResponses, KnownItems]:
+def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any) -> tuple[ScaledResponses, KnownItems]:
     """Responses to some of the items, in the categories that these have, and these items.
 
     Args:
         responses: `ScaledResponses`; a table of grades or categories, subjects × items, with the ids as index or as
-            column subject_id; or an array of them that has all items in order.
+            column subject_id; an array of them that has all items in order; or whatever else
+            `irtjax.responses.convert.as_given` knows, such as the path of a file.
         known: the items.
+        trials: of counts, as of `irtjax.fit`.
+        **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
 
     Raises:
         InputError: an item that is not known, or a response that it cannot have.
     """
-    given = _of_scaled(responses) if isinstance(responses, ScaledResponses) else _of_frame(_table(responses, known))
+    if not isinstance(responses, ScaledResponses):
+        responses = _on_scales(responses, known, trials, choice)
+    given = _of_scaled(responses)
     places = pd.Index(known.item_ids.astype(str)).get_indexer(given.item_ids)
-    if (places < 0).any():
-        unknown = given.item_ids[places < 0]
-        raise InputError(
-            f"item {str(unknown[0])!r} (1 of {len(unknown)} such) has responses and no parameters: leave it out, or "
-            "give `items` that have it"
-        )
+    require_known(given.item_ids.tolist(), set(known.item_ids.astype(str)))
     chosen = known.take(places)
     columns = [_by_codes(given, i, scale) for i, scale in enumerate(chosen.scales)]
     values = np.stack(columns, axis=1)
@@ -163,12 +169,6 @@ def _of_scaled(responses: ScaledResponses) -> _Given:
     return _Given(list(np.asarray(responses.values).T), labels, *ids, responses.trials)
 
 
-def _of_frame(table: pd.DataFrame) -> _Given:
-    found = [pd.factorize(table.iloc[:, i]) for i in range(table.shape[1])]
-    ids = table.index.to_numpy().astype(str), table.columns.to_numpy().astype(str)
-    return _Given([codes for codes, _ in found], [list(labels) for _, labels in found], *ids, None)
-
-
 def _by_codes(given: _Given, i: int, scale: Scale) -> np.ndarray:
     """(J,) categories of an item, -1 where missing; what was given where the item has none."""
     codes, labels = given.codes[i], given.labels[i]
@@ -186,18 +186,67 @@ def _by_codes(given: _Given, i: int, scale: Scale) -> np.ndarray:
     return found
 
 
-def _table(responses: Any, known: KnownItems) -> pd.DataFrame:
-    """Grades of subjects, by ids."""
-    if isinstance(responses, pd.DataFrame):
-        return responses.set_index("subject_id") if "subject_id" in responses else responses
+def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str, Any]) -> ScaledResponses:
+    """What was given, on the scales of the items.
+
+    Raises:
+        InputError: an item that is not known, or a response that it cannot have.
+    """
     if isinstance(responses, np.ndarray | list | tuple):
-        array = np.asarray(responses)
-        if array.ndim == 2 and array.shape[1] == len(known.item_ids):
-            return pd.DataFrame(array, [f"subject_{j}" for j in range(1, len(array) + 1)], known.item_ids)
+        responses = _named(responses, known)
+    elif not (isinstance(responses, str | os.PathLike | Given | pd.DataFrame) or hasattr(responses, "to_pandas")):
         raise InputError(
-            f"an array of shape {array.shape} names no items: expected responses to all {len(known.item_ids)}, in order"
+            f"responses of type {type(responses).__name__} to items with grades: expected `ScaledResponses`, a path, or "
+            "a table or an array of grades"
         )
+    if isinstance(trials, str):
+        choice = {**choice, "columns": {**(choice.get("columns") or {}), "trials": trials}}
+        trials = None
+    given = as_given(responses, **choice)
+    labels = dict(zip(known.item_ids.astype(str), known.scales, strict=True))
+    require_known(given.item_ids, labels)
+    given = given.of_known(given.item_ids[i] for i in np.unique(given.items))  # those that someone answered
+    family = dict(zip(known.item_ids.astype(str), _families(known), strict=True))
+    return as_scaled(
+        given,
+        [WANTED.get(family[item], ORDERED) for item in given.item_ids],
+        {item: labels[item].labels for item in given.item_ids},
+        trials=trials,
+    )
+
+
+def require_known(item_ids: Sequence[str], known: Collection[str]) -> None:
+    """Refuses responses to items without parameters.
+
+    Raises:
+        InputError: names the first.
+    """
+    unknown = [item for item in item_ids if item not in known]
+    if unknown:
+        raise InputError(
+            f"item {unknown[0]!r} (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
+            "`items` that have it"
+        )
+
+
+def _families(known: KnownItems) -> list[str]:
+    """The name of the family of each item."""
+    names = np.empty(len(known.item_ids), object)
+    for family, group in known.model.groups(len(names)):
+        names[group] = family.name
+    return names.tolist()
+
+
+def _named(responses: Any, known: KnownItems) -> pd.DataFrame:
+    """An array of responses to all items, in order.
+
+    Raises:
+        InputError: it has another shape.
+    """
+    array = np.asarray(responses)
+    if array.ndim == 2 and array.shape[1] == len(known.item_ids):
+        values = np.where(array < 0, np.nan, array) if array.dtype.kind in "if" else array
+        return pd.DataFrame(values, [f"subject_{j}" for j in range(1, len(array) + 1)], known.item_ids)
     raise InputError(
-        f"responses of type {type(responses).__name__} to items with grades: expected `ScaledResponses`, or a table or "
-        "an array of grades"
+        f"an array of shape {array.shape} names no items: expected responses to all {len(known.item_ids)}, in order"
     )

@@ -29,8 +29,8 @@ from irtjax.storage.tables import read_table
 from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
-GROUPS = "groups.csv"
-FILES = ("items.csv", "subjects.csv", GROUPS, "fit.json", ARCHIVE)
+GROUPS, JUDGES = "groups.csv", "judges.csv"
+FILES = ("items.csv", "subjects.csv", GROUPS, JUDGES, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
 PACKED = 2**24  # responses at a time
@@ -55,9 +55,7 @@ TUPLES: dict[str, Any] = {
 
 def write(
     directory: str | os.PathLike,
-    items: pd.DataFrame,
-    subjects: pd.DataFrame,
-    groups: pd.DataFrame | None,
+    tables: Mapping[str, pd.DataFrame],
     record: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> None:
@@ -65,20 +63,16 @@ def write(
 
     Args:
         directory: `~` stands for the home folder.
-        items: of `items.csv`.
-        subjects: of `subjects.csv`.
-        groups: of `groups.csv`; None where there are none.
+        tables: by the names of their files, such as `items.csv`.
         record: of `fit.json`.
         fields: of the fit, for the archive.
 
     Raises:
         InputError: the directory cannot be written to.
     """
-    with whole_results(Path(directory).expanduser(), (GROUPS,)) as folder:
-        write_csv(items, folder / "items.csv")
-        write_csv(subjects, folder / "subjects.csv")
-        if groups is not None:
-            write_csv(groups, folder / GROUPS)
+    with whole_results(Path(directory).expanduser(), (GROUPS, JUDGES)) as folder:
+        for name, table in tables.items():
+            write_csv(table, folder / name)
         (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
         np.savez(folder / ARCHIVE, allow_pickle=False, **_to_arrays(fields))
 

@@ -70,6 +70,12 @@ def groups(population: FittedGroups) -> pd.DataFrame:
     return pd.DataFrame({"group": population.names, "num_subjects": number, **columns})
 
 
+def facets(found: Mapping[str, Any]) -> pd.DataFrame:
+    """The table of judges, out of the entry `facet` of `fit.json`."""
+    columns = ("severity", "severity_se", "num_responses", "mean_response")
+    return pd.DataFrame({f"{found['name']}_id": found["ids"], **{name: found[name] for name in columns}})
+
+
 def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
     if isinstance(responses, ScaledResponses):
         return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}

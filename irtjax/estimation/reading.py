@@ -12,6 +12,7 @@ from irtjax.estimation import category_text
 from irtjax.item_models.listing import MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
 from irtjax.responses.formats.given import Given
+from irtjax.responses.judged import Judged, as_judged
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled
@@ -20,6 +21,7 @@ from irtjax.storage.sources import naming
 
 AUTO, TWO_PL = "auto", "2pl"
 WANTED = {"nominal": UNORDERED, **dict.fromkeys(OF_COUNTS, COUNTED), **dict.fromkeys(OF_SHARES, SHARED)}
+OF_RIGHT_WRONG = {"2pl": "gpcm", "1pl": "pcm", "rasch": "pcm"}  # by their steps, which are one
 BESIDE = {"2pl": "graded", "1pl": "pcm", "rasch": "pcm"}  # what right/wrong items are beside others
 HINT = "`model=graded`, or `model=auto`, which goes by the data"
 OTHERS = f"other responses than right and wrong need {HINT}"
@@ -88,6 +90,50 @@ def read(
             raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
         scaled = as_scaled(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
         return scaled, _named(models, scaled)
+
+
+def read_judged(
+    data: Any,
+    model: Models,
+    facet: str,
+    *,
+    grades: Labels = None,
+    repeats: str | None = None,
+    trials: Any = None,
+    **choice: Any,
+) -> tuple[Judged, Models]:
+    """Responses by judge, and the model of the items; "auto" goes by the responses.
+
+    Args:
+        data: as of `irtjax.fit`; or responses as they were given, with a facet.
+        model: as of `irtjax.fit`; the 2PL of right and wrong answers is "gpcm", and the 1PL and Rasch "pcm".
+        facet: the column of the judges.
+        grades: as of `irtjax.fit`.
+        repeats: as of `irtjax.fit`.
+        trials: as of `irtjax.fit`.
+        **choice: as of `read`.
+
+    Raises:
+        InputError: as `irtjax.responses.judged.as_judged`; or a model that knows right and wrong only.
+    """
+    columns = {**(choice.get("columns") or {}), "facet": facet}
+    if isinstance(trials, str):
+        columns, trials = {**columns, "trials": trials}, None
+    given = as_given(data, **{**choice, "columns": columns}) if not isinstance(data, Given) else data
+    if model == AUTO:
+        by_judge = given.subjects * max(len(given.facet_ids), 1) + (0 if given.facet is None else given.facet)
+        models = _models_of_kinds(given._replace(subjects=by_judge), grades, repeats, trials)
+    else:
+        models = model
+    each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
+    each = [OF_RIGHT_WRONG.get(name, name) for name in each]
+    if len(each) != len(given.item_ids):
+        raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
+    unknown = next((name for name in each if name not in MODELS), None)
+    if unknown is not None:
+        raise InputError(f"the {unknown} has no facet: take one of {', '.join(MODELS)}, or auto")
+    judged = as_judged(given, [WANTED.get(name, ORDERED) for name in each], grades, trials)
+    return judged, _one_or_each(each)
 
 
 def _of_counts(given: Given, model: Models, trials: Any = None) -> Models:

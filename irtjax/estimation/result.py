@@ -99,7 +99,7 @@ class Fit:
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
 
-        Of a fit with groups of subjects also `groups.csv`.
+        Of a fit with groups of subjects also `groups.csv`, and with a facet `judges.csv`.
 
         Args:
             directory: made where missing.
@@ -108,8 +108,12 @@ class Fit:
             InputError: it cannot be written to.
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        groups = self.groups() if isinstance(self.population, FittedGroups) else None
-        fit_files.write(directory, self.items(), self.subjects(), groups, self.record(), fields)
+        tables = {"items.csv": self.items(), "subjects.csv": self.subjects()}
+        if isinstance(self.population, FittedGroups):
+            tables[fit_files.GROUPS] = self.groups()
+        if "facet" in self.details:
+            tables[fit_files.JUDGES] = self.facets()
+        fit_files.write(directory, tables, self.record(), fields)
 
     def draws(self, num_draws: int = 1000, seed: int = 0) -> Draws:
         """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
@@ -189,6 +193,16 @@ class Fit:
     def reference(self) -> Population:
         """The population that the scale is that of: of several groups, the first."""
         return self.population.first if isinstance(self.population, FittedGroups) else self.population
+
+    def facets(self) -> pd.DataFrame:
+        """One row per judge, with the columns of `judges.csv`: severities, which sum to zero, and standard errors.
+
+        Raises:
+            InputError: the fit has no facet.
+        """
+        if "facet" not in self.details:
+            raise InputError("this fit has no `facet`: fit a table with one row per response, with `facet=judge`")
+        return fit_tables.facets(self.details["facet"])
 
     @property
     def extreme(self) -> np.ndarray:

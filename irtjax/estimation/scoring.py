@@ -13,7 +13,7 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems, known_items, matched
+from irtjax.estimation.family_items import KnownItems, known_items, matched, require_known
 from irtjax.estimation.family_scores import family_abilities
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.result import Fit, load_fit
@@ -45,6 +45,7 @@ def score(
     population: Any = None,
     *,
     columns: Mapping[str, str] | None = None,
+    trials: Any = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> pd.DataFrame:
     """Abilities of subjects, given the parameters of the items that they answered, whatever their model.
@@ -57,8 +58,8 @@ def score(
 
     Args:
         items: a `Fit`, the folder of a saved one, a table like `items.csv`, or the path of one.
-        responses: whatever `irtjax.fit` takes; to items with grades or categories `ScaledResponses`, or a table or an
-            array of these.
+        responses: whatever `irtjax.fit` takes. Grades, categories, counts and shares are read on the scales of the
+            items.
         method: "eap", the posterior mean; "map", the posterior mode; "ml", maximum likelihood, which is infinite
             where all answers are right, or all wrong, or all at one end of their scales; with D > 1, where they are
             separated, and missing in dimensions that they leave open (`irtjax.kernels.ability_modes.ability_mode`); or
@@ -68,6 +69,7 @@ def score(
             percentile refer to, in logits; or the name of a group of the fit. By default those of the fit, of its first
             group where it has several, or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
+        trials: of counts, as of `irtjax.fit`.
         mesh: devices, with an axis "subjects" to spread these over (`irtjax.kernels.sharding.mesh_of`). If they are of
             several processes, all of these must call this function; each reads the responses of its own subjects.
 
@@ -83,7 +85,7 @@ def score(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
-    given = matching(items, responses, population, columns, mesh)
+    given = matching(items, responses, population, columns, trials, mesh)
     if given.known is not None:
         found = family_abilities(given.responses, given.known, method, given.population)
         answered = {
@@ -122,6 +124,7 @@ def matching(
     responses: Any,
     population: Any,
     columns: Mapping[str, str] | None,
+    trials: Any = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Matched:
     """Items and responses, as `score` takes them, brought together by the ids of the items."""
@@ -136,19 +139,14 @@ def matching(
     table = item_table(fit)
     known = known_items(fit if isinstance(fit, Fit) else table)
     if known is not None:
-        in_categories, chosen = matched(responses, known)
+        in_categories, chosen = matched(responses, known, trials, columns=columns)
         return Matched(in_categories, chosen.parameters, chosen, normal)
     matrix: Responses
     if processes.number() > 1:
         matrix = as_responses_or_stored(responses, mesh, columns=columns)
     else:
         matrix = as_responses(responses, item_ids=table.index.tolist(), columns=columns)
-    unknown = [item for item in matrix.item_ids if item not in table.index]
-    if unknown:
-        raise InputError(
-            f"item '{unknown[0]}' (1 of {len(unknown)} such) has responses and no parameters: leave it out, or give "
-            "`items` that have it"
-        )
+    require_known(matrix.item_ids.tolist(), table.index)
     return Matched(matrix, from_columns(table.loc[matrix.item_ids]), None, normal)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 
 
@@ -53,6 +54,47 @@ def concatenate_subjects(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:
     if len(np.unique(np.concatenate(ids))) < row:
         ids = [np.array([f"{name}/{subject}" for subject in part]) for name, part in zip(parts, ids, strict=True)]
     return ResponseMatrix(values, np.concatenate(ids), items.to_numpy(str))
+
+
+def concatenate_given(parts: Mapping[str, Given]) -> Given:
+    """The responses of several sources as they were given, by subjects; items as in `concatenate_subjects`.
+
+    Args:
+        parts: by the name of the source; ids of subjects as in `concatenate_subjects`.
+
+    Raises:
+        InputError: one has no item in common with those before it; or one has counts, or judges, and another has not.
+    """
+    items: dict[str, int] = {}
+    for name, part in parts.items():
+        if items and not items.keys() & set(part.item_ids):
+            raise InputError(f"{name} has no item in common with the others: nothing joins their scales")
+        for item in part.item_ids:
+            items.setdefault(item, len(items))
+    first = next(iter(parts.values()))
+    for field in ("trials", "facet"):
+        if len({getattr(part, field) is None for part in parts.values()}) > 1:
+            raise InputError(f"some of the sources have a column of the {field} of each response, and others have none")
+    starts = np.cumsum([0, *(len(part.subject_ids) for part in parts.values())])
+    every = [subject for part in parts.values() for subject in part.subject_ids]
+    if len(set(every)) < len(every):
+        every = [f"{name}/{subject}" for name, part in parts.items() for subject in part.subject_ids]
+    facets = list(dict.fromkeys(one for part in parts.values() for one in part.facet_ids))
+    places = [np.array([items[item] for item in part.item_ids]) for part in parts.values()]
+    return Given(
+        every,
+        list(items),
+        np.concatenate([part.subjects + start for part, start in zip(parts.values(), starts, strict=False)]),
+        np.concatenate([place[part.items] for part, place in zip(parts.values(), places, strict=True)]),
+        np.concatenate([part.cells.astype(object) for part in parts.values()]),
+        None if first.trials is None else np.concatenate([part.trials for part in parts.values()]),  # type: ignore[misc]
+        None
+        if first.facet is None
+        else np.concatenate(
+            [np.array([facets.index(r) for r in part.facet_ids])[part.facet] for part in parts.values()]
+        ),
+        facets,
+    )
 
 
 def join(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:

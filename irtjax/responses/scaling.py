@@ -37,8 +37,8 @@ def as_scaled(
     """Responses on the scales of their items.
 
     Without `grades`, numbers are on one scale of all that occur in the test; but items that are right or wrong
-    throughout have their own, of 0 and 1, and so have items with grades from 0 to 1 only. Several responses of a subject
-    to an item are added up where counts are wanted. Elsewhere the mean of them counts: of grades the one nearest to it,
+    throughout have their own, of 0 and 1, and so have items with grades from 0 to 1 only. Several responses of a
+    subject to an item are added up where counts are wanted. Elsewhere their mean counts: of grades the nearest one,
     the higher of two that are as near.
 
     Args:

@@ -98,7 +98,9 @@ def test_repeated_answers_are_counted_and_grades_averaged_unless_they_have_no_or
 
 def test_counts_of_a_column_of_trials(tmp_path):
     """k of n by a column that is called trials, or named; of an array by n; the 2PL of them is the binomial model."""
-    counts = pd.DataFrame({"model": ["a", "a", "b", "b"], "task": ["s", "t"] * 2, "passes": [3, 0, 40, 1], "n": [5, 1, 40, 2]})
+    counts = pd.DataFrame(
+        {"model": ["a", "a", "b", "b"], "task": ["s", "t"] * 2, "passes": [3, 0, 40, 1], "n": [5, 1, 40, 2]}
+    )
     usual = counts.rename(columns={"model": "subject_id", "task": "item_id", "passes": "response", "n": "trials"})
     path = tmp_path / "counts.csv"
     usual.to_csv(path, index=False)
@@ -118,7 +120,7 @@ def test_counts_of_a_column_of_trials(tmp_path):
             assert responses.trials.tolist() == [[5, 1], [40, 2]]
     trials_of_one, found = read(usual.assign(trials=1, response=[0, 1, 1, 0]), "auto")
     assert (found, trials_of_one.values.tolist()) == ("2pl", [[0, 1], [1, 0]])
-    with pytest.raises(InputError, match="row 2: 1.5 trials: expected an integer, 1 or more"):
+    with pytest.raises(InputError, match=r"row 2: 1\.5 trials: expected an integer, 1 or more"):
         read(usual.assign(trials=[5, 1.5, 40, 2]), "auto")
     with pytest.raises(InputError, match="subject 'a', item 's': 7 successes of 5 trials"):
         read(usual.assign(response=7), "auto")

@@ -241,6 +241,28 @@ def of_array(values: np.ndarray, subject_ids: list[str], item_ids: list[str]) ->
     return of_cells(values.astype(float) if values.dtype.kind in "bf" else values.tolist(), subject_ids, item_ids)
 
 
+def with_trials(given: Given, trials: np.ndarray) -> Given:
+    """Counts, each of its trials.
+
+    Args:
+        given: a matrix.
+        trials: of all responses, of each item (I,), of each subject (J, 1) or of each response (J, I).
+
+    Raises:
+        InputError: another shape, or a response that has none.
+    """
+    shape = len(given.subject_ids), len(given.item_ids)
+    try:
+        every = np.broadcast_to(np.asarray(trials, float), shape)[given.subjects, given.items]
+    except ValueError as error:
+        raise InputError(f"trials of shape {np.shape(trials)}: expected one number, (I,), (J, 1) or {shape}") from error
+    wrong = ~((every >= 1) & (every == np.floor(every)))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"{given.place(at)}: {every[at]:g} trials: expected an integer, 1 or more")
+    return given._replace(trials=every)
+
+
 def _objects(cells: list[Any]) -> np.ndarray:
     """An array of these objects, whatever they are."""
     array = np.empty(len(cells), object)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from irtjax.errors import InputError
-from irtjax.responses.formats.given import Given, of_array
+from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.formats.given import Given, of_array, with_trials
+from irtjax.responses.formats.long_tables import TRIALS
 from irtjax.responses.matrix import ResponseMatrix, matrix_of, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.archives import ArrayInArchive, read_arrays
@@ -19,19 +20,29 @@ IDS = ("subject_ids", "item_ids")
 def read(path: Path) -> ResponseMatrix:
     """The matrix of an NPZ file, see `read_responses`."""
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
+    if _has_trials(path):
+        raise NotScoredError(f"has an array {TRIALS}, so that its responses are counts")
     _freeze(values)  # no one else has it, so that it need not be copied
     return matrix_of(values, *_texts(*ids))
 
 
 def read_given(path: Path) -> Given:
-    """The responses of an NPZ file as they were given."""
+    """The responses of an NPZ file as they were given; with an array of trials they are counts of these."""
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
-    return of_array(values, *_texts(*ids))
+    given = of_array(values, *_texts(*ids))
+    return with_trials(given, read_arrays(path, (TRIALS,))[TRIALS]) if _has_trials(path) else given
+
+
+def _has_trials(path: Path) -> bool:
+    with np.load(path, allow_pickle=False) as archive:
+        return TRIALS in archive.files
 
 
 def open_npz(path: Path) -> StoredResponses:
     """The responses of an NPZ file, of which only the ids are read."""
     subjects, items = _texts(*read_arrays(path, IDS).values())
+    if _has_trials(path):
+        raise NotScoredError(f"has an array {TRIALS}, so that its responses are counts")
     require_sound_ids(subjects, "subject")
     require_sound_ids(items, "item")
     return StoredResponses(Archive(path), np.array(subjects), np.array(items))
