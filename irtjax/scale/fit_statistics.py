@@ -24,7 +24,7 @@ from irtjax.scale.overall_fit import Curves, OverallFit, fit_of_margins, of_free
 from irtjax.scale.overall_fit import overall_fit as m2_of_fit
 from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
-from irtjax.scale.tested import Tested, some_subjects
+from irtjax.scale.tested import Tested, informative, some_subjects
 from irtjax.types import Float
 
 C2, M2_STAR = "c2", "m2*"
@@ -182,7 +182,9 @@ def local_dependence(
     trials = np.where(known[:, None], test.observed, 0.0)
     spread = float(test.population.sd) if method in ("eap", "map") else np.inf
     expected = expected_q3(slope, variance, trials, spread)
-    return pair_table(q3(residuals, trials > 0), expected, trials > 0, np.asarray(test.responses.item_ids))
+    table = pair_table(q3(residuals, trials > 0), expected, trials > 0, informative(test))
+    ids = np.asarray(test.responses.item_ids)
+    return table.assign(first=ids[table["first"]], second=ids[table["second"]])
 
 
 def overall_fit(

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from irtjax.scale.forms import FEWEST as FEWEST_OF_TEST
 from irtjax.scale.multiple_tests import holm
-from irtjax.types import Bool, Float, Shaped
+from irtjax.types import Bool, Float
 
 FEWEST = 4  # subjects that a correlation needs
 LEAST_VARIANCE = 1e-12
@@ -65,11 +66,12 @@ def pair_table(
     correlations: Float[np.ndarray, "I I"],
     expected: Float[np.ndarray, "I I"],
     observed: Bool[np.ndarray, "J I"],
-    item_ids: Shaped[np.ndarray, " I"],
+    tested: Bool[np.ndarray, " I"],
 ) -> pd.DataFrame:
     """One row per pair, the most dependent first: `q3`, its excess over what is expected, and how sure that is.
 
     The p-value is by Fisher's z, (atanh Q3 - atanh of the expected) sqrt(n - 3), as if residuals were a normal sample.
+    Pairs with an item that is not `tested`, and those that fewer than 30 subjects answered, have none, and come last.
     """
     first, second = np.triu_indices(len(correlations), 1)
     values, model = correlations[first, second], expected[first, second]
@@ -77,11 +79,12 @@ def pair_table(
     n = (seen.T @ seen)[first, second]
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (np.arctanh(values) - np.arctanh(model)) * np.sqrt(n - 3)
+    z = np.where(tested[first] & tested[second] & (n >= FEWEST_OF_TEST), z, np.nan)
     p_value = 2 * norm.sf(np.abs(z))
     table = pd.DataFrame(
         {
-            "first": item_ids[first],
-            "second": item_ids[second],
+            "first": first,
+            "second": second,
             "num_subjects": n.astype(int),
             "q3": values,
             "q3_excess": values - model,
@@ -89,4 +92,5 @@ def pair_table(
             "p_holm": holm(p_value),
         }
     )
-    return table.iloc[np.argsort(-np.nan_to_num(np.abs(z), nan=-1.0), kind="stable")].reset_index(drop=True)
+    order = np.lexsort([-np.nan_to_num(np.abs(values - model), nan=-1.0), -np.nan_to_num(np.abs(z), nan=-1.0)])
+    return table.iloc[order].reset_index(drop=True)

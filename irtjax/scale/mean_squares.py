@@ -13,7 +13,7 @@ import numpy as np
 
 from irtjax.scale.posterior_terms import LEAST_VARIANCE, deviations_at, terms
 from irtjax.scale.response_curves import worths
-from irtjax.scale.tested import Tested, nodes_of, some_subjects
+from irtjax.scale.tested import Tested, informative, nodes_of, some_subjects
 from irtjax.types import Float, Shaped
 
 RELATIVE = 1e-10  # of what parameters explain of a residual: below it they are the same parameter
@@ -38,12 +38,16 @@ class MeanSquares(NamedTuple):
 def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquares, MeanSquares]:
     """Mean squares of items and of subjects with abilities integrated out over their posteriors.
 
-    Under the model each term has the expectation 1, or the same above and below the line, on tests of any length, as it
-    has not at estimated abilities. The t of an item is (mean square - 1) / se. As the expectation is 1 whatever the
-    parameters are, what their estimation does to the sum is its regression on the scores of the parameters: se is the
-    standard error of the mean of the residuals of that regression over the subjects, with the item's own parameters.
-    It uses no more than the responses of independent subjects. Those of one subject are not independent once its
-    ability is integrated out: a subject has no t here.
+    Under the model the terms of the outfit have the expectation 1, and those of the infit the same above and below the
+    line, on tests of any length; at estimated abilities they are less. The t of an item is that of Wilson and Hilferty,
+
+        t = (MS^(1/3) - 1) 3/q + q/3.
+
+    q² is the variance of the mean square: of the terms of a subject given its other responses, which are summed over
+    the categories that the response could have been (of counts and shares the squares that there are). As the
+    expectations are the same whatever the parameters, what their estimation does to the sum is its regression on the
+    scores of the item's parameters; the share of the squares that it leaves multiplies q². Items that are not
+    `informative` have no t. Nor have subjects: their terms are not independent once the ability is integrated out.
 
     Args:
         test: items and responses.
@@ -51,11 +55,11 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
     """
     nodes = nodes_of(test)
     num_subjects, num_items = test.values.shape
-    of_subjects, squared, gram = np.zeros((4, num_subjects)), np.zeros(num_items), None
+    of_subjects, spread, gram = np.zeros((4, num_subjects)), np.zeros((2, num_items)), None
     for part in terms(test, nodes):
         seen = (test.observed[part.rows] > 0).astype(float)
         leading = (part.square, part.variance, part.standardised, seen)
-        squared += (part.squared - seen).sum(axis=0)
+        spread += np.stack([part.spread_of_square.sum(axis=0), part.spread_of_standardised.sum(axis=0)])
         for k, term in enumerate(leading):
             of_subjects[k, part.rows] = term.sum(axis=1)
         columns = np.concatenate([np.stack(leading, axis=2), part.scores], axis=2).transpose(1, 2, 0)
@@ -67,21 +71,20 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
         infit, outfit = square / variance, standardised / number
         none = np.zeros(num_items)
         lines = np.stack([np.stack([none + 1, -infit, none, none]), np.stack([none, none, none + 1, -outfit])])
-        total, share = _of_residuals(gram, lines, free)
-        infit_t = _standard(infit, np.sqrt(total[0] * share[0]) / variance)
-        outfit_t = _standard(outfit, np.sqrt(squared * share[1]) / number)
+        q = np.sqrt(spread * _left_of_residuals(gram, lines, free)) / np.stack([variance, number])
+        infit_t, outfit_t = (
+            np.where(informative(test), _standard(found, each), np.nan)
+            for found, each in zip((infit, outfit), q, strict=True)
+        )
         nothing = np.full(num_subjects, np.nan)
         for_subjects = (of_subjects[0] / of_subjects[1], nothing, of_subjects[2] / of_subjects[3], nothing)
     return MeanSquares(infit, infit_t, outfit, outfit_t), MeanSquares(*for_subjects)
 
 
-def _of_residuals(
+def _left_of_residuals(
     gram: Float[np.ndarray, "I P P"], lines: Float[np.ndarray, "2 4 I"], free: Any
-) -> tuple[Float[np.ndarray, "2 I"], Float[np.ndarray, "2 I"]]:
-    """Sums over subjects of squares of linear functions of the four leading columns, and what scores leave of them.
-
-    The share that is left is that of a regression on the scores, which are the columns after the leading ones.
-    """
+) -> Float[np.ndarray, "2 I"]:
+    """What a regression on the scores leaves of the squares of linear functions of the four leading columns, 0 to 1."""
     scores = gram[:, 4:, 4:]
     size = np.sqrt(np.maximum(np.diagonal(scores, axis1=1, axis2=2), LEAST_VARIANCE))
     inverse = np.linalg.pinv(scores / (size[:, :, None] * size[:, None, :]), rcond=RELATIVE, hermitian=True)
@@ -89,7 +92,7 @@ def _of_residuals(
     total = np.einsum("kai,iab,kbi->ki", lines, gram[:, :4, :4], lines)
     explained = np.einsum("kip,ipq,kiq->ki", cross, inverse, cross) * (np.asarray(free) > 0)
     number = gram[:, 3, 3]
-    return total, np.maximum(1 - explained / total, 0.0) * number / np.maximum(number - free, 1)
+    return np.maximum(1 - explained / total, 0.0) * number / np.maximum(number - free, 1)
 
 
 def _standard(mean_square: Float[np.ndarray, " N"], q: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:

@@ -28,8 +28,9 @@ class Terms(NamedTuple):
         square: (J, I) E[(y - E)² n²] over the posterior.
         variance: (J, I) E[n V].
         standardised: (J, I) E[(y - E)² n / V].
-        squared: (J, I) what the square of that is expected to be, given the subject's other responses; the square
-            itself where responses are not all categories.
+        spread_of_square: (J, I) what the square of `square` - `variance` is expected to be, given the subject's other
+            responses; the square itself where responses are not all categories.
+        spread_of_standardised: (J, I) the same of `standardised` - 1.
         scores: (J, I, P) derivatives of the subject's log-likelihood by the parameters of the item.
     """
 
@@ -37,7 +38,8 @@ class Terms(NamedTuple):
     square: Float[np.ndarray, "J I"]
     variance: Float[np.ndarray, "J I"]
     standardised: Float[np.ndarray, "J I"]
-    squared: Float[np.ndarray, "J I"]
+    spread_of_square: Float[np.ndarray, "J I"]
+    spread_of_standardised: Float[np.ndarray, "J I"]
     scores: Float[np.ndarray, "J I P"]
 
 
@@ -68,10 +70,9 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
     for rows, weights in posteriors(test, nodes):
         n, seen = test.observed[rows], test.observed[rows] > 0
         if at.of_categories is None:
-            own = _of_numbers(at, weights, y[rows])
+            own = _of_numbers(at, weights, y[rows], n)
         else:
             own = _of_categories(at, weights, place[rows])
-        own *= np.stack([n * n, n, n, n * n])
         statistics = np.asarray(test.model.statistics(test.values[rows]))
         scores = [
             (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - n * (weights @ mean)
@@ -81,18 +82,18 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
 
 
 def _of_numbers(
-    at: Deviations, weights: Float[np.ndarray, "J Q"], y: Float[np.ndarray, "J I"]
-) -> Float[np.ndarray, "4 J I"]:
-    """The terms of one trial: counts and shares."""
+    at: Deviations, weights: Float[np.ndarray, "J Q"], y: Float[np.ndarray, "J I"], n: Float[np.ndarray, "J I"]
+) -> Float[np.ndarray, "5 J I"]:
+    """The terms of counts and shares."""
     one, first, second = (weights @ (at.mean**k / at.variance) for k in range(3))
-    square = y**2 - 2 * y * (weights @ at.mean) + weights @ at.mean**2
-    standardised = y**2 * one - 2 * y * first + second
-    return np.stack([square, weights @ at.variance, standardised, standardised**2])
+    square = n * n * (y**2 - 2 * y * (weights @ at.mean) + weights @ at.mean**2)
+    variance, standardised = n * (weights @ at.variance), n * (y**2 * one - 2 * y * first + second)
+    return np.stack([square, variance, standardised, (square - variance) ** 2, (standardised - 1) ** 2])
 
 
 def _of_categories(
     at: Deviations, weights: Float[np.ndarray, "J Q"], place: Shaped[np.ndarray, "J I"]
-) -> Float[np.ndarray, "4 J I"]:
+) -> Float[np.ndarray, "5 J I"]:
     """The terms of categories.
 
     Given the other responses of a subject category c has the chance E[P_c / P_y] / E[1 / P_y], and with it the residual
@@ -100,7 +101,7 @@ def _of_categories(
     """
     assert at.of_categories is not None
     assert at.log_p is not None
-    found = np.zeros((4, *place.shape))
+    found = np.zeros((5, *place.shape))
     found[1] = weights @ at.variance
     squares = at.of_categories**2
     ratios = squares / at.variance[:, :, None]
@@ -108,19 +109,23 @@ def _of_categories(
         chosen = place == y
         if not chosen.any():
             continue
-        chance, squared = np.zeros(place.shape), np.zeros(place.shape)
+        chance, of_square, of_standardised = np.zeros((3, *place.shape))
         for c in range(squares.shape[2]):
             with np.errstate(invalid="ignore"):  # of categories that an item has not
                 odds = np.nan_to_num(np.exp(np.minimum(at.log_p[:, :, c] - at.log_p[:, :, y], LARGEST_RATIO)))
-            likely, residual = weights @ odds, weights @ (odds * ratios[:, :, c])
+            likely = weights @ odds
             chance += likely
-            squared += residual**2 / np.maximum(likely, LEAST_VARIANCE)
+            likely = np.maximum(likely, LEAST_VARIANCE)
+            of_square += (weights @ (odds * (squares[:, :, c] - at.variance))) ** 2 / likely
+            of_standardised += (weights @ (odds * (ratios[:, :, c] - 1))) ** 2 / likely
+        chance = np.maximum(chance, LEAST_VARIANCE)
         of_response = (
             weights @ squares[:, :, y],
             weights @ ratios[:, :, y],
-            squared / np.maximum(chance, LEAST_VARIANCE),
+            of_square / chance,
+            of_standardised / chance,
         )
-        for k, term in zip((0, 2, 3), of_response, strict=True):
+        for k, term in zip((0, 2, 3, 4), of_response, strict=True):
             found[k] = np.where(chosen, term, found[k])
     return found
 
