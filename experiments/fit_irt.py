@@ -135,7 +135,7 @@ RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SCORED = [
-    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit", "metric", "filter",
+    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "metric", "filter",
 ]  # fmt: skip
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 

@@ -25,7 +25,7 @@ from irtjax.responses.stored import StoredResponses
 from irtjax.scale.forms import FEWEST
 from irtjax.types import Bool, Float, Int, Shaped
 
-FEWEST_OTHER = 5
+FEWEST_OTHER = 10
 ENTRIES = 2**24  # of arrays of subjects by nodes, or by items, at a time
 
 
