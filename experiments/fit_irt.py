@@ -143,7 +143,7 @@ RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SCORED = [
-    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors", "misfit",
+    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors",
 ]  # fmt: skip
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 

@@ -1,7 +1,7 @@
 """Item Response Theory at machine-learning scale, in JAX."""
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from irtjax.comparison.cross_validation import compare
 from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
@@ -20,6 +20,7 @@ from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.responses.stored import StoredResponses
 from irtjax.versions import versions
 
+_OF_FIT = ("item_fit", "local_dependence", "overall_fit", "person_fit")  # of a fit to responses
 _ROOMS = (
     "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
     "training",
@@ -35,9 +36,13 @@ __all__ = [
     "compare",
     "fit",
     "grade",
+    "item_fit",
     "likelihood_ratio_test",
     "load_fit",
+    "local_dependence",
     "open_responses",
+    "overall_fit",
+    "person_fit",
     "plausible_values",
     "read_items",
     "read_responses",
@@ -49,8 +54,10 @@ __all__ = [
 __version__ = versions()["irtjax"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Rooms that take long to import, where they are first used, as in `irtjax.plots.curves(fit)`."""
+def __getattr__(name: str) -> Any:
+    """What takes long to import, where it is first used, as in `irtjax.plots.curves(fit)`."""
+    if name in _OF_FIT:
+        return getattr(importlib.import_module("irtjax.scale.fit_statistics"), name)
     if name in _ROOMS:
         return importlib.import_module(f"irtjax.{name}")
     raise AttributeError(f"module 'irtjax' has no attribute {name!r}")
@@ -58,4 +65,4 @@ def __getattr__(name: str) -> ModuleType:
 
 def __dir__() -> list[str]:
     """What there is, the rooms that have not been imported among it."""
-    return sorted({*globals(), *_ROOMS})
+    return sorted({*globals(), *_ROOMS, *_OF_FIT})

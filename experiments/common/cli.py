@@ -13,6 +13,7 @@ from experiments.common.streams import sound_streams
 COMMANDS = (  # each the name of its file
     "fit_irt",
     "score",
+    "item_fit",
     "compare_models",
     "compare_difficulty",
     "predict_difficulty",

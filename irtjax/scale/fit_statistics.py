@@ -16,7 +16,7 @@ from irtjax.kernels.quadrature import LONG_TEST, STANDARD_NODES, rectangular
 from irtjax.scale import tested
 from irtjax.scale.forms import FEWEST
 from irtjax.scale.item_fit import s_x2
-from irtjax.scale.local_dependence import pair_table, q3
+from irtjax.scale.local_dependence import expected_q3, pair_table, q3
 from irtjax.scale.margins import features
 from irtjax.scale.mean_squares import at_abilities, integrated
 from irtjax.scale.multiple_tests import holm
@@ -24,10 +24,11 @@ from irtjax.scale.overall_fit import Curves, OverallFit, fit_of_margins, of_free
 from irtjax.scale.overall_fit import overall_fit as m2_of_fit
 from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
-from irtjax.scale.tested import Tested, some_subjects
+from irtjax.scale.tested import Tested, informative, some_subjects
 from irtjax.types import Float
 
 C2, M2_STAR = "c2", "m2*"
+STEP = 1e-4  # logits, of a difference quotient
 
 
 def item_fit(
@@ -162,7 +163,8 @@ def local_dependence(
 
     Returns:
         One row per pair, the most dependent first: `first`, `second`, `num_subjects` that answered both, `q3`,
-        `q3_excess` over the mean of all pairs, `p_value` and `p_holm` (`irtjax.scale.local_dependence.pair_table`).
+        `q3_excess` over what it is without local dependence, `p_value` and `p_holm`
+        (`irtjax.scale.local_dependence`).
 
     Raises:
         InputError: as of `item_fit`.
@@ -170,11 +172,19 @@ def local_dependence(
     test = tested.of_fit(fit, responses, columns)
     ability = _abilities(test, method)
     known = np.isfinite(ability)
-    residuals, y = np.zeros(test.values.shape), worths(test)
+    residuals, slope, variance = np.zeros((3, *test.values.shape))
+    y = worths(test)
     for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1)):
-        residuals[rows] = y[rows] - worth_curves(test, np.where(known[rows], ability[rows], 0.0)).mean
-    observed = (test.observed > 0) & known[:, None]
-    return pair_table(q3(residuals, observed), observed, np.asarray(test.responses.item_ids))
+        theta = np.where(known[rows], ability[rows], 0.0)
+        at, above, below = (worth_curves(test, theta + step) for step in (0.0, STEP, -STEP))
+        residuals[rows], variance[rows] = y[rows] - at.mean, at.variance
+        slope[rows] = (above.mean - below.mean) / (2 * STEP)
+    trials = np.where(known[:, None], test.observed, 0.0)
+    spread = float(test.population.sd) if method in ("eap", "map") else np.inf
+    expected = expected_q3(slope, variance, trials, spread)
+    table = pair_table(q3(residuals, trials > 0), expected, trials > 0, informative(test))
+    ids = np.asarray(test.responses.item_ids)
+    return table.assign(first=ids[table["first"]], second=ids[table["second"]])
 
 
 def overall_fit(

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from irtjax.scale.forms import FEWEST as FEWEST_OF_TEST
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Bool, Float
 
 FEWEST = 4  # subjects that a correlation needs
+LEAST_VARIANCE = 1e-12
 
 
 def q3(residuals: Float[np.ndarray, "J I"], observed: Bool[np.ndarray, "J I"]) -> Float[np.ndarray, "I I"]:
@@ -31,32 +33,64 @@ def q3(residuals: Float[np.ndarray, "J I"], observed: Bool[np.ndarray, "J I"]) -
     return np.where((n >= FEWEST) & (square > 0) & (square.T > 0), found, np.nan)
 
 
-def pair_table(
-    correlations: Float[np.ndarray, "I I"], observed: Bool[np.ndarray, "J I"], item_ids: np.ndarray
-) -> pd.DataFrame:
-    """One row per pair, the most dependent first: `q3`, its excess over the mean of all pairs, and how sure that is.
+def expected_q3(
+    slope: Float[np.ndarray, "J I"],
+    variance: Float[np.ndarray, "J I"],
+    observed: Float[np.ndarray, "J I"],
+    population_sd: float,
+) -> Float[np.ndarray, "I I"]:
+    """What Q3 of locally independent items is, since abilities are estimated from the responses.
 
-    Without local dependence Q3 is about -1 / (I - 1) and not 0, as abilities follow the responses: what counts is by
-    how much a pair differs from the mean (Christensen, Makransky and Horton 2017). Its p-value is by Fisher's z,
-    (atanh Q3 - atanh mean) sqrt(n - 3), as if residuals were a normal sample.
+    To first order θ̂ - θ = (Σ_i s_i - (θ - mean) / σ²) / T with the scores s and T = Σ_i E_i'² / V_i + 1 / σ², so that
+    the residuals y - E(θ̂) of two items have the covariance -E_i' E_j' / T and variances V_i - E_i'² / T. These are
+    averaged over the subjects. It is about -1 / (I - 1), more for items that discriminate.
+
+    Args:
+        slope: E', what is expected by ability.
+        variance: V of a response.
+        observed: trials of each response, 0 where there is none.
+        population_sd: σ; infinite where abilities are not drawn towards a population.
+    """
+    seen = (observed > 0).astype(float)
+    variance = np.where(observed > 0, variance / np.maximum(observed, 1.0), 1.0)
+    slope = slope * seen
+    total = (slope**2 / np.maximum(variance, LEAST_VARIANCE)).sum(axis=1) + population_sd**-2.0
+    n = seen.T @ seen
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = slope / np.sqrt(total)[:, None]
+        own = np.maximum(seen * variance - part**2, 0.0)
+        return -(part.T @ part) / n / np.sqrt((own.T @ seen / n) * (seen.T @ own / n))
+
+
+def pair_table(
+    correlations: Float[np.ndarray, "I I"],
+    expected: Float[np.ndarray, "I I"],
+    observed: Bool[np.ndarray, "J I"],
+    tested: Bool[np.ndarray, " I"],
+) -> pd.DataFrame:
+    """One row per pair, the most dependent first: `q3`, its excess over what is expected, and how sure that is.
+
+    The p-value is by Fisher's z, (atanh Q3 - atanh of the expected) sqrt(n - 3), as if residuals were a normal sample.
+    Pairs with an item that is not `tested`, and those that fewer than 30 subjects answered, have none, and come last.
     """
     first, second = np.triu_indices(len(correlations), 1)
-    values = correlations[first, second]
+    values, model = correlations[first, second], expected[first, second]
     seen = observed.astype(float)
     n = (seen.T @ seen)[first, second]
-    mean = np.nanmean(values) if np.isfinite(values).any() else np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = (np.arctanh(values) - np.arctanh(mean)) * np.sqrt(n - 3)
+        z = (np.arctanh(values) - np.arctanh(model)) * np.sqrt(n - 3)
+    z = np.where(tested[first] & tested[second] & (n >= FEWEST_OF_TEST), z, np.nan)
     p_value = 2 * norm.sf(np.abs(z))
     table = pd.DataFrame(
         {
-            "first": item_ids[first],
-            "second": item_ids[second],
+            "first": first,
+            "second": second,
             "num_subjects": n.astype(int),
             "q3": values,
-            "q3_excess": values - mean,
+            "q3_excess": values - model,
             "p_value": p_value,
             "p_holm": holm(p_value),
         }
     )
-    return table.iloc[np.argsort(-np.nan_to_num(np.abs(z), nan=-1.0), kind="stable")].reset_index(drop=True)
+    order = np.lexsort([-np.nan_to_num(np.abs(values - model), nan=-1.0), -np.nan_to_num(np.abs(z), nan=-1.0)])
+    return table.iloc[order].reset_index(drop=True)

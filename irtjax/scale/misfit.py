@@ -9,11 +9,16 @@ import numpy as np
 import pandas as pd
 
 from irtjax.estimation.result import Fit
-from irtjax.integration.posteriors import LEAST_PROBABILITY, expectations, posteriors
+from irtjax.integration.posteriors import expectations, posteriors
+from irtjax.item_models.binary import BINARY
 from irtjax.kernels.ability_modes import ability_mode
-from irtjax.kernels.models import ItemParameters, derivatives, probabilities
+from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.scale.fit_statistics import item_fit, person_fit
+from irtjax.scale.person_fit import standardised_log_likelihoods
+from irtjax.scale.response_curves import category_curves
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.types import Float, Int
 
@@ -33,12 +38,23 @@ class Misfit(NamedTuple):
 
 
 def misfit(fit: Fit) -> Misfit:
-    """Infit and outfit of items and subjects, and lz of subjects (`mean_squares`, `lz`)."""
+    """Infit and outfit of items and subjects, and lz of subjects (`mean_squares`, `lz`).
+
+    Of items that are not right/wrong by `irtjax.scale.fit_statistics`; lz of those that all have categories.
+    """
+    if isinstance(fit.responses, ScaledResponses):
+        return _of_scaled(fit)
     values, population = fit.responses.read().values, fit.population
     of_items, of_subjects = mean_squares(fit.parameters, values, *population)
     if fit.parameters.slope.shape[1] == 1:
         of_subjects = of_subjects.assign(lz=lz(fit.parameters, values, *population))
     return Misfit(of_items, of_subjects)
+
+
+def _of_scaled(fit: Fit) -> Misfit:
+    of_items = item_fit(fit)[["infit", "outfit"]]
+    of_subjects = person_fit(fit)[["infit", "outfit", "lz_star"]].rename(columns={"lz_star": "lz"})
+    return Misfit(of_items, of_subjects if of_subjects["lz"].notna().any() else of_subjects.drop(columns="lz"))
 
 
 def write_misfit(fit: Fit, directory: str | Path) -> None:
@@ -113,16 +129,9 @@ def lz(
 ) -> Float[np.ndarray, " J"]:
     """Standardised log-likelihood of each subject's responses, corrected for the estimated ability; D = 1.
 
-    lz (Drasgow, Levine and Williams 1985) compares the log-likelihood of a subject's responses with what is expected at
-    its ability. At an estimated ability its variance is too small. Snijders (2001, eq. 12 to 14) replaces the weights
-    w_i = log(P_i / (1 - P_i)) of the residuals by those that the estimate does not depend on:
-
-        lz* = [Σ_i (y_i - P_i) w_i + c r_0] / sqrt(Σ_i (w_i - c r_i)² P_i (1 - P_i)),   c = Σ_i P_i' w_i / Σ_i P_i' r_i,
-
-    where the ability solves r_0 + Σ_i (y_i - P_i) r_i = 0: here the posterior mode, r_i = P_i' / (P_i (1 - P_i)) and
-    r_0 = -(θ - mean) / sd² (Magis, Raîche and Béland 2012). Under the model lz* is about standard normal. Far below 0
-    responses do not go with the ability, such as those of a subject who guesses or copies; above 0 they go with it
-    better than by chance.
+    It is lz* of `irtjax.scale.person_fit` at the posterior mode (Magis, Raîche and Béland 2012). Under the model it is
+    about standard normal. Far below 0 responses do not go with the ability, such as those of a subject who guesses or
+    copies; above 0 they go with it better than by chance.
 
     Args:
         items: of I items.
@@ -140,21 +149,8 @@ def lz(
     result, step = np.empty(len(values)), max(1, RESPONSES // values.shape[1])
     for at in range(0, len(values), step):
         rows = slice(at, at + step)
-        theta = ability[rows, None]
-        p, q = (np.maximum(x, LEAST_PROBABILITY) for x in probabilities(known, theta))
-        by_theta = derivatives(known, theta)[:, :, 1] * known.slope[None, :, 0]
-        y = values[rows]
-        observed = y != MISSING
-        residual = np.where(observed, np.where(y == 1, q, -p), 0.0)
-        variance = np.where(observed, p * q, 0.0)
-        by_theta = np.where(observed, by_theta, 0.0)
-        weight, of_estimate = np.log(p) - np.log(q), by_theta / (p * q)
-        information = (by_theta * of_estimate).sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            c = (by_theta * weight).sum(axis=1, keepdims=True) / information
-            numerator = (residual * weight).sum(axis=1) - c[:, 0] * (theta[:, 0] - mean[0]) / sd[0] ** 2
-            spread = np.sqrt((variance * (weight - c * of_estimate) ** 2).sum(axis=1))
-            result[rows] = np.where(spread > 1e-6, numerator / spread, np.nan)
+        curves = category_curves(BINARY, known, ability[rows])
+        result[rows] = standardised_log_likelihoods(values[rows], curves).lz_star
     return result
 
 

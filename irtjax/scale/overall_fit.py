@@ -1,12 +1,10 @@
 """Overall fit of a model by its one- and two-way margins: M2 or C2, RMSEA, TLI, CFI, SRMSR."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
-from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
@@ -16,11 +14,9 @@ from irtjax.estimation.specify import item_types, specify
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import of_moments
 from irtjax.scale.forms import FEWEST, Form, forms
-from irtjax.scale.margins import Features, Margins, Moments, features
+from irtjax.scale.margin_statistic import margin_statistic
+from irtjax.scale.margins import Features, Moments, features
 from irtjax.types import Float, Int
-
-CONVERGED = 1e-9  # relative residual of conjugate gradients
-LEAST_RATIO = 1e-6  # of singular values of the Jacobian, its columns of unit length
 
 
 class OverallFit(NamedTuple):
@@ -126,11 +122,10 @@ def fit_of_margins(values: Int[np.ndarray, "J I"], curves: Curves, of: Features,
     if degrees <= 0:
         raise InputError(f"{name} of {num_items} items has no degrees of freedom")
     moments = [_of_form(curves, form, each) for form, each in zip(parts, of_each, strict=True)]
-    statistic = _statistic(moments, observed, sizes, name)
+    statistic = margin_statistic(moments, observed, sizes, name)
     null = _independent(parts, of)
-    statistic_0 = _statistic(
-        [_of_form(null, form, each) for form, each in zip(parts, of_each, strict=True)], observed, sizes, name
-    )
+    of_null = [_of_form(null, form, each) for form, each in zip(parts, of_each, strict=True)]
+    statistic_0 = margin_statistic(of_null, observed, sizes, name)
     num_subjects, scale = int(sizes.sum()), float(np.sqrt(len(parts)))
     return OverallFit(
         m2=statistic,
@@ -188,55 +183,6 @@ def _of_population(slope: np.ndarray, size: int) -> np.ndarray:
         design[:, dims, k] = slope[:, k]
         design[:, k, dims + k] = slope[:, k]
     return design.reshape(num_items * size, 2 * dims)
-
-
-def _statistic(moments: Sequence[Moments], observed: Sequence[Margins], sizes: np.ndarray, name: str) -> float:
-    """J (p - π)' [...] (p - π) over all forms, with margins in units of their standard deviations."""
-    root = np.sqrt(sizes / sizes.sum())
-    gram = sum(weight**2 * part.gram() for weight, part in zip(root, moments, strict=True))
-    factor = _factor(np.asarray(gram), name)
-    cuts = np.cumsum([part.sd.size for part in moments])[:-1]
-
-    def in_each(apply: Callable[[float, Moments, np.ndarray], np.ndarray], x: np.ndarray) -> list[np.ndarray]:
-        return [apply(*each) for each in zip(root, moments, np.split(x, cuts), strict=True)]
-
-    def orthogonal(x: np.ndarray) -> np.ndarray:
-        if factor is None:
-            return x
-        along = cho_solve(factor, sum(in_each(lambda weight, part, y: weight * part.by_parameters(y / part.sd), x)))
-        return x - np.concatenate(in_each(lambda weight, part, _: weight * part.by_margins(along) / part.sd, x))
-
-    def product(x: np.ndarray) -> np.ndarray:
-        return orthogonal(np.concatenate(in_each(lambda _, part, y: part.covariance(y / part.sd) / part.sd, x)))
-
-    residual = [
-        weight * part.of.flat(Margins(*(a - b for a, b in zip(seen, part.expected, strict=True)))) / part.sd
-        for weight, part, seen in zip(root, moments, observed, strict=True)
-    ]
-    target = orthogonal(np.concatenate(residual))
-    operator = LinearOperator((target.size, target.size), matvec=product, dtype=float)
-    solution, failed = cg(operator, target, rtol=CONVERGED, maxiter=5000)
-    if failed:
-        raise InputError(f"{name} has not converged: are there items with extreme slopes?")
-    return float(sizes.sum() * (target @ orthogonal(solution)))
-
-
-def _factor(gram: np.ndarray, name: str) -> Any:
-    """Cholesky factor of what parameters, each in units of its own, have in common; None where there are none.
-
-    Raises:
-        InputError: margins do not tell the parameters apart.
-    """
-    if not len(gram):
-        return None
-    size = np.sqrt(np.diag(gram))
-    ends = np.linalg.eigvalsh(gram / np.outer(size, size))[[0, -1]]
-    if ends[0] < LEAST_RATIO**2 * ends[1]:
-        raise InputError(
-            f"{name}: margins do not tell the {len(gram)} parameters apart, so that it would be rounding: "
-            "take C2, or a model with fewer parameters"
-        )
-    return cho_factor(gram)
 
 
 def _independent(parts: Sequence[Form], of: Features) -> Curves:

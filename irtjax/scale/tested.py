@@ -22,8 +22,10 @@ from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
-from irtjax.types import Float, Int, Shaped
+from irtjax.scale.forms import FEWEST
+from irtjax.types import Bool, Float, Int, Shaped
 
+FEWEST_OTHER = 10
 ENTRIES = 2**24  # of arrays of subjects by nodes, or by items, at a time
 
 
@@ -168,6 +170,18 @@ def num_free(test: Tested) -> Int[np.ndarray, " I"]:
     if not test.fitted:
         return np.zeros(len(test.top), int)
     return (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places]
+
+
+def informative(test: Tested) -> Bool[np.ndarray, " I"]:
+    """Items with `FEWEST` responses, of which `FEWEST_OTHER` are not the commonest one.
+
+    With fewer a single subject decides, and no statistic of the item has a known distribution.
+    """
+    found = []
+    for values, seen in zip(test.values.T, test.observed.T > 0, strict=True):
+        counts = np.unique(values[seen], return_counts=True)[1]
+        found.append(seen.sum() >= FEWEST and seen.sum() - counts.max(initial=0) >= FEWEST_OTHER)
+    return np.array(found)
 
 
 class Nodes(NamedTuple):
