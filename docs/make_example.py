@@ -4,8 +4,9 @@ Run it from the root of the repository: `python docs/make_example.py`. It needs 
 
 The first 20 items follow a 2PL. The last four have the faults that a scale should be rid of: one whose answers have
 nothing to do with ability, one with a wrong key, and two that are almost the same question. The new people answered the
-first 20 items, one of them only half of these. Who took which course depends on ability. The grades, 1 to 5, of 300 essays on eight criteria follow the graded
-model; nobody is given a 2 for the spelling, and one criterion runs the other way.
+first 20 items, one of them only half of these. Who took which course depends on ability. The grades, 1 to 5, of 300
+essays on eight criteria follow the graded model; nobody is given a 2 for the spelling, and one criterion runs the other
+way.
 """
 
 import csv

@@ -143,7 +143,7 @@ RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SCORED = [
-    "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors",
+    "integration", "guessing", "extremes", "slope_prior", "asymptote_priors",
 ]  # fmt: skip
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
@@ -281,8 +281,8 @@ def _of_mml(on_step: Callable[[int, float], None], held: object) -> dict[str, An
 
 def _of_others(on_step: Callable[[int, float], None]) -> dict[str, Any]:
     return {
-        "dims": _DIMS.value, "max_iterations": _MAX_ITERATIONS.value, "on_iteration": on_step,
-        "priors": None if _PRIORS.value == "none" else "auto",
+        "dims": _DIMS.value, "anchors": _ANCHORS.value, "max_iterations": _MAX_ITERATIONS.value,
+        "on_iteration": on_step, "priors": None if _PRIORS.value == "none" else "auto",
     }  # fmt: skip
 
 

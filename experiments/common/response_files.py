@@ -108,9 +108,8 @@ def define_grades() -> Any:
 
 def define_repeats() -> Any:
     """The flag --repeats."""
-    return flags.DEFINE_enum(
-        "repeats", None, ["mean"], "several answers of a subject to an item, if right and wrong: mean does not count them"
-    )
+    what = "several answers of a subject to an item, if right and wrong: mean does not count them"
+    return flags.DEFINE_enum("repeats", None, ["mean"], what)
 
 
 def require_effect(paths: Sequence[str]) -> None:
