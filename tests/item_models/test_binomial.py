@@ -51,21 +51,3 @@ def test_one_trial_is_a_grade_of_two():
     )
     np.testing.assert_allclose(one.parameters.slope, other.parameters.slope, rtol=1e-6)
     assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-9)
-
-
-def test_trials_that_agree_more_than_chance_are_told():
-    """Every trial answered four times alike: four times the variance, and the estimates of a fourth of the trials."""
-    once, fourfold = (
-        fit_families(of_counts(many * SUCCESSES, many * TRIALS, *IDS), "binomial", priors=None, standard_errors=False)
-        for many in (1, 4)
-    )
-    assert once.details["dispersion"] == pytest.approx(1, abs=0.25)
-    assert not any("counts" in note for note in once.notes())
-    assert fourfold.details["dispersion"] > 2
-    (note,) = [note for note in fourfold.notes() if "counts" in note]
-    assert "standard errors are about" in note
-    x = fourfold.ability[:, None] * fourfold.parameters.slope[:, 0] + fourfold.parameters.intercept
-    moments = binom(4 * TRIALS, expit(x))
-    several = np.isfinite(SUCCESSES)  # four trials and more
-    squares = (4 * SUCCESSES - moments.mean())[several] ** 2
-    assert fourfold.details["dispersion"] == pytest.approx(squares.sum() / moments.var()[several].sum(), rel=1e-6)
