@@ -1,4 +1,4 @@
-"""Polychoric correlations: those of normal variables, when ordered responses show only between which thresholds each is.
+"""Polychoric correlations: those of normal variables, of which ordered responses show only between which thresholds.
 
 Two-step maximum likelihood (Olsson 1979): thresholds are those of the margins of a pair's table, and the correlation is
 the one that makes the table the likeliest,

@@ -10,6 +10,7 @@ from scipy.stats import norm
 import irtjax
 from irtjax import InputError
 from irtjax.responses.scaled import of_shares
+from irtjax.scale.dimensionality import parallel_analysis
 from irtjax.scale.polychoric import of_categories, of_table
 from irtjax.scale.tetrachoric import tetrachoric
 
@@ -43,15 +44,25 @@ def test_two_categories_are_tetrachoric():
     values[:50, 1] = -1
     np.testing.assert_allclose(of_categories(values.astype(int)), tetrachoric(values), atol=1e-7)
     empty = np.array([[30.0, 0], [10, 20]])  # half a subject
-    assert of_table(empty) == pytest.approx(of_table(empty + [[0, 0.5], [0, 0]]), abs=1e-7)
+    assert of_table(empty) == pytest.approx(of_table(np.array([[30.0, 0.5], [10, 20]])), abs=1e-7)
 
 
 def test_known_correlations_come_back_and_categories_that_nobody_chose_do_not_matter():
-    found = irtjax.scale.polychoric.polychoric(pd.DataFrame(GRADES + 1, columns=["a", "b", "c"]))
+    found = irtjax.polychoric(pd.DataFrame(GRADES + 1, columns=["a", "b", "c"]))
     np.testing.assert_allclose(found[np.tril_indices(3, -1)], [0.6, -0.3, 0.2], atol=0.06)
     np.testing.assert_allclose(of_categories(2 * GRADES), found, atol=1e-12)
     # ends of a perfect order, and an item that does not vary among those who answered both
     assert of_table(np.diag([5.0, 5, 5])) > 0.99
     assert np.isnan(of_table(np.array([[3.0, 4.0]])))
     with pytest.raises(InputError, match="item 'y' has counts or shares"):
-        irtjax.scale.polychoric.polychoric(of_shares(np.full((3, 1), 0.5), ["a", "b", "c"], ["y"]))
+        irtjax.polychoric(of_shares(np.full((3, 1), 0.5), ["a", "b", "c"], ["y"]))
+
+
+def test_parallel_analysis_of_grades_finds_the_factors():
+    factors = np.random.default_rng(4).normal(size=(500, 2))
+    noise = np.random.default_rng(5).normal(size=(500, 6))
+    values = np.stack([np.digitize(factors[:, i % 2] + noise[:, i] / 2, CUTS[2]) for i in range(6)], axis=1)
+    found = parallel_analysis(values, replications=3)
+    assert found.num_factors == 2
+    assert found.observed.sum() == pytest.approx(6)
+    assert parallel_analysis(values[:, ::2], replications=3).num_factors == 1
