@@ -97,7 +97,7 @@ def _at(
     if model.has_indicators and len(points) * len(items.intercept) <= FEW_ENTRIES:
         plain = PredictorParameters(*(np.asarray(leaf) for leaf in items))
         eta = model.natural(plain, points[:, None], asymptotes=False).eta
-        return eta, model.moments(plain, points[:, None], asymptotes=False).mean
+        return np.asarray(eta), np.asarray(model.moments(plain, points[:, None], asymptotes=False).mean)
     size = int(np.clip(MOST_ENTRIES // (len(items.intercept) * model.per_item), 16, MOST_POINTS))
     padded = np.pad(points, (0, -len(points) % size), mode="edge").reshape(-1, size)
     parts = [jax.device_get(_natural_and_mean(model, items, jnp.asarray(part))) for part in padded]

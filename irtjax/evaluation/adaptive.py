@@ -26,7 +26,7 @@ from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose_item
 from irtjax.evaluation.item_bank import graded_bank, item_bank
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
-from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest, scaled_adaptive_test
+from irtjax.evaluation.scaled_adaptive import scaled_adaptive_test
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
@@ -264,7 +264,7 @@ def adaptive_test(
     start: Band | Sequence[int] | np.ndarray | None = None,
     num_nodes: int | None = None,
     trials: Any = None,
-) -> AdaptiveTest | ScaledAdaptiveTest:
+) -> Any:
     """A computerised adaptive test.
 
     Items with grades, counts or shares are those of `irtjax.evaluation.scaled_adaptive`: by the rules "information" and
@@ -294,6 +294,9 @@ def adaptive_test(
         num_nodes: Q, equally spaced; by default nodes for every posterior that the bank can lead to in `max_items`
             answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
         trials: of a response to each item that is a count; a number, or (I,).
+
+    Returns:
+        An `AdaptiveTest`; of items with grades, counts or shares a `ScaledAdaptiveTest`.
 
     Raises:
         InputError: items that cannot be read, an empty bank, an item whose parameters are not finite, an unknown

@@ -1,7 +1,7 @@
 """How many dimensions does a test have? Eigenvalues against those of noise, and one factor against two."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -114,9 +114,10 @@ def compare_factors(
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
     scaled = isinstance(responses, ScaledResponses)
-    own = {} if scaled else {"guessing": guessing}
+    estimate: Callable[..., Fit] = fit_families if scaled else fit_mml
+    own: dict[str, Any] = {} if scaled else {"guessing": guessing}
     one, two = (
-        (fit_families if scaled else fit_mml)(
+        estimate(
             responses,
             model,
             dims=dims,

@@ -10,7 +10,7 @@ import irtjax
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
-from irtjax.evaluation.scaled_adaptive import replay_scaled, simulate_scaled
+from irtjax.evaluation.scaled_replay import replay_scaled, simulate_scaled
 
 GRADES, _, ITEMS = simulate_grades(300, 40, seed=3)
 

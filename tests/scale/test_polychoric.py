@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 import irtjax
 from irtjax import InputError
-from irtjax.responses.scaled import of_shares
-from irtjax.scale.dimensionality import parallel_analysis
+from irtjax.responses.scaled import of_grades, of_shares
+from irtjax.scale.dimensionality import compare_factors, parallel_analysis
 from irtjax.scale.polychoric import of_categories, of_table
 from irtjax.scale.tetrachoric import tetrachoric
 
@@ -58,10 +58,23 @@ def test_known_correlations_come_back_and_categories_that_nobody_chose_do_not_ma
         irtjax.polychoric(of_shares(np.full((3, 1), 0.5), ["a", "b", "c"], ["y"]))
 
 
-def test_parallel_analysis_of_grades_finds_the_factors():
+def two_factors():
     factors = np.random.default_rng(4).normal(size=(500, 2))
     noise = np.random.default_rng(5).normal(size=(500, 6))
-    values = np.stack([np.digitize(factors[:, i % 2] + noise[:, i] / 2, CUTS[2]) for i in range(6)], axis=1)
+    return np.stack([np.digitize(factors[:, i % 2] + noise[:, i] / 2, CUTS[2]) for i in range(6)], axis=1)
+
+
+@pytest.mark.slow
+def test_one_factor_of_grades_against_two():
+    ids = [f"s{j}" for j in range(500)], [f"i{i}" for i in range(6)]
+    found = compare_factors(of_grades(two_factors().astype(float), *ids), "graded")
+    assert found.num_factors == 2
+    assert found.degrees_of_freedom == 5
+    assert found.p_value < 1e-6
+
+
+def test_parallel_analysis_of_grades_finds_the_factors():
+    values = two_factors()
     found = parallel_analysis(values, replications=3)
     assert found.num_factors == 2
     assert found.observed.sum() == pytest.approx(6)
