@@ -18,6 +18,7 @@ from irtjax.responses.formats import open_responses, read_responses, write_respo
 from irtjax.responses.formats.shards import write_shards
 from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.responses.stored import StoredResponses
+from irtjax.scale.polychoric import polychoric
 from irtjax.versions import versions
 
 _OF_FIT = ("item_fit", "local_dependence", "overall_fit", "person_fit")  # of a fit to responses
@@ -44,6 +45,7 @@ __all__ = [
     "overall_fit",
     "person_fit",
     "plausible_values",
+    "polychoric",
     "read_items",
     "read_responses",
     "score",

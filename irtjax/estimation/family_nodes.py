@@ -25,6 +25,7 @@ LONGEST = 2.0
 FIRST = 1.0  # standard deviations of the population
 MOST_PANELS = 2048
 MOST_ENTRIES = 2**22  # of natural parameters at a time
+FEW_ENTRIES = 2**17  # items at points
 MOST_POINTS = 512
 
 
@@ -92,7 +93,11 @@ def _edges(
 def _at(
     model: Families, items: PredictorParameters, points: Float[np.ndarray, " Q"]
 ) -> tuple[Float[np.ndarray, "Q M"], Float[np.ndarray, "Q M"]]:
-    """η and E T at points, some at a time."""
+    """η and E T at points, some at a time; few of categories without compilation, which takes longer."""
+    if model.has_indicators and len(points) * len(items.intercept) <= FEW_ENTRIES:
+        plain = PredictorParameters(*(np.asarray(leaf) for leaf in items))
+        eta = model.natural(plain, points[:, None], asymptotes=False).eta
+        return np.asarray(eta), np.asarray(model.moments(plain, points[:, None], asymptotes=False).mean)
     size = int(np.clip(MOST_ENTRIES // (len(items.intercept) * model.per_item), 16, MOST_POINTS))
     padded = np.pad(points, (0, -len(points) % size), mode="edge").reshape(-1, size)
     parts = [jax.device_get(_natural_and_mean(model, items, jnp.asarray(part))) for part in padded]

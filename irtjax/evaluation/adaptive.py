@@ -19,12 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.errors import InputError
 from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose_item
-from irtjax.evaluation.item_bank import item_bank
+from irtjax.evaluation.item_bank import graded_bank, item_bank
 from irtjax.evaluation.rules import READ_RIGHT, RULES, Knowledge
+from irtjax.evaluation.scaled_adaptive import scaled_adaptive_test
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
@@ -261,8 +263,12 @@ def adaptive_test(
     quotas: Mapping[Any, float] | None = None,
     start: Band | Sequence[int] | np.ndarray | None = None,
     num_nodes: int | None = None,
-) -> AdaptiveTest:
+    trials: Any = None,
+) -> Any:
     """A computerised adaptive test.
+
+    Items with grades, counts or shares are those of `irtjax.evaluation.scaled_adaptive`: by the rules "information" and
+    "random", scored by the posterior mean, without exposure control, groups and starts.
 
     Args:
         bank: parameters of I items, 1PL to 4PL, or in D > 1 dimensions. Their dtype is that of the test; float32 does.
@@ -287,12 +293,26 @@ def adaptive_test(
             positions of items that are asked first, in this order.
         num_nodes: Q, equally spaced; by default nodes for every posterior that the bank can lead to in `max_items`
             answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
+        trials: of a response to each item that is a count; a number, or (I,).
+
+    Returns:
+        An `AdaptiveTest`; of items with grades, counts or shares a `ScaledAdaptiveTest`.
 
     Raises:
         InputError: items that cannot be read, an empty bank, an item whose parameters are not finite, an unknown
             rule or method, one that is not for so many dimensions, more items than the bank has, quotas that do not sum
             to 1 or are of unknown groups.
     """
+    graded = graded_bank(bank, population)
+    if graded is not None:
+        settings = {"exposure": exposure, "groups": groups, "quotas": quotas, "start": start, "num_nodes": num_nodes}
+        given = [name for name, value in settings.items() if value is not None]
+        if ability != "eap" or given:
+            wrong = given[0] if given else f"ability={ability}"
+            raise InputError(f"`{wrong}`: tests of items with grades, counts or shares do not have it: leave it out")
+        return scaled_adaptive_test(*graded, rule=rule, stop=stop, trials=trials)
+    if trials is not None:
+        raise InputError("`trials` are of counts, and these items are right or wrong: leave it out")
     _, bank, population = item_bank(bank, population)
     bank = checked(bank, rule, ability, population, stop, exposure, num_nodes)
     which, shares = grouped(len(bank.intercept), groups, quotas, stop.max_items)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.estimation.family_items import KnownItems, known_items
 from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.result import Fit, load_fit
 from irtjax.estimation.scoring import item_table
@@ -47,10 +48,31 @@ def item_bank(items: Any, population: Any = None, ids: Shaped[np.ndarray, " N"] 
         return ItemBank(numbers, items, STANDARD if population is None else Population(*population))
     source = load_fit(items) if holds_fit(items) else items
     table = item_table(source)
+    if known_items(table) is not None:
+        raise InputError(
+            "these items have grades, counts or shares: adaptive tests ask them from Python "
+            "(irtjax.evaluation.adaptive.adaptive_test), and irtjax.score has the abilities"
+        )
     table = table if ids is None else table.loc[ids]
     if population is None:
         population = _of_fit(source) if isinstance(source, Fit) else STANDARD
     return ItemBank(table.index.to_numpy(str), from_columns(table), Population(*population))
+
+
+def graded_bank(items: Any, population: Any = None) -> tuple[KnownItems, Population] | None:
+    """Items with grades, counts or shares, and the population; None where they are right or wrong.
+
+    Arguments as of `item_bank`.
+    """
+    if isinstance(items, ItemParameters):
+        return None
+    source = load_fit(items) if holds_fit(items) else items
+    known = known_items(source if isinstance(source, Fit) else item_table(source))
+    if known is None:
+        return None
+    if population is None:
+        population = source.one_population if isinstance(source, Fit) else STANDARD
+    return known, Population(*(float(np.squeeze(leaf)) for leaf in population))
 
 
 def _of_fit(fit: Fit) -> Population:

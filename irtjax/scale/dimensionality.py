@@ -1,17 +1,20 @@
 """How many dimensions does a test have? Eigenvalues against those of noise, and one factor against two."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.comparison.likelihood_ratio import ratio
+from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.forms import patterns
+from irtjax.scale.polychoric import of_categories
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
 from irtjax.types import Float, Int
 
@@ -21,7 +24,7 @@ TOLERANCE = 1e-2  # of the fits, in standard errors: far below the differences o
 
 
 class ParallelAnalysis(NamedTuple):
-    """Eigenvalues of the tetrachoric correlations, in descending order.
+    """Eigenvalues of the tetrachoric or polychoric correlations, in descending order.
 
     Attributes:
         observed: of the responses.
@@ -46,7 +49,8 @@ def parallel_analysis(values: Int[np.ndarray, "J I"], seed: int = 0, replication
     answered the same items.
 
     Args:
-        values: responses; each item has right and wrong answers, and every two have subjects in common.
+        values: responses; each item has right and wrong answers, and every two have subjects in common. Or categories
+            from 0, in order, of which an item has more than two: then correlations are polychoric.
         seed: of the shuffles.
         replications: number of shuffles.
     """
@@ -66,7 +70,8 @@ def _shuffled(values: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def _eigenvalues(values: np.ndarray) -> np.ndarray:
-    return np.linalg.eigvalsh(positive_definite(tetrachoric(values)))[::-1]
+    correlations = tetrachoric if values.max() <= 1 else of_categories
+    return np.linalg.eigvalsh(positive_definite(correlations(values)))[::-1]
 
 
 class Factors(NamedTuple):
@@ -92,7 +97,7 @@ class Factors(NamedTuple):
 
 
 def compare_factors(
-    responses: ResponseMatrix,
+    responses: ResponseMatrix | ScaledResponses,
     model: str = "3pl",
     guessing: Float[np.ndarray, " I"] | None = None,
     on_step: Callable[[str], None] = lambda step: None,
@@ -103,21 +108,24 @@ def compare_factors(
         responses: to at least three items.
         guessing: see `irtjax.scale.procedure.ScaleOptions`.
         model: "2pl" or "3pl". The 3PL has the usual prior on guessing with one factor and with two; its log-likelihoods
-            are those at the posterior modes and may be below those of the 2PL.
+            are those at the posterior modes and may be below those of the 2PL. Of `ScaledResponses` "graded" or "gpcm".
         on_step: called with a few words on what is being done.
     """
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
+    scaled = isinstance(responses, ScaledResponses)
+    estimate: Callable[..., Fit] = fit_families if scaled else fit_mml
+    own: dict[str, Any] = {} if scaled else {"guessing": guessing}
     one, two = (
-        fit_mml(
+        estimate(
             responses,
             model,
             dims=dims,
             num_nodes=number,
             tolerance=TOLERANCE,
             standard_errors=False,
-            guessing=guessing,
             on_iteration=_saying(what, on_step),
+            **own,
         )
         for dims, number, what in ((1, None, "one factor"), (2, nodes, "two factors"))
     )
