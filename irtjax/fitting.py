@@ -108,7 +108,9 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     """
     if estimator != "mml":
         raise InputError(f"estimator {estimator} fits right and wrong answers: use estimator mml of other responses")
-    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    options = {
+        name: value for name, value in options.items() if name == "priors" or (name != "mesh" and value is not None)
+    }
     _check_options(fit_families, options, f"mml of {category_text.said(responses.scales)}")
     require_estimable(responses)
     result = fit_families(responses, model, **options)
@@ -126,7 +128,9 @@ def _fit_judged(
     """
     if estimator != "mml":
         raise InputError(f"estimator {estimator} has no facet: use estimator mml")
-    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    options = {
+        name: value for name, value in options.items() if name == "priors" or (name != "mesh" and value is not None)
+    }
     _check_options(fit_facets, options, "mml with a facet")
     judged, found = read_judged(responses, model, facet, **choice)
     result = fit_facets(judged, found, facet, **options)

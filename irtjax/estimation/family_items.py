@@ -194,10 +194,10 @@ def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str,
     """
     if isinstance(responses, np.ndarray | list | tuple):
         responses = _named(responses, known)
-    elif not (isinstance(responses, str | os.PathLike | Given | pd.DataFrame) or hasattr(responses, "to_pandas")):
+    elif not isinstance(responses, str | os.PathLike | Given) and not hasattr(responses, "to_numpy"):
         raise InputError(
-            f"responses of type {type(responses).__name__} to items with grades: expected `ScaledResponses`, a path, or "
-            "a table or an array of grades"
+            f"responses of type {type(responses).__name__} to items with grades: expected `ScaledResponses`, a path, "
+            "or a table or an array of grades"
         )
     if isinstance(trials, str):
         choice = {**choice, "columns": {**(choice.get("columns") or {}), "trials": trials}}
