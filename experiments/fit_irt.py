@@ -195,7 +195,7 @@ def main() -> None:
         quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
         with fit_bar(model if isinstance(model, str) else "mixed", quantity) as on_step, app.naming(name):
             if _FACET.value is not None:
-                options = {"priors": None if _PRIORS.value == "none" else "auto", "facet": _FACET.value}
+                options: dict[str, Any] = {"priors": None if _PRIORS.value == "none" else "auto", "facet": _FACET.value}
             elif is_scaled(model):
                 options = _of_others(on_step)
             else:
@@ -255,9 +255,11 @@ def _read_judged(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Judg
     """The responses by judge, and the model of the items."""
     del mesh  # one process reads them
     given = concatenate_given(_parts(paths, response_files.read_given))
-    how = {"grades": _GRADES.value, "trials": response_files.number_of_trials()}
+    assert _FACET.value is not None
     with app.naming(",".join(paths)):
-        return read_judged(given, _MODEL.value, _FACET.value, **how)
+        return read_judged(
+            given, _MODEL.value, _FACET.value, grades=_GRADES.value, trials=response_files.number_of_trials()
+        )
 
 
 def _parts(paths: list[str], read_one: Callable[[Any], Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def simulated(num_subjects, seed, severity=SEVERITY):
 
 @pytest.fixture(scope="module")
 def table():
-    return simulated(150, seed=3)
+    return simulated(80, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def fit(table):
 
 def brute_force(table, items, judges, sd):
     """The marginal log-likelihood, response by response, on a fine grid."""
-    nodes = np.linspace(-8, 8, 401)
+    nodes = np.linspace(-7, 7, 141)
     weights = np.exp(-0.5 * nodes**2)
     weights /= weights.sum()
     total = 0.0
@@ -68,11 +68,12 @@ def test_severities_sum_to_zero_and_are_those_of_the_simulation(fit):
     judges = fit.facets().set_index("rater_id").loc[["r0", "r1", "r2"]]
     np.testing.assert_allclose(judges.severity.sum(), 0, atol=1e-12)
     assert (np.abs(judges.severity - SEVERITY) < 3 * judges.severity_se).all()
-    assert judges.severity_se.between(0.02, 0.15).all()
-    assert judges.num_responses.sum() == 150 * 2 * 4
+    assert judges.severity_se.between(0.02, 0.2).all()
+    assert judges.num_responses.sum() == 80 * 2 * 4
     assert fit.details["read_as"] == "grades 0 to 2 by 3 of the facet rater"
 
 
+@pytest.mark.slow
 def test_one_judge_is_the_plain_model(table):
     one = table[table.rater == "r0"]
     judged = irtjax.fit(one, model="pcm", facet="rater", priors=None)

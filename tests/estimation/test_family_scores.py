@@ -195,5 +195,5 @@ def test_responses_of_files_are_read_on_the_scales_of_the_items(tmp_path):
     for data in (long, path):
         pd.testing.assert_frame_equal(irtjax.score(ITEMS.iloc[:2], data), expected)
     long.assign(response=7).to_csv(path, index=False)
-    with pytest.raises(irtjax.InputError, match="subject 'ann', item 'x': 7 is none of the grades 1, 2, 5: fix it"):
+    with pytest.raises(irtjax.InputError, match="subject 'ann', item 'x': '7' is none of the grades 1, 2, 5: fix it"):
         irtjax.score(ITEMS.iloc[:2], path)
