@@ -4,12 +4,13 @@ Reads responses, right and wrong or grades, and writes items.csv, subjects.csv, 
 ranking.png. The format of the file is recognised by its ending or its content: CSV matrix (a header of item ids, the
 subject id first in each row, cells 0, 1 or empty), long CSV (subject_id, item_id, response), py-irt JSON lines, Parquet
 or NPZ. A folder is that of shards, or what a harness wrote about language models: the samples of lm-evaluation-harness,
-or the lines of every_eval_ever. Grades and categories, in CSV, Parquet and NPZ, are fitted by --model=graded, gpcm,
-pcm, rsm or nominal.
+the lines of every_eval_ever, logs of Inspect, HELM's statistics, results of EvalPlus. Grades, categories, counts and
+shares are fitted by --model=graded, gpcm, pcm, rsm, nominal, binomial or ordered_beta; --model=auto goes by the data.
 
   python -m experiments.fit_irt --responses=responses.csv --model=2pl --output_dir=runs/fit
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
   python -m experiments.fit_irt --responses=grades.csv --model=graded --output_dir=runs/fit
+  python -m experiments.fit_irt --responses=grades.csv --model=pcm --facet=judge --output_dir=runs/fit
 
 On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. A fit to
 1,000 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
@@ -32,10 +33,10 @@ from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
 from irtjax import processes
 from irtjax.errors import InputError, NotScoredError, printable
-from irtjax.estimation import category_text
-from irtjax.estimation.fit_files import FILES
+from irtjax.estimation import category_text, fit_text
+from irtjax.estimation.fit_files import FILES, JUDGES
 from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.reading import AUTO, Models, is_scaled, read
+from irtjax.estimation.reading import AUTO, Models, is_scaled, read, read_judged
 from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
 from irtjax.estimation.svi.fit import MODELS as BY_SVI
 from irtjax.fitting import ESTIMATORS, MODELS, NAMES
@@ -44,6 +45,7 @@ from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.populations.groups import FittedGroups
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_given, concatenate_subjects
+from irtjax.responses.judged import Judged
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
@@ -70,6 +72,9 @@ _MODEL = flags.DEFINE_enum(
 )
 _GRADES = response_files.define_grades()
 _REPEATS = response_files.define_repeats()
+_FACET = flags.DEFINE_string(
+    "facet", None, "column of a table with one row per response that says who judged: adds the severity of each judge"
+)
 _DIMS = flags.DEFINE_integer("dims", 1, "dimensions of ability (mml)", lower_bound=1)
 _ESTIMATOR = flags.DEFINE_enum(
     "estimator", "mml", ESTIMATORS, "marginal maximum likelihood or stochastic variational inference"
@@ -151,8 +156,11 @@ ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 def main() -> None:
     """Reads responses, fits the model and writes the results."""
     app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
-    others = is_scaled(_MODEL.value)
-    if others:
+    others = is_scaled(_MODEL.value) or _FACET.value is not None
+    if _FACET.value is not None:
+        without = ["estimator", "dims", "groups", "anchors", "transpose", "repeats"]
+        app.without_effect([*ONLY_SCORED, *ONLY_SVI, *without], "--facet")
+    elif others:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
     if not others and _MODEL.value != AUTO:
         app.without_effect(["grades", "repeats"], f"--model={_MODEL.value}, which is of right and wrong answers")
@@ -171,22 +179,28 @@ def main() -> None:
     response_files.require_effect(_RESPONSES.value)
     mesh = peers.mesh()
     name = ",".join(_RESPONSES.value)
-    responses, model = _read(_RESPONSES.value, mesh)
-    if is_scaled(model):  # which auto may have found
+    responses: Responses | ScaledResponses | Judged
+    responses, model = (_read if _FACET.value is None else _read_judged)(_RESPONSES.value, mesh)
+    if is_scaled(model) and _FACET.value is None:  # which auto may have found
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value} of these responses")
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
-        what = f" of {category_text.read_as(responses)}" if isinstance(responses, ScaledResponses) else ""
+        scaled = responses.of_rows if isinstance(responses, Judged) else responses
+        what = f" of {category_text.read_as(scaled)}" if isinstance(scaled, ScaledResponses) else ""
+        if isinstance(responses, Judged):
+            what += f" by {fit_text.counted(len(responses.judge_ids), 'judge')}"
         print(f"{size}{what} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
     with app.naming(name), processes.together(mesh):
-        require_estimable(responses)
+        require_estimable(scaled)
     held = guessing.held(responses.item_ids)
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
-    with peers.results_of_first(_OUTPUT_DIR.value, (RANKING,)) as directory:
+    with peers.results_of_first(_OUTPUT_DIR.value, (RANKING, JUDGES)) as directory:
         quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
         with fit_bar(model if isinstance(model, str) else "mixed", quantity) as on_step, app.naming(name):
-            if _ESTIMATOR.value == "svi":
+            if _FACET.value is not None:
+                options: dict[str, Any] = {"priors": None if _PRIORS.value == "none" else "auto", "facet": _FACET.value}
+            elif _ESTIMATOR.value == "svi":
                 options = _of_svi(on_step)
             else:
                 options = _of_others(on_step) if is_scaled(model) else _of_mml(on_step, held)
@@ -213,7 +227,8 @@ def main() -> None:
         print(fit.groups().round(3).to_string(index=False))
     for note in fit.notes():
         print(f"note: {printable(note)}")
-    print(f"Done: {Path(_OUTPUT_DIR.value, 'items.csv')}, subjects.csv{f', {RANKING}' if ranked else ''} and fit.json")
+    others_of = [JUDGES] * (_FACET.value is not None) + [RANKING] * ranked
+    print(f"Done: {', '.join([str(Path(_OUTPUT_DIR.value, 'items.csv')), 'subjects.csv', *others_of])} and fit.json")
 
 
 def _groups_of_subjects() -> pd.Series | None:
@@ -260,6 +275,17 @@ def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses |
             if _MODEL.value not in (AUTO, "2pl"):
                 raise
     return read(concatenate_given(_parts(paths, response_files.read_given)), _MODEL.value, **how)
+
+
+def _read_judged(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Judged, Models]:
+    """The responses by judge, and the model of the items."""
+    del mesh  # one process reads them
+    given = concatenate_given(_parts(paths, response_files.read_given))
+    assert _FACET.value is not None
+    with app.naming(",".join(paths)):
+        return read_judged(
+            given, _MODEL.value, _FACET.value, grades=_GRADES.value, trials=response_files.number_of_trials()
+        )
 
 
 def _parts(paths: list[str], read_one: Callable[[Any], Any]) -> dict[str, Any]:

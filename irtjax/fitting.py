@@ -106,7 +106,9 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     Raises:
         InputError: see `fit`.
     """
-    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    options = {
+        name: value for name, value in options.items() if name == "priors" or (name != "mesh" and value is not None)
+    }
     estimate: Callable[..., Fit] = fit_families
     if estimator == "svi":
         from irtjax.estimation.svi.family_fit import fit_svi_families  # as of right and wrong answers
@@ -133,7 +135,9 @@ def _fit_judged(
     """
     if estimator != "mml":
         raise InputError(f"estimator {estimator} has no facet: use estimator mml")
-    options = {name: value for name, value in options.items() if name != "mesh" and value is not None}
+    options = {
+        name: value for name, value in options.items() if name == "priors" or (name != "mesh" and value is not None)
+    }
     _check_options(fit_facets, options, "mml with a facet")
     judged, found = read_judged(responses, model, facet, **choice)
     result = fit_facets(judged, found, facet, **options)

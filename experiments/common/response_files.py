@@ -122,7 +122,7 @@ def require_effect(paths: Sequence[str]) -> None:
     if not any(of_models):
         app.without_effect(OF_HARNESS, "files that no language-model harness wrote")
     if all(of_models):
-        app.without_effect(["columns", "trials"], "files of a language-model harness, whose keys are known")
+        app.without_effect(["columns", "trials", "facet"], "files of a language-model harness, whose keys are known")
 
 
 def choice(path: str) -> dict[str, Any]:
@@ -132,6 +132,8 @@ def choice(path: str) -> dict[str, Any]:
     columns = _value("columns") or {}
     if _value("trials") is not None and number_of_trials() is None:
         columns = {**columns, "trials": _value("trials")}
+    if _value("facet") is not None:
+        columns = {**columns, "facet": _value("facet")}
     return {"columns": columns or None}
 
 

@@ -194,7 +194,7 @@ def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str,
     """
     if isinstance(responses, np.ndarray | list | tuple):
         responses = _named(responses, known)
-    elif not (isinstance(responses, str | os.PathLike | Given | pd.DataFrame) or hasattr(responses, "to_pandas")):
+    elif not isinstance(responses, str | os.PathLike | Given) and not hasattr(responses, "to_numpy"):
         raise InputError(
             f"responses of type {type(responses).__name__} to items with grades: expected `ScaledResponses`, a path, "
             "or a table or an array of grades"

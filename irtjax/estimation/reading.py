@@ -105,7 +105,7 @@ def read_judged(
     """Responses by judge, and the model of the items; "auto" goes by the responses.
 
     Args:
-        data: as of `irtjax.fit`; or responses as they were given, with a facet.
+        data: as of `irtjax.fit`; or responses as they were given, with a facet; or by judge already.
         model: as of `irtjax.fit`; the 2PL of right and wrong answers is "gpcm", and the 1PL and Rasch "pcm".
         facet: the column of the judges.
         grades: as of `irtjax.fit`.
@@ -116,6 +116,8 @@ def read_judged(
     Raises:
         InputError: as `irtjax.responses.judged.as_judged`; or a model that knows right and wrong only.
     """
+    if isinstance(data, Judged):
+        return data, model
     columns = {**(choice.get("columns") or {}), "facet": facet}
     if isinstance(trials, str):
         columns, trials = {**columns, "trials": trials}, None
@@ -154,7 +156,7 @@ def _other_model(data: Any, model: Models, error: NotScoredError, choice: Mappin
     try:
         given = as_given(data, **choice)
         found = _of_counts(given, model)
-        advice = _advice(str(error), data, given, model)
+        advice = _advice(str(error), data, given, model) if found == model else ""
     except InputError:
         found, advice = model, f"{error}; {OTHERS}"
     if found == model:

@@ -31,6 +31,21 @@ class Judged(NamedTuple):
     subject_ids: Shaped[np.ndarray, " J"]
     judge_ids: Shaped[np.ndarray, " R"]
 
+    @property
+    def num_subjects(self) -> int:
+        """J."""
+        return len(self.subject_ids)
+
+    @property
+    def num_items(self) -> int:
+        """I."""
+        return self.of_rows.num_items
+
+    @property
+    def item_ids(self) -> Shaped[np.ndarray, " I"]:
+        """Of the items."""
+        return self.of_rows.item_ids
+
     def by_judge_and_item(self) -> Bool[np.ndarray, "R I"]:
         """Whether a judge gave any response to an item."""
         found = np.zeros((len(self.judge_ids), self.of_rows.num_items), bool)

@@ -155,7 +155,10 @@ def test_wide_populations_and_steep_items():
 
 def test_responses_that_items_do_not_have_get_one_line():
     for table, message in (
-        (GRADES.assign(x=[1, 3, 5]), "subject 'bob', item 'x': '3', expected one of 1, 2, 5"),
+        (
+            GRADES.assign(x=[1, 3, 5]),
+            "subject 'bob', item 'x': 3 is none of the grades 1, 2, 5: fix it, or leave it empty",
+        ),
         (GRADES.assign(w=1), "item 'w' (1 of 1 such) has responses and no parameters"),
         ([[1, 2]], "expected responses to all 3, in order"),
     ):
@@ -180,3 +183,17 @@ def test_plausible_values_have_the_moments_of_posteriors():
         assert (np.abs(draws.mean(axis=0) - scores.ability) < 4 * error).all()
         np.testing.assert_allclose(draws.std(axis=0), scores.ability_se, rtol=0.02)
         np.testing.assert_array_equal(draws[:3], irtjax.plausible_values(items, responses, 40_000, 1, (0.5, 2.0))[:3])
+
+
+def test_responses_of_files_are_read_on_the_scales_of_the_items(tmp_path):
+    """A long file of grades that has none at an end; and the mean of repeated ones."""
+    table = pd.DataFrame({"x": [2, 2], "y": [1, 5]}, index=["ann", "bob"])
+    expected = irtjax.score(ITEMS.iloc[:2], table)
+    long = table.rename_axis("subject_id").reset_index().melt("subject_id", var_name="item_id", value_name="response")
+    path = tmp_path / "long.csv"
+    pd.concat([long, long]).assign(judge="z").to_csv(path, index=False)
+    for data in (long, path):
+        pd.testing.assert_frame_equal(irtjax.score(ITEMS.iloc[:2], data), expected)
+    long.assign(response=7).to_csv(path, index=False)
+    with pytest.raises(irtjax.InputError, match="subject 'ann', item 'x': '7' is none of the grades 1, 2, 5: fix it"):
+        irtjax.score(ITEMS.iloc[:2], path)

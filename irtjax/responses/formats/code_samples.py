@@ -12,6 +12,7 @@ from irtjax.errors import InputError
 from irtjax.responses.formats.json_documents import document, object_at
 from irtjax.responses.formats.lines import (
     Graded,
+    Number,
     Wanted,
     choose_metric,
     id_of,
@@ -55,7 +56,9 @@ def of_evalplus(path: Path, wanted: Wanted) -> list[Graded]:
         {name: kind_of(sample[name] for _, sample in samples) for name in names}, wanted, (PLUS, BASE)
     )
     model = model_of(path)
-    answers = [(at, model, task, int(sample[metric])) for at, (task, sample) in enumerate(samples, start=1)]
+    answers: list[tuple[int, str, str, Number]] = [
+        (at, model, task, int(sample[metric])) for at, (task, sample) in enumerate(samples, start=1)
+    ]
     return [Graded("EvalPlus", metric, "", frozenset(names), frozenset(), answers, "sample")]
 
 
@@ -86,10 +89,10 @@ def _samples(task: str, found: Any) -> Iterator[dict[str, bool]]:
         raise InputError(f"task {shown(task)}: {shown(found)}, expected a list of samples")
     for sample in found:
         record = object_at(sample, f"task {shown(task)}")
-        base, plus = record.get("base_status"), record.get("plus_status")
-        if not isinstance(base, str):
+        status, extra = record.get("base_status"), record.get("plus_status")
+        if not isinstance(status, str):
             raise InputError(f"task {shown(task)}: a sample has no text base_status")
-        yield {BASE: base == PASS} | ({PLUS: base == plus == PASS} if isinstance(plus, str) else {})
+        yield {BASE: status == PASS} | ({PLUS: status == extra == PASS} if isinstance(extra, str) else {})
 
 
 def _statuses(task: str, found: Any) -> list[Any]:

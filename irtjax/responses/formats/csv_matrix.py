@@ -5,6 +5,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -158,7 +159,8 @@ def _long(rows: NumberedRows, header: list[str], names: Names) -> Iterator[Given
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
-        yield GivenAnswer(f"line {line}", *(None if column is None else row[column] for column in at))
+        cells: list[Any] = [None if column is None else row[column] for column in at]
+        yield GivenAnswer(f"line {line}", *cells)
 
 
 def _scored(answers: Iterable[GivenAnswer], column: int) -> Iterator[Answer]:

@@ -80,5 +80,6 @@ def _row(at: int, entry: Any, run: str) -> tuple[int, str, dict[str, Any]]:
 def _mean(stat: dict[str, Any]) -> Any:
     """Of a file that has sums alone."""
     number, total = stat.get("count"), stat.get("sum")
-    known = isinstance(number, int | float) and isinstance(total, int | float) and number > 0
-    return total / number if known else None
+    if isinstance(number, int | float) and isinstance(total, int | float) and number > 0:
+        return total / number
+    return None

@@ -77,16 +77,16 @@ def _answers(paths: Sequence[str | Path], wanted: Wanted) -> Iterator[_Answer]:
     for path, format in files.items():
         with reading(path):
             if format.graded is None:
-                for line, *answer in py_irt.answers(path, wanted.scored):
-                    yield _Answer(f"{path}: line {line}", *answer)
+                for line, subject, item, response in py_irt.answers(path, wanted.scored):
+                    yield _Answer(f"{path}: line {line}", subject, item, response)
                 continue
             tasks = format.graded(path, wanted)
             for task in tasks:
                 metrics, filters = metrics | task.metrics, filters | task.filters
                 _require_agreement(task, *first.setdefault(task.task, (path, task)))
         for task in tasks:
-            for at, *answer in task.answers:
-                yield _Answer(f"{path}: {task.unit} {at}", *answer)
+            for at, subject, item, response in task.answers:
+                yield _Answer(f"{path}: {task.unit} {at}", subject, item, response)
     _require_known("metric", wanted.metrics, metrics)
     _require_known("filter", wanted.filters, filters)
 

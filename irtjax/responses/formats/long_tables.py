@@ -8,6 +8,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import shown
 
 USUAL = {"subject": "subject_id", "item": "item_id", "response": "response"}
+NUMBERS = ("trial", "epoch", "attempt", "repetition")  # columns that count the responses of a subject to an item
 TRIALS, FACET = "trials", "facet"  # of counts: how many each is of; who judged, or what else a response depends on
 ROLES = (*USUAL, TRIALS, FACET)
 LONG_COLUMNS = tuple(USUAL.values())
@@ -89,9 +90,12 @@ def _check(header: Sequence[str], named: Mapping[str, str]) -> None:
 
 
 def beside(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Columns of a table whose others are to be guessed that are none of subjects, items and responses, by role."""
+    """Columns of a table whose others are to be guessed that are none of subjects, items and responses, by role.
+
+    Those that count responses have their own names for roles.
+    """
     named = {role: name for role, name in (columns or {}).items() if role in (TRIALS, FACET)}
-    return ({TRIALS: TRIALS} if TRIALS in header else {}) | named
+    return {name: name for name in (TRIALS, *NUMBERS) if name in header} | named
 
 
 def guessed_names(columns: Sequence[Column], others: Mapping[str, str]) -> Names | None:
@@ -110,7 +114,7 @@ def guessed_names(columns: Sequence[Column], others: Mapping[str, str]) -> Names
         return None
     (response,) = set(names) - set(ids)
     subject, item = reversed(ids) if _says(ids[0], _ITEMS, _SUBJECTS) or _says(ids[1], _SUBJECTS, _ITEMS) else ids
-    return Names(subject, item, response, **others)
+    return Names(subject, item, response, others.get(TRIALS), others.get(FACET))
 
 
 def how_to_name(header: Sequence[str]) -> str:

@@ -29,8 +29,8 @@ def answers(path: Path, scored: bool = True) -> Iterator[tuple[int, str, str, in
         for item, value in responses.items():
             response = code_of(value) if scored else number_of(value)
             if response is None:
-                error = NotScoredError if number_of(value) is not None else InputError
-                raise error(
+                kind = InputError if number_of(value) is None else NotScoredError
+                raise kind(
                     f"line {number} (subject {shown(subject)}), item {shown(item)}: {shown(value)} is not a "
                     "response; use 0, 1 or null for missing"
                 )
