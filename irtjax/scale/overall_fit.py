@@ -143,9 +143,9 @@ def fit_of_margins(values: Int[np.ndarray, "J I"], curves: Curves, of: Features,
 
 def _of_form(curves: Curves, form: Form, of: Features) -> Moments:
     """Moments of the items of a form."""
-    design = curves.design.reshape(curves.p.shape[1], -1, curves.design.shape[1])[form.items]
+    design = curves.design.reshape(curves.p.shape[1], curves.by.shape[3], curves.design.shape[1])[form.items]
     p, by = curves.p[:, form.items], curves.by[:, form.items]
-    return Moments(of, p, curves.weights, by, design.reshape(-1, design.shape[2]))
+    return Moments(of, p, curves.weights, by, design.reshape(design.shape[0] * design.shape[1], design.shape[2]))
 
 
 def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:
