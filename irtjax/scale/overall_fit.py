@@ -95,8 +95,9 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         design = of_free(layout(specify(types, dims=dims)).items)
     quadrature = of_moments(dims)
     of_right = np.asarray(derivatives(items, quadrature.nodes))
+    right, wrong = probabilities(items, quadrature.nodes)
     curves = Curves(
-        p=np.stack([*map(np.asarray, probabilities(items, quadrature.nodes))][::-1], axis=2),
+        p=np.stack([np.asarray(wrong), np.asarray(right)], axis=2),
         by=np.stack([-of_right, of_right], axis=2),
         weights=np.exp(quadrature.log_weights),
         design=design,

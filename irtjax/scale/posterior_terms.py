@@ -78,7 +78,9 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
             (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - n * (weights @ mean)
             for by, mean in zip(derivatives, means, strict=True)
         ]
-        yield Terms(rows, *np.where(seen, own, 0.0), np.where(seen[:, :, None], np.stack(scores, axis=2), 0.0))
+        square, variance, standardised, of_square, of_standardised = np.where(seen, own, 0.0)
+        of_parameters = np.where(seen[:, :, None], np.stack(scores, axis=2), 0.0)
+        yield Terms(rows, square, variance, standardised, of_square, of_standardised, of_parameters)
 
 
 def _of_numbers(
