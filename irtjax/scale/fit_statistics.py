@@ -39,7 +39,7 @@ def item_fit(
     S-X2 (`irtjax.scale.item_fit.s_x2`) compares the shares of the categories at each sum of the responses. It needs
     items with categories, and 30 subjects who answered the same items: other subjects do not count for it. Infit and
     outfit (`irtjax.scale.mean_squares`) are of responses of any kind, and take all that there are. Where the responses
-    are those that were fitted, both allow for the estimation of the item's parameters.
+    are those that were fitted, both allow for the estimation of the item's parameters; anchors count as estimated.
 
     Args:
         fit: a `Fit` of one dimension, or the folder of one.
@@ -54,7 +54,8 @@ def item_fit(
         normal under the model.
 
     Raises:
-        InputError: no fit, several dimensions, an unknown method, or responses that do not go with the fit.
+        InputError: no fit; several dimensions, groups or judges; an unknown method; or responses that do not go with
+            the fit.
     """
     test = tested.of_fit(fit, responses, columns)
     free = tested.num_free(test)

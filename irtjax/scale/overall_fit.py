@@ -95,8 +95,9 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
         design = of_free(layout(specify(types, dims=dims)).items)
     quadrature = of_moments(dims)
     of_right = np.asarray(derivatives(items, quadrature.nodes))
+    right, wrong = probabilities(items, quadrature.nodes)
     curves = Curves(
-        p=np.stack([*map(np.asarray, probabilities(items, quadrature.nodes))][::-1], axis=2),
+        p=np.stack([np.asarray(wrong), np.asarray(right)], axis=2),
         by=np.stack([-of_right, of_right], axis=2),
         weights=np.exp(quadrature.log_weights),
         design=design,
@@ -143,9 +144,9 @@ def fit_of_margins(values: Int[np.ndarray, "J I"], curves: Curves, of: Features,
 
 def _of_form(curves: Curves, form: Form, of: Features) -> Moments:
     """Moments of the items of a form."""
-    design = curves.design.reshape(curves.p.shape[1], -1, curves.design.shape[1])[form.items]
+    design = curves.design.reshape(curves.p.shape[1], curves.by.shape[3], curves.design.shape[1])[form.items]
     p, by = curves.p[:, form.items], curves.by[:, form.items]
-    return Moments(of, p, curves.weights, by, design.reshape(-1, design.shape[2]))
+    return Moments(of, p, curves.weights, by, design.reshape(design.shape[0] * design.shape[1], design.shape[2]))
 
 
 def _rmsea(excess: float, degrees: int, num_subjects: int) -> float:

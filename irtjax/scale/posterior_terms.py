@@ -17,7 +17,7 @@ from irtjax.scale.tested import Nodes, Tested, posteriors
 from irtjax.types import Float, Shaped
 
 LEAST_VARIANCE = 1e-300
-LARGEST_RATIO = 600.0  # nats, of probabilities: where it is more no posterior is
+LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior is
 
 
 class Terms(NamedTuple):
@@ -78,7 +78,9 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
             (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - n * (weights @ mean)
             for by, mean in zip(derivatives, means, strict=True)
         ]
-        yield Terms(rows, *np.where(seen, own, 0.0), np.where(seen[:, :, None], np.stack(scores, axis=2), 0.0))
+        square, variance, standardised, of_square, of_standardised = np.where(seen, own, 0.0)
+        of_parameters = np.where(seen[:, :, None], np.stack(scores, axis=2), 0.0)
+        yield Terms(rows, square, variance, standardised, of_square, of_standardised, of_parameters)
 
 
 def _of_numbers(
@@ -112,7 +114,8 @@ def _of_categories(
         chance, of_square, of_standardised = np.zeros((3, *place.shape))
         for c in range(squares.shape[2]):
             with np.errstate(invalid="ignore"):  # of categories that an item has not
-                odds = np.nan_to_num(np.exp(np.minimum(at.log_p[:, :, c] - at.log_p[:, :, y], LARGEST_RATIO)))
+                ratio = np.exp(np.minimum(at.log_p[:, :, c] - at.log_p[:, :, y], LARGEST_RATIO))
+            odds = np.where(np.isfinite(at.log_p[:, :, y]), ratio, 0.0)
             likely = weights @ odds
             chance += likely
             likely = np.maximum(likely, LEAST_VARIANCE)

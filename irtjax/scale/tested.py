@@ -19,6 +19,7 @@ from irtjax.estimation.specify import specify
 from irtjax.estimation.specify_families import plan_families
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.ability_nodes import line_nodes
+from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
@@ -91,12 +92,13 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         columns: of responses in a long table, as of `irtjax.fit`.
 
     Raises:
-        InputError: no fit; several dimensions; responses that are not there or do not go with it.
+        InputError: no fit; several dimensions, groups or judges; responses that are not there or do not go with it.
     """
     found = fit_in(fit)
     dims = found.parameters.slope.shape[1]
     if dims > 1:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
+    _require_one_population(found)
     given = matching(found, found.responses.read() if responses is None else responses, None, columns)
     values = np.asarray(given.responses.values[:, :])
     trials = getattr(given.responses, "trials", None)
@@ -119,6 +121,13 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         places=places,
         fitted=_is_fitted(found, given.responses, values, places),
     )
+
+
+def _require_one_population(fit: Fit) -> None:
+    if isinstance(fit.population, FittedGroups):
+        raise InputError("the fit is of several groups: fit of items and subjects is of one population")
+    if "facet" in fit.details:
+        raise InputError("the fit has judges: fit of items and subjects is of responses without a facet")
 
 
 def fit_in(fit: Any) -> Fit:
