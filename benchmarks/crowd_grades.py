@@ -51,8 +51,15 @@ def simulate() -> tuple[ScaledResponses, np.ndarray, np.ndarray, np.ndarray]:
         drawn = rng.random((num_subjects, len(slope[part])), np.float32)
         for k in range(_TOP):
             values[:, part] += drawn < expit(slope[part] * (theta[:, None] - thresholds[part, k]))
-    ids = (np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in (("s", num_subjects), ("i", num_items)))
-    return ScaledResponses(values, *ids, (Scale(tuple(range(_TOP + 1))),) * num_items), theta, slope, thresholds
+    subjects, items = (
+        np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in (("s", num_subjects), ("i", num_items))
+    )
+    return (
+        ScaledResponses(values, subjects, items, (Scale(tuple(range(_TOP + 1))),) * num_items),
+        theta,
+        slope,
+        thresholds,
+    )
 
 
 def seconds_a_step(responses: Any, model: str) -> float:

@@ -11,6 +11,7 @@ shares are fitted by --model=graded, gpcm, pcm, rsm, nominal, binomial or ordere
   python -m experiments.fit_irt --responses=responses.csv --model=1pl --estimator=svi --output_dir=runs/fit
   python -m experiments.fit_irt --responses=grades.csv --model=graded --output_dir=runs/fit
   python -m experiments.fit_irt --responses=grades.csv --model=pcm --facet=judge --output_dir=runs/fit
+  python -m experiments.fit_irt --responses=grades.csv --model=graded --estimator=svi --output_dir=runs/fit
 
 On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly start and compilation. A fit to
 1,000 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.

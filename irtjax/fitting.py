@@ -53,7 +53,8 @@ def fit(
             and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
             beside grades, "2pl" and "1pl" are of items that are right or wrong.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit_mml`), or "svi", stochastic
-            variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`).
+            variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`), and of one model of other
+            responses (`irtjax.estimation.svi.family_fit.fit_svi_families`).
         columns: of a long table with other names, `{"subject": "model", "item": "question", "response": "correct"}`.
         grades: all grades or categories, the lowest first, such as `["low", "mid", "high"]`; of all items, or a
             dictionary by item. By default the numbers that occur.

@@ -119,7 +119,8 @@ class Fit:
         """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
 
         They are on the scale of the fit, from independent normal distributions (of log a and of logits in the 2PL):
-        they know nothing of correlations between subjects and items.
+        they know nothing of correlations between subjects and items. Of items that are not right or wrong they are of
+        each column with an error, NaN where an item has no such parameter.
 
         Raises:
             InputError: the fit is not by SVI, or the numbers are out of range.
@@ -130,6 +131,10 @@ class Fit:
             raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
         rng = np.random.default_rng(seed)
         draws = {"ability": normal_draws(self.ability, self.ability_se, num_draws, rng)}
+        if isinstance(self.responses, ScaledResponses):
+            names = [name for name in self.item_columns if f"{name}_se" in self.item_columns]
+            of = self.item_columns
+            return draws | {name: normal_draws(of[name], of[f"{name}_se"], num_draws, rng) for name in names}
         if self.item_posterior is not None:
             return draws | item_draws(self.item_posterior, num_draws, rng)
         return draws | {"difficulty": normal_draws(self.difficulty, self.difficulty_se, num_draws, rng)}

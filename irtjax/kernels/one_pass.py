@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.block_size import items_per_block
-from irtjax.kernels.likelihood import BLOCK_RESPONSES, residual_and_value
+from irtjax.kernels.likelihood import BLOCK_RESPONSES
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Int
 
@@ -89,7 +89,7 @@ def value_and_sums(
 
         return of_block(theta, jax.tree.map(part, items), jax.tree.map(part, responses))
 
-    def add(by_subject: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, tuple[jax.Array, ...]]]:
+    def add(by_subject: jax.Array, k: jax.Array) -> tuple[Any, tuple[Any, ...]]:
         found = at(k * size, size)
         return by_subject + found.by_subject, (found.value, found.by_item)
 
@@ -127,7 +127,7 @@ def graded(
     for k in range(places.shape[0]):
         right = (answer == k + 1).astype(theta.dtype)
         observed = right + (answer == k).astype(theta.dtype)
-        residual, of_each = residual_and_value(along + places[k][None, :], right, observed)
+        residual, of_each = _residual_and_value(along + places[k][None, :], right, observed)
         value = value + (ones @ of_each) @ of_items
         rows.append(ones @ residual)
         total = total + residual
@@ -184,6 +184,15 @@ def trials(
     (slope, intercept), (successes, of_each) = items, responses
     right = jnp.maximum(successes.astype(theta.dtype), 0)
     observed = jnp.where(successes >= 0, of_each.astype(theta.dtype), 0)
-    residual, value = residual_and_value(theta[:, None] * slope[None, :] + intercept[None, :], right, observed)
+    residual, value = _residual_and_value(theta[:, None] * slope[None, :] + intercept[None, :], right, observed)
     ones = jnp.ones_like(theta)
     return Sums((ones @ value) @ jnp.ones_like(slope), residual @ slope, (theta @ residual, ones @ residual))
+
+
+def _residual_and_value(
+    logit: Float[AnyArray, "J I"], right: Float[AnyArray, "J I"], observed: Float[AnyArray, "J I"]
+) -> tuple[Float[AnyArray, "J I"], Float[AnyArray, "J I"]]:
+    """Residuals and log-likelihoods of so many right answers of those observed; one tanh as in `kernels.likelihood`."""
+    half = jnp.tanh(0.5 * logit)
+    residual = right - observed * (0.5 + 0.5 * half)
+    return residual, right * logit - observed * (jnp.maximum(logit, 0) - jnp.log(0.5 + 0.5 * jnp.abs(half)))

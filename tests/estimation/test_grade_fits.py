@@ -10,6 +10,7 @@ from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax import InputError
+from irtjax.estimation import families
 
 RNG = np.random.default_rng(5)
 THETA = RNG.normal(size=200)
@@ -72,6 +73,13 @@ def test_grades_that_run_the_other_way_are_named():
     assert not re.search("(easiest|hardest) items.*q1", turned.summary())
 
 
+def test_a_test_too_long_for_shared_nodes_is_refused(monkeypatch):
+    monkeypatch.setattr(families, "MOST_BYTES", 1e3)
+    monkeypatch.setattr(families, "OF_A_RESPONSE", 1e4)  # as if there were so many more responses
+    with pytest.raises(InputError, match=r"6 items: posteriors need some 3,841 nodes .* use estimator svi"):
+        irtjax.fit(GRADES, model="graded")
+
+
 REFUSED = {
     "an item of one category": (
         GRADES.assign(q2=3.0),
@@ -83,7 +91,16 @@ REFUSED = {
         {"model": "graded"},
         "subject '200' has no responses",
     ),
-    "svi": (GRADES, {"model": "graded", "estimator": "svi"}, "estimator svi fits right and wrong answers"),
+    "several models by svi": (
+        GRADES,
+        {"model": ["graded"] * 5 + ["gpcm"], "estimator": "svi"},
+        "estimator svi fits one model to all items",
+    ),
+    "a start that svi of grades does not have": (
+        GRADES,
+        {"model": "graded", "estimator": "svi", "start": "mml"},
+        "unknown start 'mml' of the graded, expected proportions",
+    ),
     "an option of others": (GRADES, {"model": "graded", "guessing": 0.2}, "has no option `guessing`"),
     "the usual model": (GRADES[["q1", "q2"]], {}, "item 'q1' has grades 1 to 4, and the 2pl is of right and wrong"),
     "too few models": (GRADES, {"model": ["graded"]}, "1 models for 6 items"),

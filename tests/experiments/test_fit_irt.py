@@ -215,7 +215,7 @@ def test_fits_grades(tmp_path):
         ([words, "--model=graded", "--grades=low,high"], "words.csv: subject "),
         ([words, "--model=graded", "--guessing=0.2"], "--guessing has no effect with --model=graded"),
         ([words, "--grades=low,mid,high"], "--grades has no effect with --model=2pl"),
-        ([words, "--model=graded", "--estimator=svi"], "fits one file, by --estimator=mml"),
+        ([words, "--model=graded", "--estimator=svi", "--dims=2"], "--dims has no effect with --estimator=svi"),
         ([words], "--model=graded, or --model=auto"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

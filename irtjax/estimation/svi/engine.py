@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,11 @@ class Task(NamedTuple):
     """What is approximated, and where the guide begins.
 
     Attributes:
-        values: responses (J, I) int8, on the devices.
+        values: responses (J, I) int8 on the devices, or `family_model.FamilyResponses`.
         start: where the guide begins, on the devices.
     """
 
-    values: jax.Array
+    values: Any
     start: Start
 
 

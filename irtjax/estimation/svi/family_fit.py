@@ -1,5 +1,6 @@
 """Stochastic variational inference of items that are not right or wrong: from responses to estimates."""
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from irtjax.estimation.svi.guide import Normal, relative
 from irtjax.estimation.svi.model import Size
 from irtjax.estimation.svi.programs import Settings, steps_per_chunk
 from irtjax.item_models.listing import MODELS, columns
-from irtjax.item_models.one_pass import log_likelihood
+from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch
@@ -74,11 +75,11 @@ def fit_svi_families(
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
     began = time.perf_counter()
     begun = begin(responses, model, priors == "hierarchical")
-    sizes = (
+    subjects, items = (
         Size(number, batch, number)
         for number, batch in ((responses.num_subjects, batch_subjects), (responses.num_items, batch_items))
     )
-    settings = Settings(begun.model, PRIORS[priors], *sizes)
+    settings = Settings(begun.model, PRIORS[priors], subjects, items)
     engine, task = Variational(settings, seed), Task(begun.cells, begun.start)
     _, best, chosen = best_run(engine, {"proportions": task}, search_of(engine, max_steps, on_chunk))
     sites = fetch(best.task.start.sites)
@@ -122,11 +123,12 @@ def _result(
 ) -> Fit:
     """Estimates with mean ability 0 and, where items have slopes, a standard deviation of 1."""
     responses, model = begun.responses, begun.model
-    ability, ability_sd = posterior["ability"]
+    ability, ability_sd = map(np.asarray, posterior["ability"])
     items, covariances = _items(begun, posterior)
-    origin, spread = ability.mean(), math.sqrt(ability.var() + (ability_sd**2).mean())
+    origin, spread = float(ability.mean()), math.sqrt(ability.var() + (ability_sd**2).mean())
     unit = spread if model.own_slopes or not model.has_places else 1.0
-    value = _log_likelihood(model, ability, items, begun)
+    numbers = PredictorParameters(*(jnp.asarray(leaf, jnp.float32) for leaf in items))._replace(top=begun.cells.top)
+    value = float(_log_likelihood(model, jnp.asarray(ability, jnp.float32), numbers, begun.cells.cells))
     items, covariances = _moved(items, covariances, model, origin, unit)
     free = int(np.asarray(begun.cells.free).sum()) + responses.num_items * (model.has_places + model.own_slopes)
     return Fit(
@@ -157,21 +159,24 @@ def _items(begun: Begun, posterior: dict[str, Normal]) -> tuple[PredictorParamet
     With log a ~ N(m, v), independent of the intercept c at ability t: the intercept is c - a t.
     """
     model, number = begun.model, begun.responses.num_items
-    slope, intercept, others = np.ones(number), np.zeros(number), np.zeros((number, model.num_others))
+    slope: np.ndarray = np.ones(number)
+    intercept: np.ndarray = np.zeros(number)
+    others: np.ndarray = np.zeros((number, model.num_others))
     covariances = np.zeros((number, 2 + model.num_others, 2 + model.num_others))
     if model.own_slopes:
-        (mean, sd), pivots = posterior["discrimination"], np.asarray(begun.start.pivots, np.float64)
+        mean, sd = map(np.asarray, posterior["discrimination"])
+        pivots = np.asarray(begun.start.pivots, np.float64)
         slope = np.exp(mean + sd**2 / 2)
         of_slope = slope**2 * np.expm1(sd**2)
-        c, of_c = posterior["intercept"]
+        c, of_c = map(np.asarray, posterior["intercept"])
         intercept = c - slope * pivots
         covariances[:, 0, 0], covariances[:, 1, 1] = of_slope, of_c**2 + pivots**2 * of_slope
         covariances[:, 0, 1] = covariances[:, 1, 0] = -pivots * of_slope
     elif model.has_places:
-        b, of_b = posterior["difficulty"]
+        b, of_b = map(np.asarray, posterior["difficulty"])
         intercept, covariances[:, 1, 1] = -b, of_b**2
     if model.num_others:
-        mean, sd = posterior["steps" if model.common_steps else "others"]
+        mean, sd = map(np.asarray, posterior["steps" if model.common_steps else "others"])
         free = np.asarray(begun.cells.free)
         others[:] = np.where(free, mean, np.asarray(begun.cells.held))
         places = np.arange(2, 2 + model.num_others)
@@ -197,14 +202,7 @@ def _moved(
     return moved, move @ covariances @ move.T
 
 
-def _log_likelihood(
-    model: ModelOfItems, ability: Float[np.ndarray, " J"], items: PredictorParameters, begun: Begun
-) -> float:
+@functools.partial(jax.jit, static_argnums=0)
+def _log_likelihood(model: ModelOfItems, ability: Any, items: PredictorParameters, cells: Cells) -> jax.Array:
     """At the posterior means, without log h."""
-    arguments = (jnp.asarray(leaf, jnp.float32) for leaf in (ability, *items[:3]))
-    return float(_value(model, *arguments, begun.cells))
-
-
-def _value(model: ModelOfItems, theta: Any, slope: Any, intercept: Any, others: Any, cells: Any) -> jax.Array:
-    items = PredictorParameters(slope, intercept, others, cells.top)
-    return jax.jit(log_likelihood, static_argnums=0)(model.families, theta, items, cells.cells)
+    return jnp.asarray(log_likelihood(model.families, ability, items, cells))

@@ -160,7 +160,8 @@ def _parts(num_items: int, size: int) -> list[slice]:
 
 
 def _of_part(found: _Grouped, part: slice) -> _Grouped:
-    per_item, counts = found.counts.model.per_item, found.counts
+    counts = found.counts
+    per_item = counts.statistics.shape[1] // counts.observed.shape[1]
     stop = min(part.stop, counts.observed.shape[1])
     statistics = counts.statistics[:, part.start * per_item : stop * per_item]
     return _Grouped(
@@ -196,7 +197,8 @@ def _ability_step(
 
 
 def _float32(items: PredictorParameters) -> PredictorParameters:
-    return PredictorParameters(*(jnp.asarray(leaf, jnp.float32) for leaf in items[:3]), jnp.asarray(items.top))
+    numbers = PredictorParameters(*(jnp.asarray(leaf, jnp.float32) for leaf in items))
+    return numbers._replace(top=jnp.asarray(items.top))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -274,7 +276,7 @@ def _of_others(
     hierarchical: bool,
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The others, N(0, 1) where they are held, and the moments of those of each column and group."""
-    others, free = items.others, np.asarray(specification.free)[:, 2:]
+    others, free = np.asarray(items.others), np.asarray(specification.free)[:, 2:]
     if not model.num_others:
         return {}
     if model.common_steps:
@@ -285,7 +287,9 @@ def _of_others(
     groups = np.array(model.groups)
     size = np.bincount(groups, number)
     variance = np.bincount(groups, of_column) / size + LEAST_VARIANCE
-    begun = {"others": (np.where(free, others, 0.0), np.where(free, (precision + 1 / variance[groups]) ** -0.5, 1.0))}
+    begun: dict[str, tuple[np.ndarray, np.ndarray]] = {
+        "others": (np.where(free, others, 0.0), np.where(free, (precision + 1 / variance[groups]) ** -0.5, 1.0))
+    }
     if hierarchical:
         begun["others_mean"] = mean, np.sqrt(variance[groups] / number)
         begun["others_precision"] = -np.log(variance), np.sqrt(2 / size)

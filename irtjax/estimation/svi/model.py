@@ -4,7 +4,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +71,7 @@ class Directions(NamedTuple):
     spread: AnyArray
 
 
-def effects(model: str, directions: Directions | None) -> dict[str, jax.Array]:
+def effects(model: Any, directions: Directions | None) -> dict[str, jax.Array]:
     """What features add to each difficulty, and to each log discrimination (I,): Z c, c_k ~ N(0, ω² s_k²)."""
     if directions is None:
         return {}
@@ -84,9 +84,15 @@ def effects(model: str, directions: Directions | None) -> dict[str, jax.Array]:
 
 
 def hyperparameters(
-    priors: PriorFunction, model: str, directions: Directions | None = None
+    priors: Callable[[Any], Any], model: Any, directions: Directions | None = None
 ) -> dict[str, dist.constraints.Constraint]:
-    """The sites that a prior function draws for itself, and those of the weights of features, and their supports."""
+    """The sites that a prior function draws for itself, and those of the weights of features, and their supports.
+
+    Args:
+        priors: of `model`, which is a name, or that of items that are not right or wrong (`svi.family_model`).
+        model: that they are of.
+        directions: of features of right/wrong items.
+    """
     with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
         jax.eval_shape(
             lambda: (priors(model), effects(model, directions))
@@ -170,12 +176,12 @@ def _moved(prior: dist.Distribution, by: jax.Array | None) -> dist.Distribution:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def without_value(function: Callable, *arguments: jax.Array) -> jax.Array:
+def without_value(function: Callable, *arguments: Any) -> jax.Array:
     """A function of value 0 that has the gradients of another."""
     return jnp.zeros_like(function(*arguments))
 
 
-def _without_value_forward(function: Callable, *arguments: jax.Array) -> tuple[jax.Array, Callable]:
+def _without_value_forward(function: Callable, *arguments: Any) -> tuple[jax.Array, Callable]:
     value, gradients = jax.vjp(function, *arguments)
     return jnp.zeros_like(value), gradients
 

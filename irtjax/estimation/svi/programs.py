@@ -14,7 +14,6 @@ from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.svi import SVIState
 
 from irtjax.estimation.svi import family_model
-from irtjax.estimation.svi.family_model import ModelOfItems
 from irtjax.estimation.svi.guide import Normal, Start, guide
 from irtjax.estimation.svi.model import Size, response_model
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
@@ -64,7 +63,7 @@ class AntitheticELBO(Trace_ELBO):
         model: Callable,
         guide: Callable,
         start: Start,
-        responses: jax.Array,
+        responses: Any,
         *args: Any,
     ) -> dict:
         """Mean of the two losses.
@@ -84,9 +83,9 @@ class AntitheticELBO(Trace_ELBO):
 
 
 class Settings(NamedTuple):
-    """What the programs of a fit depend on; the model by name where items are right or wrong."""
+    """What the programs of a fit depend on: a model by name, or `family_model.ModelOfItems` of other responses."""
 
-    model: str | ModelOfItems
+    model: Any
     priors: Callable[[Any], Any]
     subjects: Size
     items: Size
@@ -140,7 +139,7 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         state: SVIState,
         step_size: float | jax.Array,
         start: Start,
-        responses: jax.Array,
+        responses: Any,
         last: dict[str, Normal],
         before_last: dict[str, Normal],
     ) -> tuple[SVIState, Chunk]:
@@ -173,14 +172,14 @@ def programs(settings: Settings) -> tuple[Callable, Callable]:
         elbo = -losses.mean() if every else -losses[-1]
         return state, Chunk(mean, size, _drift(movement, before), elbo, -losses[:draws])
 
-    def init(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
+    def init(key: jax.Array, start: Start, responses: Any) -> SVIState:
         return svi.init(key, start, responses, False)
 
     mesh = settings.mesh
     if mesh is None:
         return jax.jit(init), jax.jit(advance, donate_argnums=0)
 
-    def init_spread(key: jax.Array, start: Start, responses: jax.Array) -> SVIState:
+    def init_spread(key: jax.Array, start: Start, responses: Any) -> SVIState:
         def placement(path: tuple, _: Any) -> NamedSharding:
             # the moments of Adam carry the names of their parameters too
             found = re.search(r"\['(\w+)_(?:shift|stretch)'\]", jax.tree_util.keystr(path))
