@@ -50,7 +50,7 @@ def anchors_of(
     places = np.flatnonzero(held)
     ids = responses.item_ids[places].astype(str)
     rows = table.assign(item_id=table["item_id"].astype(str)).set_index("item_id").loc[ids]
-    wanted = [models[i] for i in places]
+    wanted = [models[i] for i in places.tolist()]
     named = rows["model"].astype(str).tolist() if "model" in rows else wanted
     for item, name, model in zip(ids, named, wanted, strict=True):
         if name != model:

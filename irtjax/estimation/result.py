@@ -16,6 +16,7 @@ from irtjax.estimation.driver import Status
 from irtjax.estimation.regression import Regression
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval

@@ -189,7 +189,7 @@ def _block(
 
 def residual_and_value(
     logit: Float[AnyArray, "J I"], right: Float[AnyArray, "J I"], observed: Float[AnyArray, "J I"]
-) -> tuple[Float[AnyArray, "J I"], Float[AnyArray, "J I"]]:
+) -> tuple[Float[jax.Array, "J I"], Float[jax.Array, "J I"]]:
     """Residuals and log-likelihoods of so many right answers of those observed, right - observed σ(logit).
 
     σ(x) = (1 + tanh(x/2)) / 2 and log(1 + exp(-|x|)) = -log((1 + |tanh(x/2)|) / 2): one tanh serves both, no overflow.

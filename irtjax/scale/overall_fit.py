@@ -188,7 +188,7 @@ def _of_population(slope: np.ndarray, size: int) -> np.ndarray:
 
 def _independent(parts: Sequence[Form], of: Features) -> Curves:
     """The model of independent items: a single node of ability, with as many free parameters as an item has margins."""
-    counts = np.zeros(of.worth.shape)
+    counts: np.ndarray = np.zeros(of.worth.shape)
     for form in parts:
         for category in range(counts.shape[1]):
             counts[form.items, category] += (form.values == category).sum(axis=0)
