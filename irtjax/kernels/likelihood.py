@@ -180,20 +180,12 @@ def _block(
     """The three results of `value_and_sums` for a block of items, the last one transposed."""
     logit = (theta[:, None] if slope is None else theta[:, None] * slope[None, :]) + intercept[None, :]
     answer = responses.astype(theta.dtype)
-    residual, value = residual_and_value(logit, jnp.maximum(answer, 0), jnp.minimum(answer + 1, 1))
+    observed, right = jnp.minimum(answer + 1, 1), jnp.maximum(answer, 0)
+    # σ(x) = (1 + tanh(x/2)) / 2 and log(1 + exp(-|x|)) = -log((1 + |tanh(x/2)|) / 2): one tanh serves both, no overflow
+    half = jnp.tanh(0.5 * logit)
+    residual = right - observed * (0.5 + 0.5 * half)
+    value = right * logit - observed * (jnp.maximum(logit, 0) - jnp.log(0.5 + 0.5 * jnp.abs(half)))
     ones = jnp.ones_like(theta)
     of_items = jnp.ones_like(intercept)
     rows = [ones @ residual] if slope is None else [ones @ residual, theta @ residual]
     return (ones @ value) @ of_items, residual @ (of_items if slope is None else slope), jnp.stack(rows)
-
-
-def residual_and_value(
-    logit: Float[AnyArray, "J I"], right: Float[AnyArray, "J I"], observed: Float[AnyArray, "J I"]
-) -> tuple[Float[jax.Array, "J I"], Float[jax.Array, "J I"]]:
-    """Residuals and log-likelihoods of so many right answers of those observed, right - observed σ(logit).
-
-    σ(x) = (1 + tanh(x/2)) / 2 and log(1 + exp(-|x|)) = -log((1 + |tanh(x/2)|) / 2): one tanh serves both, no overflow.
-    """
-    half = jnp.tanh(0.5 * logit)
-    residual = right - observed * (0.5 + 0.5 * half)
-    return residual, right * logit - observed * (jnp.maximum(logit, 0) - jnp.log(0.5 + 0.5 * jnp.abs(half)))
