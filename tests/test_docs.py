@@ -39,9 +39,18 @@ def test_commands_and_their_flags_exist():
         code = source.read_text(encoding="utf-8")
         defined = set(re.findall(r'(?:DEFINE_\w+|define_paths?)\(\s*"(\w+)"', code))
         defined |= {"flagfile"}  # of absl
-        defined |= {"output_dir", "guessing", "metric", "filter", "columns", "transpose", "tensorboard"} & set(
-            re.findall(r"define_(\w+)\(", code)
-        )
+        defined |= {
+            "output_dir",
+            "guessing",
+            "metric",
+            "filter",
+            "columns",
+            "transpose",
+            "tensorboard",
+            "grades",
+            "repeats",
+            "trials",
+        } & set(re.findall(r"define_(\w+)\(", code))
         if "define_flags" in code:
             settings, task_flags = (
                 (REPOSITORY / "experiments/common" / name).read_text(encoding="utf-8")
