@@ -110,7 +110,15 @@ class BetaBinomial(Indicators):
         return restored_place(columns, np.log(columns["precision"])[:, None], top)
 
     def _pairs(self) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, " C"]]:
-        """K, n, and the place of n, of each category."""
+        """K, n, and the place of n, of each category.
+
+        Raises:
+            InputError: what asks has not numbered them (`coded`).
+        """
+        if not self.trials:
+            raise InputError(
+                "beta_binomial: counts whose trials agree are fitted by mml and scored, and no more: take the binomial here"
+            )
         k = np.concatenate([np.arange(n + 1) for n in self.trials])
         which = np.repeat(np.arange(len(self.trials)), np.array(self.trials) + 1)
         return k, np.array(self.trials)[which], which

@@ -108,3 +108,9 @@ def test_one_line_says_what_cannot_be_fitted():
 def test_a_binomial_fit_says_whether_trials_agree_more_than_chance(counts):
     fit = irtjax.fit(counts, "binomial", standard_errors=False)
     assert any(line.endswith("`beta_binomial` allows for it") for line in fit.notes())
+
+
+def test_what_is_not_there_for_the_model_is_refused():
+    at = Coordinates(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1, int))
+    with pytest.raises(InputError, match="take the binomial here"):
+        BETA_BINOMIAL.natural(at, 1)
