@@ -80,7 +80,8 @@ def notes(details: Mapping[str, Any], num_items: int) -> list[str]:
     if (ratio := details.get("dispersion", 0.0)) > DISPERSED:
         lines.append(
             f"counts are {ratio:.2g} times as far from the model, in mean squares, as independent trials would be: "
-            f"standard errors are about {ratio**0.5:.2g} times too small, of items and of abilities"
+            f"standard errors are about {ratio**0.5:.2g} times too small, of items and of abilities; "
+            "`beta_binomial` allows for it"
         )
     if alone := details.get("facet", {}).get("no_common_subjects"):
         lines.append(

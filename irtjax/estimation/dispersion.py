@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from irtjax.item_models.listing import OF_COUNTS
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float
@@ -30,7 +29,7 @@ def of_counts(
         items: their parameters.
         ability: of the subjects.
     """
-    chosen = np.isin(models, OF_COUNTS)
+    chosen = np.array([name == "binomial" for name in models])
     if responses.trials is None or not chosen.any():
         return None
     k, n = np.asarray(responses.values)[:, chosen], np.asarray(responses.trials)[:, chosen]

@@ -23,6 +23,7 @@ from irtjax.estimation.result import Fit
 from irtjax.estimation.specify import check_dims
 from irtjax.estimation.specify_families import FamilyPlan, plan_families
 from irtjax.integration.rules import SharedNodes
+from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, columns
 from irtjax.item_models.nominal import of_categories
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
@@ -108,15 +109,16 @@ def fit_families(
         _require_affordable(plan, rule)
     precision = TOLERANCE if tolerance is None else tolerance
     engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
+    given = coded(plan.model, np.asarray(plan.responses.values), plan.responses.trials, plan.items.top)
+    items = plan.items._replace(top=given.top)
     estimate, outcome = run(
         engine,
-        Problem(
-            np.asarray(plan.responses.values), plan.items, specification, plan.model, plan.responses.trials, member
-        ),
+        Problem(given.values, items, specification, given.model, given.trials, member),
         max_iterations=max_iterations,
         patience=fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
+    estimate = estimate._replace(items=estimate.items._replace(top=plan.items.top))
     estimate = oriented_by_categories(oriented(estimate), models)
     if found is None and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
         estimate = in_units_of_population(estimate, plan.model, plan.responses)

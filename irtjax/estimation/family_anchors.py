@@ -9,7 +9,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.family_curves import curves
-from irtjax.estimation.family_items import KnownItems, known_items, matched
+from irtjax.estimation.family_items import KnownItems, known_items, matched, ready
 from irtjax.estimation.special_items import LEAST_SPREAD, anchored_items
 from irtjax.item_models.listing import MODELS
 from irtjax.item_models.protocol import PredictorParameters
@@ -97,7 +97,8 @@ def with_error_of_the_mean(estimate: Estimate, anchors: Anchors, responses: Scal
     mean, sd = (np.asarray(leaf, float) for leaf in estimate.population)
     if np.abs(estimate.items.slope).max() * sd[0] >= LEAST_SPREAD:
         return estimate
-    trials: Any = responses.observed if responses.trials is None else responses.trials * responses.observed
-    at = curves(anchors.known.model, anchors.known.parameters, mean[:1], warm=False)
-    total = float(trials[:, anchors.held].sum(axis=0) @ np.asarray(at.information)[0])
+    found, known = ready(responses.choose_items(anchors.held), anchors.known)
+    trials: Any = found.observed if found.trials is None else found.trials * found.observed
+    at = curves(known.model, known.parameters, mean[:1], warm=False)
+    total = float(trials.sum(axis=0) @ np.asarray(at.information)[0])
     return estimate._replace(ability_se=np.hypot(estimate.ability_se, total**-0.5))

@@ -1,5 +1,6 @@
 """Known items that are not right or wrong: their model out of a fit or a table, and responses in their categories."""
 
+import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -11,6 +12,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.estimation.reading import WANTED
 from irtjax.estimation.result import Fit
+from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, model_of
 from irtjax.item_models.protocol import PredictorParameters
@@ -151,6 +153,15 @@ def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any
     columns = [_by_codes(given, i, scale) for i, scale in enumerate(chosen.scales)]
     values = np.stack(columns, axis=1)
     return ScaledResponses(values, given.subject_ids, given.item_ids, chosen.scales, given.trials), chosen
+
+
+def ready(responses: ScaledResponses, known: KnownItems) -> tuple[ScaledResponses, KnownItems]:
+    """Responses as the model of the items has them, and the items with it (`item_models.beta_binomial.coded`)."""
+    found = coded(known.model, np.asarray(responses.values), responses.trials, np.asarray(known.parameters.top))
+    if found.model is known.model:
+        return responses, known
+    values = dataclasses.replace(responses, values=found.values, trials=found.trials)
+    return values, known._replace(model=found.model, parameters=known.parameters._replace(top=found.top))
 
 
 class _Given(NamedTuple):

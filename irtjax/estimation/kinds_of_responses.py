@@ -85,6 +85,9 @@ def successes(
     counts, shares, ordered = (np.isin(models, names) for names in (OF_COUNTS, OF_SHARES, ("ordered_beta",)))
     observed, values = responses.observed, np.where(responses.observed, responses.values, 0.0)
     trials = observed if responses.trials is None else np.where(observed, responses.trials, 0)
+    agree = np.array([name == "beta_binomial" for name in models])  # trials of a response may all be as one
+    values = np.where(agree, values / np.maximum(trials, 1), values)
+    trials = np.where(agree, observed, trials)
     given = observed.sum(axis=0)
     over = ((values > 0) & observed).sum(axis=0), (values == 1).sum(axis=0)
     right = [values.sum(axis=0)[counts | shares], *(number[ordered] for number in over)]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems, known_items, matched, require_known
+from irtjax.estimation.family_items import KnownItems, known_items, matched, ready, require_known
 from irtjax.estimation.family_scores import family_abilities
 from irtjax.estimation.fit_files import holds_fit, read_items
 from irtjax.estimation.result import Fit, load_fit
@@ -139,7 +139,7 @@ def matching(
     table = item_table(fit)
     known = known_items(fit if isinstance(fit, Fit) else table)
     if known is not None:
-        in_categories, chosen = matched(responses, known, trials, columns=columns)
+        in_categories, chosen = ready(*matched(responses, known, trials, columns=columns))
         return Matched(in_categories, chosen.parameters, chosen, normal)
     matrix: Responses
     if processes.number() > 1:

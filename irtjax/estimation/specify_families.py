@@ -21,7 +21,9 @@ from irtjax.types import Bool, Float, Int
 
 STEP_SD = 1.0  # of a prior of steps, where the estimated one starts
 OPTION_SD = 3.0  # the same of slopes and intercepts of categories without order
-# the same of log φ, the lower cut and the logarithm of the gap of shares
+# of log φ, where trials of a response agree more than chance
+OF_AGREEMENT = NormalPrior(2.0, 1.0)
+# of log φ, the lower cut and the logarithm of the gap of shares
 OTHERS_OF_SHARES = NormalPrior(1.5, 1.0), NormalPrior(-3.0, 2.0), NormalPrior(1.8, 0.7)
 
 
@@ -128,9 +130,13 @@ def _priors(
     steps_in_common: tuple[int, ...],
     determined: bool,
 ) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K"], tuple[tuple[int, ...], ...]]:
-    """Means and precisions of priors (D = 1), of slopes alone if `determined`; columns in which they are estimated."""
+    """Means and precisions of priors (D = 1), and columns in which they are estimated.
+
+    If `determined`, they are of slopes alone, and of how far trials of a response agree.
+    """
     mean, precision = np.zeros(free.shape), np.zeros(free.shape)
     estimated: tuple[tuple[int, ...], ...] = ()
+    agree = np.array([name == "beta_binomial" for name in models])
     chosen = free[:, 0] & ~shared
     if chosen.any():
         mean[chosen, 0], precision[chosen, 0] = ASINH_SLOPE_PRIOR.mean, ASINH_SLOPE_PRIOR.sd**-2
@@ -147,9 +153,12 @@ def _priors(
         others = tuple(column for column in range(2, free.shape[1]) if free[:, column].any())
         if others and shares.all():
             estimated += tuple((column,) for column in others)
-        elif others and not shares.any() and not steps_in_common:
+        elif others and not shares.any() and not agree.any() and not steps_in_common:
             estimated += _of_steps(tuple(range(2, free.shape[1])), bool(nominal.all()))
         precision[:, steps_in_common] = 0.0
+    if agree.any():  # responses hardly tell a large precision from an infinite one
+        mean[agree, 2], precision[agree, 2] = OF_AGREEMENT.mean, OF_AGREEMENT.sd**-2
+        estimated += ((2,),) if agree.all() else ()
     return mean, np.where(free, precision, 0.0), estimated
 
 

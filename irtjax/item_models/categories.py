@@ -96,6 +96,10 @@ class Indicators(abc.ABC):
         """0."""
         return np.zeros(values.shape)
 
+    def present(self, top: AnyArray, num_statistics: int) -> AnyArray:
+        """(I, S) weights of categories in what is expected: 1 where an item has one, else 0."""
+        return there(top, num_statistics)
+
     @abc.abstractmethod
     def natural(self, at: Coordinates, num_statistics: int) -> tuple[AnyArray, AnyArray]:
         """η and A: a family's own."""
@@ -104,7 +108,7 @@ class Indicators(abc.ABC):
         """P(y = k) = exp(η_k - A)."""
         eta, log_normalizer = self.natural(at, num_statistics)
         xp = eta.__array_namespace__()
-        return xp.where(there(at.top, num_statistics)[None], xp.exp(eta - log_normalizer[:, :, None]), 0.0)
+        return xp.exp(eta - log_normalizer[:, :, None]) * self.present(at.top, num_statistics)[None]
 
     def covariance(self, at: Coordinates, num_statistics: int) -> Float[AnyArray, "Q I S S"]:
         """P_k [k = l] - P_k P_l."""

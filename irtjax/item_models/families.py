@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.item_models.categories import Coordinates, Indicators, there
+from irtjax.item_models.categories import Coordinates, Indicators
 from irtjax.item_models.protocol import Moments, Natural, PredictorParameters
 from irtjax.types import AnyArray, Float, Int, Shaped
 
@@ -154,7 +154,7 @@ class Families:
         if not self.has_indicators:
             return _curvature(self, at, residual)
         xp = x.__array_namespace__()
-        own = xp.where(there(at.top, self.per_item)[None], residual.reshape(*x.shape, -1), 0.0)
+        own = xp.where(self._present(at.top)[None] > 0, residual.reshape(*x.shape, -1), 0.0)
         return self._by_family(x.shape[1], lambda family, chosen: family.curvature(_some(at, chosen), own[:, chosen]))
 
     def others_of_steeper(
@@ -179,7 +179,8 @@ class Families:
             some = _some(at, items)
             eta, log_normalizer = family.natural(some, self.per_item)
             if isinstance(family, Indicators):
-                eta = eta.__array_namespace__().where(there(some.top, self.per_item)[None], eta, 0.0)
+                present = family.present(some.top, self.per_item)[None] > 0
+                eta = eta.__array_namespace__().where(present, eta, 0.0)
             return padded(eta, self.per_item), log_normalizer
 
         eta, log_normalizer = self._by_family(num_items, of_family)
@@ -189,8 +190,9 @@ class Families:
         """Those of indicators."""
         xp, num_nodes = at.x.__array_namespace__(), at.x.shape[0]
         eta, log_normalizer = self._natural(at)
-        own = there(at.top, self.per_item)[None]
-        p = xp.exp(eta.reshape(*at.x.shape, -1) - log_normalizer[:, :, None]) * own
+        weight = self._present(at.top)[None]
+        own = weight > 0
+        p = xp.exp(eta.reshape(*at.x.shape, -1) - log_normalizer[:, :, None]) * weight
         by_x, by_others = self._by_family(
             at.x.shape[1], lambda family, items: family.derivatives(_some(at, items), self.per_item)
         )
@@ -198,6 +200,14 @@ class Families:
         mean, size = p.reshape(num_nodes, -1), at.others.shape[1]
         covariance = mean * (1 - mean) if self.per_item == 1 else p
         return Moments(mean, covariance, by_x.reshape(num_nodes, -1), by_others.reshape(*mean.shape, size))
+
+    def _present(self, top: AnyArray) -> AnyArray:
+        """(I, S) weights of all categories."""
+
+        def of_family(family: Any, items: AnyArray | slice) -> AnyArray:
+            return family.present(top[items], self.per_item)[None]
+
+        return self._by_family(len(top), of_family)[0]
 
     def _by_family(self, num_items: int, function: Callable[[Any, Any], Any]) -> Any:
         """Arrays with an axis 1 of items, out of those of each family."""

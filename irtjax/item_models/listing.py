@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.families import Families
 from irtjax.item_models.graded import GRADED
@@ -39,10 +40,11 @@ MODELS = {
     "rsm": Listed(PARTIAL_CREDIT, own_slopes=False, common_steps=True),
     "nominal": Listed(NOMINAL),
     "binomial": Listed(BINOMIAL),
+    "beta_binomial": Listed(BETA_BINOMIAL),
     "beta": Listed(BETA),
     "ordered_beta": Listed(ORDERED_BETA),
 }
-OF_COUNTS, OF_SHARES = ("binomial",), ("ordered_beta", "beta")  # the usual one first
+OF_COUNTS, OF_SHARES = ("binomial", "beta_binomial"), ("ordered_beta", "beta")  # the usual one first
 CATEGORICAL = tuple(name for name in MODELS if name not in (*OF_COUNTS, *OF_SHARES))
 
 
