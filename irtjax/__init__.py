@@ -9,6 +9,7 @@ from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.estimation.fit_files import read_items
+from irtjax.estimation.mirt_export import to_mirt_csv
 from irtjax.estimation.plausible import plausible_values
 from irtjax.estimation.priors import NormalPrior
 from irtjax.estimation.result import Fit, load_fit
@@ -49,6 +50,7 @@ __all__ = [
     "read_items",
     "read_responses",
     "score",
+    "to_mirt_csv",
     "versions",
     "write_responses",
     "write_shards",

@@ -107,9 +107,8 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     Raises:
         InputError: see `fit`.
     """
-    options = {
-        name: value for name, value in options.items() if name == "priors" or (name != "mesh" and value is not None)
-    }
+    kept = ("priors",) if estimator == "mml" else ()  # where None means none
+    options = {name: value for name, value in options.items() if name in kept or (name != "mesh" and value is not None)}
     estimate: Callable[..., Fit] = fit_families
     if estimator == "svi":
         from irtjax.estimation.svi.family_fit import fit_svi_families  # as of right and wrong answers
