@@ -13,10 +13,12 @@ from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given
 from irtjax.responses.formats.given import Given
-from irtjax.responses.formats.long_tables import ROLES
+from irtjax.responses.formats.long_tables import FACET
+from irtjax.responses.formats.long_tables import ROLES as EVERY_ROLE
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 
+ROLES = tuple(role for role in EVERY_ROLE if role != FACET)  # which has a flag of its own
 OF_HARNESS = ("metric", "filter")
 OF_GRADES = ("grades", "repeats")
 NAMES = (*OF_HARNESS, "columns", "trials", "transpose")

@@ -156,8 +156,14 @@ def test_bad_responses_and_flags_get_one_line_and_leave_nothing(tmp_path):
         (["--responses={tmp}/logs", "--columns=item:x"], "--columns has no effect with files of a language-model"),
         (["--responses={tmp}/r.npz", "--columns=item:x"], "r.npz: is no table (.csv or .parquet)"),
         (["--responses={tmp}/r.csv", "--columns=item:x"], "there is no column 'x' for the item: it has"),
-        (["--responses={tmp}/r.csv", "--columns=x"], "--columns=x: expected columns of subject, item, response, as in"),
-        (["--responses={tmp}/r.csv", "--columns=item:a,item:b"], "expected columns of subject, item, response, as in"),
+        (
+            ["--responses={tmp}/r.csv", "--columns=x"],
+            "--columns=x: expected columns of subject, item, response, trials, as in",
+        ),
+        (
+            ["--responses={tmp}/r.csv", "--columns=item:a,item:b"],
+            "expected columns of subject, item, response, trials, as in",
+        ),
         (["--responses={tmp}/logs", "--metric=acc,x"], "--metric: no file has 'x': they have 'acc', 'acc_norm'"),
         (["--responses={tmp}", "--filter=strict"], "--filter: no file has 'strict': they have 'none'"),
         (["--responses={tmp}/nothing"], "nothing: cannot be read (No such file or directory)"),
