@@ -2,8 +2,8 @@
 
     python -m benchmarks.over_dispersion [counts.npz]
 
-The file has counts of 100 trials (`passes`, models x tasks), such as those of EvalPerf. Without one, counts are
-simulated: 10 sets of 30 subjects and 20 items of 20 trials, whose trials correlate by 1/7.
+The file has counts (`passes`, models x tasks) and the trials of each model (`samples`), such as those of EvalPerf.
+Without one, counts are simulated: 10 sets of 30 subjects and 20 items of 20 trials, whose trials correlate by 1/7.
 """
 
 import sys
@@ -27,8 +27,9 @@ SETS = 10
 def main() -> None:
     """Prints a line for each model."""
     if sys.argv[1:]:
-        passes = np.load(sys.argv[1])["passes"].astype(float)
-        trials = np.full(passes.shape, 100)
+        table = np.load(sys.argv[1])
+        passes = table["passes"].astype(float)
+        trials = np.broadcast_to(table["samples"][:, None], passes.shape)
         for model in MODELS:
             print(model, _held_out(model, passes, trials))
         return
