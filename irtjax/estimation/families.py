@@ -109,7 +109,8 @@ def fit_families(
         _require_affordable(plan, rule)
     precision = TOLERANCE if tolerance is None else tolerance
     engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
-    given = coded(plan.model, np.asarray(plan.responses.values), plan.responses.trials, plan.items.top)
+    top = np.asarray(plan.items.top)
+    given = coded(plan.model, np.asarray(plan.responses.values), plan.responses.trials, top)
     items = plan.items._replace(top=given.top)
     estimate, outcome = run(
         engine,
