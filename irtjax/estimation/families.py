@@ -14,8 +14,9 @@ from irtjax.estimation import dispersion, empirical_priors
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
-from irtjax.estimation.grouping import answered_by, membership, population_of, require_linked
-from irtjax.estimation.mml import FAR, in_logits, oriented, report, status_of
+from irtjax.estimation.grouping import answered_by, membership, require_linked
+from irtjax.estimation.mml import in_logits, oriented, report
+from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -79,12 +80,7 @@ def fit_families(
     Raises:
         InputError: responses or models that cannot be fitted, or a test so long that nodes would not fit into memory.
     """
-    models = (model,) * responses.num_items if isinstance(model, str) else tuple(model)
-    unknown = sorted(set(models) - set(MODELS))
-    if unknown:
-        raise InputError(f"unknown model {unknown[0]!r}, expected one of {', '.join(MODELS)}")
-    if len(models) != responses.num_items:
-        raise InputError(f"{len(models)} models for {responses.num_items} items")
+    models = _models_of(model, responses.num_items)
     check_dims(dims, responses.num_items)
     if dims > MOST_DIMS:
         raise InputError(f"`dims` {dims}: grades and categories have up to {MOST_DIMS} dimensions")
@@ -128,42 +124,40 @@ def fit_families(
         estimate = in_logits(estimate)
     if held is not None:
         estimate = with_error_of_the_mean(estimate, held, plan.responses)
-    population: Any = estimate.population
-    if found is not None:
-        population = population_of(estimate, found, in_logits=plan.in_logits)
-    squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
-    others = "step" if set(models) <= set(CATEGORICAL) else "other"
     details: dict[str, Any] = {
-        **estimate.details,
         "models": list(models),
         "grades": [None if scale.labels is None else list(scale.labels) for scale in plan.responses.scales],
-        "without_maximum": plan.responses.item_ids[estimate.unbounded].tolist(),
-        "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
-        "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
-        "priors": empirical_priors.summary(estimate.specification, others),
     }
     ratio = dispersion.of_counts(plan.responses, models, estimate.items, estimate.ability)
     if ratio is not None:
         details["dispersion"] = ratio
-    return Fit(
-        responses=plan.responses,
-        model=model if isinstance(model, str) else "mixed",
-        estimator="mml",
-        parameters=estimate.items,
-        population=population,
+    return fit_of(
+        plan.responses,
+        model,
+        estimate,
+        outcome,
         item_columns=columns(plan.model, estimate.items, estimate.covariances),
-        ability=squeeze(estimate.ability),
-        ability_se=squeeze(estimate.ability_se),
-        log_likelihood=estimate.log_likelihood,
-        log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=number,
-        iterations=outcome.iterations,
-        status=status_of(outcome.status, estimate, FAR),
-        integration=estimate.integration,
-        unbounded=estimate.unbounded,
-        seconds=outcome.seconds,
+        groups=found,
+        in_logits=plan.in_logits,
+        others="step" if set(models) <= set(CATEGORICAL) else "other",
         details=details,
     )
+
+
+def _models_of(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
+    """The model of each item.
+
+    Raises:
+        InputError: an unknown one, or a wrong number of them.
+    """
+    models = (model,) * num_items if isinstance(model, str) else tuple(model)
+    unknown = sorted(set(models) - set(MODELS))
+    if unknown:
+        raise InputError(f"unknown model {unknown[0]!r}, expected one of {', '.join(MODELS)}")
+    if len(models) != num_items:
+        raise InputError(f"{len(models)} models for {num_items} items")
+    return models
 
 
 def _require_affordable(plan: FamilyPlan, rule: SharedNodes) -> None:

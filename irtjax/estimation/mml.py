@@ -13,10 +13,11 @@ import pandas as pd
 from irtjax import processes
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import driver, empirical_priors
-from irtjax.estimation.driver import Estimate, Info, Problem, Status, run
+from irtjax.estimation import driver
+from irtjax.estimation.driver import Estimate, Info, Problem, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
-from irtjax.estimation.grouping import answered_by, membership, nodes_for_groups, population_of, require_linked
+from irtjax.estimation.grouping import answered_by, membership, nodes_for_groups, require_linked
+from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of
 from irtjax.estimation.priors import Prior, as_given
@@ -34,9 +35,6 @@ from irtjax.populations.groups import Groups
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
-
-FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
-FAR_ON_OWN = 0.3  # the same on nodes around each posterior, whose errors move the maximum by as much
 
 
 @processes.collective
@@ -166,35 +164,17 @@ def fit_mml(
         estimate = in_logits(estimate)
     if plan.anchored.any():
         estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
-    population: Any = estimate.population
-    if found is not None:
-        population = population_of(estimate, found, in_logits=plan.as_1pl)
-    squeeze = (lambda array: array.squeeze(1)) if dims == 1 else (lambda array: array)
-    return Fit(
-        responses=responses,
-        model=model if isinstance(model, str) else "mixed",
-        estimator="mml",
-        parameters=estimate.items,
-        population=population,
+    return fit_of(
+        responses,
+        model,
+        estimate,
+        outcome,
         item_columns=tables.columns(estimate.items, estimate.covariances),
-        ability=squeeze(estimate.ability),
-        ability_se=squeeze(estimate.ability_se),
-        log_likelihood=estimate.log_likelihood,
-        log_likelihood_error=estimate.log_likelihood_error,
         num_parameters=number,
-        iterations=outcome.iterations,
-        status=status_of(outcome.status, estimate, FAR_ON_OWN if own else FAR),
-        integration=estimate.integration,
-        unbounded=estimate.unbounded,
-        seconds=outcome.seconds,
-        details={
-            **estimate.details,
-            "without_maximum": responses.item_ids[estimate.unbounded].tolist(),
-            "distance_from_maximum": None if np.isnan(estimate.distance) else estimate.distance,
-            "priors": empirical_priors.summary(estimate.specification),
-            "maximum_likelihood": not empirical_priors.has_any(estimate.specification),
-            **of_extremes,
-        },
+        groups=found,
+        in_logits=plan.as_1pl,
+        others=None,
+        details=of_extremes,
     )
 
 
@@ -290,17 +270,6 @@ def in_logits(estimate: Estimate) -> Estimate:
         ability=unit * estimate.ability,
         ability_se=unit * estimate.ability_se,
     )
-
-
-def status_of(status: Status, estimate: Estimate, far: float) -> Status:
-    """How the fit ended, by what is known at the end; `far` from the maximum it has not converged."""
-    if status not in (Status.CONVERGED, Status.STALLED):
-        return status
-    if estimate.unbounded.any():
-        return Status.NO_MAXIMUM
-    if not estimate.identified:
-        return Status.NOT_IDENTIFIED
-    return Status.SHORT if estimate.distance > far else status
 
 
 def report(on_iteration: Callable[[int, float], None], iterations: int, info: Info) -> None:
