@@ -21,7 +21,7 @@ from irtjax.estimation.svi.fit import check_settings, search_of
 from irtjax.estimation.svi.guide import Normal, relative
 from irtjax.estimation.svi.model import Size
 from irtjax.estimation.svi.programs import Settings, steps_per_chunk
-from irtjax.item_models.listing import MODELS, columns
+from irtjax.item_models.listing import columns
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
@@ -29,6 +29,7 @@ from irtjax.processes import fetch
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float
 
+BY_SVI = ("graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "ordered_beta", "beta")
 BLOCK = 2**20  # responses, of which constants are added up at once
 
 
@@ -51,7 +52,7 @@ def fit_svi_families(
 
     Args:
         responses: at least one observed response of each subject and item.
-        model: a name of `item_models.listing.MODELS`.
+        model: one of `BY_SVI`.
         priors: "vague" or "hierarchical" (`svi.family_model`).
         start: "proportions", from frequencies and mean responses (`svi.family_start`); "best" is the same.
         batch_subjects: subjects in a step, drawn at random; None for all.
@@ -66,8 +67,8 @@ def fit_svi_families(
     Raises:
         InputError: an unknown model, priors or start, no steps, or responses that cannot be fitted.
     """
-    if model not in MODELS:
-        raise InputError(f"unknown model {model!r}, expected one of {', '.join(MODELS)}")
+    if model not in BY_SVI:
+        raise InputError(f"estimator svi fits {', '.join(BY_SVI)}, not {model!r}: use estimator mml")
     if priors not in PRIORS:
         raise InputError(f"unknown priors {priors!r} of the {model}, expected one of {', '.join(PRIORS)}")
     if start not in ("best", "proportions"):
