@@ -7,6 +7,7 @@ from scipy.stats import betabinom, norm
 
 import irtjax
 from irtjax import InputError
+from irtjax.estimation import category_text
 from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
 from irtjax.item_models.categories import Coordinates
 from irtjax.item_models.families import Families
@@ -105,9 +106,9 @@ def test_one_line_says_what_cannot_be_fitted():
         irtjax.fit(many, "beta_binomial")
 
 
-def test_a_binomial_fit_says_whether_trials_agree_more_than_chance(counts):
-    fit = irtjax.fit(counts, "binomial", standard_errors=False)
-    assert any(line.endswith("`beta_binomial` allows for it") for line in fit.notes())
+def test_the_note_on_dispersed_counts_names_the_model():
+    (line,) = category_text.notes({"dispersion": 2.0}, ITEMS)
+    assert line.endswith("`beta_binomial` allows for it")
 
 
 def test_what_is_not_there_for_the_model_is_refused():
