@@ -1,6 +1,5 @@
 """Marginal maximum likelihood of items that are not right or wrong: the fit, from responses to estimates."""
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from irtjax.estimation import dispersion, empirical_priors
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
-from irtjax.estimation.grouping import answered_by, membership, require_linked
+from irtjax.estimation.grouping import in_groups, membership
 from irtjax.estimation.mml import in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.problem import num_parameters
@@ -94,10 +93,8 @@ def fit_families(
     found, specification, member = None, plan.specification, None
     if groups is not None:
         found = membership(groups, plan.responses.subject_ids)
-        member = found.member
-        answered = answered_by(member, len(found.names), plan.responses.values)
-        require_linked(found, answered, None if held is None else held.held)
-        specification = dataclasses.replace(specification, num_groups=len(found.names))
+        anchored = None if held is None else held.held
+        member, specification = in_groups(found, plan.responses.values, specification, anchored)
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)

@@ -1,5 +1,6 @@
 """Which group each subject is in, and what a fit says of the groups."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Estimate
+from irtjax.estimation.problem import Specification
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.populations.groups import FittedGroups, Groups
@@ -112,6 +114,30 @@ def require_linked(
             f"`groups`: {apart} answered no item that links them to '{found.names[0]}': nothing says where they are on "
             "its scale; give `anchors`, or fit them on their own"
         )
+
+
+def in_groups(
+    found: Membership,
+    values: Values,
+    specification: Specification,
+    anchored: Bool[np.ndarray, " I"] | None = None,
+    rows: slice = slice(None),
+) -> tuple[Int[np.ndarray, " mine"], Specification]:
+    """The group of each subject that this process has, and what is free with the populations of the groups.
+
+    Args:
+        found: the groups.
+        values: responses of these subjects.
+        specification: of one population.
+        anchored: (I,) items that set the scale.
+        rows: which subjects they are.
+
+    Raises:
+        InputError: groups that no items link (`require_linked`).
+    """
+    member = found.member[rows]
+    require_linked(found, answered_by(member, len(found.names), values), anchored)
+    return member, dataclasses.replace(specification, num_groups=len(found.names))
 
 
 def answered_by(member: Int[np.ndarray, " J"], num_groups: int, values: Values) -> Int[np.ndarray, "G I"]:

@@ -1,7 +1,6 @@
 """Marginal maximum likelihood: the fit, from responses to estimates with standard errors."""
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Estimate, Info, Problem, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
-from irtjax.estimation.grouping import answered_by, membership, nodes_for_groups, require_linked
+from irtjax.estimation.grouping import in_groups, membership, nodes_for_groups
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of
@@ -142,9 +141,9 @@ def fit_mml(
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
     values, member = _values_here(responses, rule, mesh), None
     if found is not None:
-        member = found.member[processes.share(responses.num_subjects)]
-        require_linked(found, answered_by(member, len(found.names), values), plan.anchored)
-        start = start[0], dataclasses.replace(start[1], num_groups=len(found.names))
+        mine = processes.share(responses.num_subjects)
+        member, specification = in_groups(found, values, start[1], plan.anchored, mine)
+        start = start[0], specification
     own = rule is not None and rule.moves_with_posterior
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
