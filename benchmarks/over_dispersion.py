@@ -1,12 +1,12 @@
-"""Counts whose trials agree more than chance: intervals of abilities and held-out counts, by both models of counts.
+r"""Counts whose trials agree more than chance: intervals of abilities and held-out counts, by both models of counts.
 
-    python -m benchmarks.over_dispersion [counts.npz]
+  python -m benchmarks.over_dispersion
+  python -m benchmarks.over_dispersion --counts=evalperf_counts.npz
 
 The file has counts (`passes`, models x tasks) and the trials of each model (`samples`), such as those of EvalPerf.
 Without one, counts are simulated: 10 sets of 30 subjects and 20 items of 20 trials, whose trials correlate by 1/7.
 """
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,11 @@ from scipy.special import expit
 from scipy.stats import betabinom, binom
 
 import irtjax
+from experiments.common import app
+from experiments.common.path_flags import define_path
 from irtjax.responses.scaled import ScaledResponses, of_counts
 
+_COUNTS = define_path("counts", "NPZ of counts; default: simulated ones")
 MODELS = ("binomial", "beta_binomial")
 NODES = 15
 HELD_OUT = 0.1
@@ -26,8 +29,8 @@ SETS = 10
 
 def main() -> None:
     """Prints a line for each model."""
-    if sys.argv[1:]:
-        table = np.load(sys.argv[1])
+    if _COUNTS.value is not None:
+        table = np.load(_COUNTS.value)
         passes = table["passes"].astype(float)
         trials = np.broadcast_to(table["samples"][:, None], passes.shape)
         for model in MODELS:
@@ -77,4 +80,4 @@ def _held_out(model: str, counts: np.ndarray, trials: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    app.run(main)

@@ -25,9 +25,9 @@ def table_of(folder, model):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        ("sim_grm__graded", "graded"),
+        pytest.param("sim_grm__graded", "graded", marks=pytest.mark.slow),
         ("science__graded", "graded"),
-        ("sim_gpcm__gpcm", "gpcm"),
+        pytest.param("sim_gpcm__gpcm", "gpcm", marks=pytest.mark.slow),
         ("science__Rasch", "pcm"),
         ("sim_nominal__nominal", "nominal"),
     ],

@@ -180,6 +180,7 @@ def test_svi_agrees_with_mml(simulated, fit, rng):
     np.testing.assert_allclose(sd, expected_sd, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_both_estimators_regress_discriminations_too(simulated, two_parameters, fit_2pl):
     _, features, _, few = simulated
     matrix, slope, difficulty = two_parameters

@@ -198,6 +198,7 @@ def simulated():
     )
 
 
+@pytest.mark.slow
 def test_kinds_side_by_side(simulated):
     shares = simulated[0]
     models = ["ordered_beta"] * 4 + ["graded"] * 3 + ["binomial"] * 2

@@ -64,6 +64,7 @@ def agrees(fit, other, names, apart=0.4):
         assert 0.65 < np.median(fit.item_columns[f"{name}_se"] / error) < 1.1, name
 
 
+@pytest.mark.slow
 def test_counts_agree_with_marginal_maximum_likelihood(counts, tmp_path):
     responses, theta = counts
     fit, other = (irtjax.fit(responses, "binomial", estimator) for estimator in ("svi", "mml"))
