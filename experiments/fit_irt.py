@@ -184,9 +184,9 @@ def main() -> None:
     responses, model = (_read if _FACET.value is None else _read_judged)(_RESPONSES.value, mesh)
     if is_scaled(model) and _FACET.value is None:  # which auto may have found
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value} of these responses")
+    scaled = responses.of_rows if isinstance(responses, Judged) else responses
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
-        scaled = responses.of_rows if isinstance(responses, Judged) else responses
         what = f" of {category_text.read_as(scaled)}" if isinstance(scaled, ScaledResponses) else ""
         if isinstance(responses, Judged):
             what += f" by {fit_text.counted(len(responses.judge_ids), 'judge')}"
