@@ -92,7 +92,8 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         columns: of responses in a long table, as of `irtjax.fit`.
 
     Raises:
-        InputError: no fit; several dimensions, groups or judges; responses that are not there or do not go with it.
+        InputError: no fit; several dimensions, groups, judges or a beta-binomial; responses that are not there or do
+            not go with it.
     """
     found = fit_in(fit)
     dims = found.parameters.slope.shape[1]
@@ -128,6 +129,8 @@ def _require_one_population(fit: Fit) -> None:
         raise InputError("the fit is of several groups: fit of items and subjects is of one population")
     if "facet" in fit.details:
         raise InputError("the fit has judges: fit of items and subjects is of responses without a facet")
+    if "beta_binomial" in fit.details.get("models", ()):
+        raise InputError("fit of items and subjects is not there for the beta_binomial: take the binomial here")
 
 
 def fit_in(fit: Any) -> Fit:

@@ -115,3 +115,13 @@ def test_what_is_not_there_for_the_model_is_refused():
     at = Coordinates(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1, int))
     with pytest.raises(InputError, match="take the binomial here"):
         BETA_BINOMIAL.natural(at, 1)
+
+
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+def test_statistics_of_fit_and_variational_inference_refuse_the_model(counts):
+    fit = irtjax.fit(counts, "beta_binomial", max_iterations=1, standard_errors=False)
+    for refuses in (irtjax.item_fit, irtjax.person_fit, irtjax.local_dependence):
+        with pytest.raises(InputError, match="not there for the beta_binomial: take the binomial here"):
+            refuses(fit)
+    with pytest.raises(InputError, match="not 'beta_binomial': use estimator mml"):
+        irtjax.fit(counts, "beta_binomial", "svi")
