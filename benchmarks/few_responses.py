@@ -22,7 +22,7 @@ import irtjax
 from experiments.common.item_features import features_of
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.item_features import ItemFeatures
+from irtjax.fits.item_features import ItemFeatures
 from irtjax.integration.prediction import LEAST_PREDICTED, predict
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.folds import folds_of

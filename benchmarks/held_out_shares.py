@@ -34,7 +34,7 @@ from tqdm import tqdm
 import irtjax
 from benchmarks import contestants, held_out
 from irtjax.estimation.families import fit_families
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.prediction import predict

@@ -18,7 +18,7 @@ from absl import app, flags
 from benchmarks.simulated_scales import Columns, respond, truth_of
 from irtjax import FitWarning
 from irtjax.estimation.families import fit_families
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 
 MODELS = ["graded", "gpcm", "nominal", "binomial", "ordered_beta", "beta"]
 _SIZES = flags.DEFINE_list("sizes", ["500x20", "2000x20", "30x100", "25x1000"], "subjects x items")

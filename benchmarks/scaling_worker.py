@@ -22,12 +22,12 @@ from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal.engine import NormalPosteriors, State
 from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.specify import specify, start_items
-from irtjax.estimation.svi.guide import Normal, Start
-from irtjax.estimation.svi.model import PRIORS, Size
-from irtjax.estimation.svi.programs import PLACES, Settings, programs, steps_per_chunk
 from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, mesh_of, place
 from irtjax.responses.matrix import counts
+from irtjax.svi.guide import Normal, Start
+from irtjax.svi.model import PRIORS, Size
+from irtjax.svi.programs import PLACES, Settings, programs, steps_per_chunk
 from irtjax.tasks import Task
 from irtjax.training.data import to_device
 from irtjax.training.recipe import Recipe

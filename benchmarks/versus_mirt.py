@@ -21,7 +21,7 @@ from absl import app, flags
 
 import irtjax
 from irtjax.estimation.families import fit_families
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.responses.scaled import of_grades
 
 _SHARED = flags.DEFINE_string("shared", "../shared", "folder with oracle/, oracle2/ and human_responses/")

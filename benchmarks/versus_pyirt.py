@@ -23,8 +23,8 @@ from benchmarks import contestants
 from benchmarks.contestants import say
 from irtjax import ResponseMatrix, write_responses
 from irtjax.errors import InputError
-from irtjax.estimation.svi.fit import PRIORS
 from irtjax.storage.files import whole_file, writable_directory
+from irtjax.svi.fit import PRIORS
 
 REQUIREMENTS = {"pyirt": "py-irt==0.7.1", "girth": "girth==0.8.0"}
 TOLERANCE = 1.05  # of the smallest RMSE: an earlier end of py-irt's training that is as good as its best

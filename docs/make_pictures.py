@@ -116,8 +116,8 @@ def flow() -> Figure:
 COLUMNS = {
     "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1,
     "tensorboard": 2.4, "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5,
-    "plots": 2.2, "scale": 3, "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 3,
-    "item_models": 3, "kernels": 3,
+    "plots": 2.2, "scale": 3, "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 2.4,
+    "item_models": 3, "kernels": 3, "fits": 3, "scoring": 3, "svi": 2.4,
 }  # fmt: skip
 SIDES = (
     dict.fromkeys(("tasks", "networks", "training", "crowd"), (PALE_ORANGE, ORANGE))
@@ -127,7 +127,10 @@ SIDES = (
             "kernels",
             "item_models",
             "integration",
+            "fits",
+            "scoring",
             "estimation",
+            "svi",
             "explanatory",
             "fitting",
             "comparison",

@@ -28,9 +28,6 @@ from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
 from irtjax.errors import InputError
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.result import Fit
-from irtjax.estimation.scoring import item_table
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
 from irtjax.evaluation.adaptive_study import compare_tests
@@ -39,8 +36,11 @@ from irtjax.evaluation.item_bank import ItemBank, column_of, item_bank, quotas_o
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
+from irtjax.fits.fit_files import holds_fit
+from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.scoring.abilities import item_table
 from irtjax.storage.files import whole_results, write_csv
 
 MAX_ITEMS = 50  # unless another number is asked for

@@ -34,12 +34,10 @@ from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
 from irtjax import processes
 from irtjax.errors import InputError, NotScoredError, printable
-from irtjax.estimation import category_text, fit_text
-from irtjax.estimation.fit_files import FILES, JUDGES
 from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.reading import AUTO, Models, is_scaled, read, read_judged
-from irtjax.estimation.svi.fit import BEST, PRIORS, STARTS
-from irtjax.estimation.svi.fit import MODELS as BY_SVI
+from irtjax.fits import category_text, fit_text
+from irtjax.fits.fit_files import FILES, JUDGES
+from irtjax.fits.reading import AUTO, Models, is_scaled, read, read_judged
 from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
 from irtjax.item_models.listing import MODELS as OTHERS
@@ -52,6 +50,8 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
 from irtjax.storage.tables import read_table
+from irtjax.svi.fit import BEST, PRIORS, STARTS
+from irtjax.svi.fit import MODELS as BY_SVI
 
 _RESPONSES = define_paths(
     "responses",

@@ -21,8 +21,8 @@ from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.reports import item_fit as report
 from irtjax import InputError
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.reading import AUTO, read
+from irtjax.fits.fit_files import holds_fit
+from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.storage.files import whole_results
 

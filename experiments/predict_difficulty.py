@@ -26,8 +26,8 @@ from experiments.reports import predict_difficulty as report
 from irtjax.comparison.rank_agreement import spearman_brown
 from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
-from irtjax.estimation.result import Z_95
 from irtjax.explanatory import new_items, text_baselines
+from irtjax.fits.result import Z_95
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
 from irtjax.storage.files import whole_results, write_csv

@@ -23,13 +23,13 @@ import irtjax
 from experiments.common import app, formulas, peers, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
-from irtjax.estimation.family_items import known_items
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.scoring import METHODS, item_table
+from irtjax.fits.fit_files import holds_fit
 from irtjax.populations.normal import Population
 from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.formats.given import Given
 from irtjax.responses.values import Responses
+from irtjax.scoring.abilities import METHODS, item_table
+from irtjax.scoring.family_items import known_items
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 

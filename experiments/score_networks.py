@@ -22,10 +22,10 @@ from experiments.common.path_flags import define_output_dir
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
 from irtjax import InputError, ResponseMatrix
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.scoring import METHODS, item_table
+from irtjax.fits.fit_files import holds_fit
 from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.joining import concatenate_items
+from irtjax.scoring.abilities import METHODS, item_table
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 from irtjax.tasks.task import SPLITS

@@ -23,7 +23,6 @@ from experiments.common.path_flags import define_output_dir, define_path, define
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
 from irtjax.errors import InputError
-from irtjax.estimation.reading import is_scaled
 from irtjax.evaluation.bank import ONE_DIMENSION, Bank, calibrate, of_subjects, unit_of
 from irtjax.evaluation.forms import WAYS, Form
 from irtjax.evaluation.item_bank import column_of
@@ -31,6 +30,7 @@ from irtjax.evaluation.prediction import LEVEL, Crossed, cross, of_form, scorers
 from irtjax.evaluation.predictors import PREDICTORS
 from irtjax.evaluation.scaled_test import on_scales_of
 from irtjax.evaluation.study import HELD_OUT, SIZES, best_method, hold_out
+from irtjax.fits.reading import is_scaled
 from irtjax.responses.joining import join
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses

@@ -8,18 +8,18 @@ from irtjax.comparison.likelihood_ratio import likelihood_ratio_test
 from irtjax.comparison.result import Comparison
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.fit_files import read_items
-from irtjax.estimation.mirt_export import to_mirt_csv
-from irtjax.estimation.plausible import plausible_values
 from irtjax.estimation.priors import NormalPrior
-from irtjax.estimation.result import Fit, load_fit
-from irtjax.estimation.scoring import score
+from irtjax.fits.fit_files import read_items
+from irtjax.fits.mirt_export import to_mirt_csv
+from irtjax.fits.result import Fit, load_fit
 from irtjax.fitting import fit
 from irtjax.responses.formats import open_responses, read_responses, write_responses
 from irtjax.responses.formats.shards import write_shards
 from irtjax.responses.matrix import ResponseMatrix, grade
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.polychoric import polychoric
+from irtjax.scoring.abilities import score
+from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
 _OF_FIT = ("item_fit", "local_dependence", "overall_fit", "person_fit")  # of a fit to responses

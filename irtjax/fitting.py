@@ -6,18 +6,19 @@ from typing import Any
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.estimation import category_text, diagnostics
+from irtjax.estimation import diagnostics
 from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.reading import AUTO, Models, read, read_judged
-from irtjax.estimation.result import Fit
-from irtjax.estimation.scoring import item_table
 from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
+from irtjax.fits import category_text
+from irtjax.fits.reading import AUTO, Models, read, read_judged
+from irtjax.fits.result import Fit
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
 NAMES = (*MODELS, *OTHERS, AUTO)
@@ -53,8 +54,8 @@ def fit(
             and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
             beside grades, "2pl" and "1pl" are of items that are right or wrong.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit_mml`), or "svi", stochastic
-            variational inference of the 1PL and 2PL (`irtjax.estimation.svi.fit.fit_svi`), and of one model of other
-            responses (`irtjax.estimation.svi.family_fit.fit_svi_families`).
+            variational inference of the 1PL and 2PL (`irtjax.svi.fit.fit_svi`), and of one model of other
+            responses (`irtjax.svi.family_fit.fit_svi_families`).
         columns: of a long table with other names, `{"subject": "model", "item": "question", "response": "correct"}`.
         grades: all grades or categories, the lowest first, such as `["low", "mid", "high"]`; of all items, or a
             dictionary by item. By default the numbers that occur.
@@ -111,7 +112,7 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     options = {name: value for name, value in options.items() if name in kept or (name != "mesh" and value is not None)}
     estimate: Callable[..., Fit] = fit_families
     if estimator == "svi":
-        from irtjax.estimation.svi.family_fit import fit_svi_families  # as of right and wrong answers
+        from irtjax.svi.family_fit import fit_svi_families  # as of right and wrong answers
 
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a model per item")
@@ -156,7 +157,7 @@ def _fit_scored(responses: Any, model: str | Sequence[str], estimator: str, opti
     if options.get("anchors") is not None:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     if estimator == "svi":
-        from irtjax.estimation.svi.fit import fit_svi  # NumPyro and Optax take half a second to import
+        from irtjax.svi.fit import fit_svi  # NumPyro and Optax take half a second to import
 
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a type per item")

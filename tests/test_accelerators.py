@@ -26,7 +26,6 @@ import pytest
 from flax import nnx
 
 from irtjax.crowd.members import MemberRow, gold_of, plan_member
-from irtjax.estimation import scoring
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum
 from irtjax.estimation.normal.engine import NormalPosteriors
@@ -34,9 +33,6 @@ from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature import score_moments
 from irtjax.estimation.specify import specify, start_items
-from irtjax.estimation.svi.guide import Normal, Start
-from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
-from irtjax.estimation.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
 from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
@@ -56,9 +52,13 @@ from irtjax.networks.formulation import formulated_for
 from irtjax.populations.normal import Population
 from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.responses.matrix import counts
+from irtjax.scoring import abilities as scoring
 from irtjax.selection import ddaclae
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, rank_items
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
+from irtjax.svi.guide import Normal, Start
+from irtjax.svi.model import PRIORS, Size, hyperparameters
+from irtjax.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
 from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat
 from irtjax.training import loop, mixture, slots
 from irtjax.training.data import evaluation_split, to_device

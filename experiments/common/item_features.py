@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from experiments.common.progress import reading_bar
 from irtjax.errors import InputError
-from irtjax.estimation.item_features import ItemFeatures, item_features
+from irtjax.fits.item_features import ItemFeatures, item_features
 from irtjax.pretrained.folder import Pretrained
 from irtjax.tasks.item_texts import ItemTexts
 from irtjax.tasks.sentences import by_pieces

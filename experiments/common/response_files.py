@@ -8,7 +8,7 @@ from absl import flags
 
 import irtjax
 from experiments.common import app, help
-from irtjax.estimation import reading
+from irtjax.fits import reading
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given

@@ -10,10 +10,10 @@ from irtjax import networks
 from irtjax.arguments import bounded, descriptions
 from irtjax.crowd.members import MOST_EXAMPLES, CrowdDesign
 from irtjax.crowd.train import STOP_ON
-from irtjax.estimation.svi.fit import PRIORS
 from irtjax.selection.compare import PROBE_ERROR
 from irtjax.selection.filtering import CENTRES
 from irtjax.selection.strategies import CurriculumOptions
+from irtjax.svi.fit import PRIORS
 from irtjax.tasks.options import TaskOptions
 from irtjax.training.recipe import SGD_RATE, Recipe
 

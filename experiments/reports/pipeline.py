@@ -10,10 +10,10 @@ import pandas as pd
 from experiments.common.settings import Settings
 from experiments.reports import document, markdown, sections
 from experiments.stages.difficulty import load_items
-from irtjax.estimation.svi.model import PRIORS
 from irtjax.plots.difficulty import contact_sheet, densities
 from irtjax.plots.style import save_figure
 from irtjax.selection.filtering import centre_of
+from irtjax.svi.model import PRIORS
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS
 

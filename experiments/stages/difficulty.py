@@ -15,8 +15,8 @@ from experiments.common.progress import fit_bar
 from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
 from irtjax.comparison.reliability import split_half
-from irtjax.estimation.svi.fit import PRIORS
 from irtjax.storage.tables import read_table
+from irtjax.svi.fit import PRIORS
 
 MAX_STEPS = 4000
 

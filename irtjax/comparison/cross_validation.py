@@ -17,8 +17,8 @@ from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins,
 from irtjax.comparison.result import Comparison
 from irtjax.comparison.summary import keeping, summary
 from irtjax.errors import InputError
-from irtjax.estimation.reading import is_scaled, read
-from irtjax.estimation.result import Fit
+from irtjax.fits.reading import is_scaled, read
+from irtjax.fits.result import Fit
 from irtjax.fitting import fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
 from irtjax.responses.convert import as_responses

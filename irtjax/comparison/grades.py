@@ -14,7 +14,7 @@ from irtjax.comparison.result import Comparison
 from irtjax.comparison.summary import keeping, summary
 from irtjax.errors import InputError
 from irtjax.estimation.families import fit_families
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import moments, place_nodes, to_answers
 from irtjax.integration.prediction import LEAST_PREDICTED

@@ -7,7 +7,7 @@ import numpy as np
 
 from irtjax.comparison.calibration import calibrate
 from irtjax.comparison.item_rates import ItemRates
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.prediction import log_likelihood_of_subjects, posterior_moments, predict
 from irtjax.kernels.models import ItemParameters
 from irtjax.responses.folds import folds_of, folds_of_cells

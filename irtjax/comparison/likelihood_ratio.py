@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from irtjax.errors import InputError
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.responses.stored import StoredResponses
 
 LEAST_SLACK = 1e-3  # nats by which a fit that has converged may be below the maximum

@@ -6,7 +6,7 @@ import pandas as pd
 
 from irtjax.comparison.candidates import Candidate
 from irtjax.errors import InputError
-from irtjax.estimation.fit_text import counted
+from irtjax.fits.fit_text import counted
 
 
 class Comparison(NamedTuple):

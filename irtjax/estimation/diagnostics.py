@@ -6,11 +6,11 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.errors import printable
-from irtjax.estimation.driver import Status
-from irtjax.estimation.fit_text import counted
 from irtjax.estimation.quadrature.checks import STEEP
-from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import LEAST_SPREAD
+from irtjax.fits.fit_text import counted
+from irtjax.fits.result import Fit
+from irtjax.fits.status import Status
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredValues

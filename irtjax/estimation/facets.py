@@ -19,10 +19,10 @@ import scipy.optimize
 
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Status
 from irtjax.estimation.problem import Specification
-from irtjax.estimation.result import Fit
 from irtjax.estimation.specify_families import FamilyPlan, plan_families
+from irtjax.fits.result import Fit
+from irtjax.fits.status import Status
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import CATEGORICAL, columns, model_of
 from irtjax.item_models.protocol import PredictorParameters

@@ -19,9 +19,9 @@ from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
-from irtjax.estimation.result import Fit
 from irtjax.estimation.specify import check_dims
 from irtjax.estimation.specify_families import FamilyPlan, plan_families
+from irtjax.fits.result import Fit
 from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, columns

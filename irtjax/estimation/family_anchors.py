@@ -8,12 +8,12 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Estimate
-from irtjax.estimation.family_curves import curves
-from irtjax.estimation.family_items import KnownItems, known_items, matched, ready
 from irtjax.estimation.special_items import LEAST_SPREAD, anchored_items
 from irtjax.item_models.listing import MODELS
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.scoring.family_curves import curves
+from irtjax.scoring.family_items import KnownItems, known_items, matched, ready
 from irtjax.types import Bool
 
 

@@ -23,9 +23,9 @@ from irtjax.estimation.priors import Prior, as_given
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
-from irtjax.estimation.result import Fit
 from irtjax.estimation.special_items import mark_unbounded, set_aside, with_error_of_the_mean
 from irtjax.estimation.specify import check_dims
+from irtjax.fits.result import Fit
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import Totals, choose_rule
 from irtjax.item_models import tables

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.driver import Estimate, Outcome, Status
+from irtjax.estimation.driver import Estimate, Outcome
 from irtjax.estimation.grouping import Membership, population_of
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
+from irtjax.fits.status import Status
 
 FAR = 0.05  # standard errors from the maximum, by the observed information, beyond which a fit has not converged
 FAR_ON_OWN = 0.3  # the same on nodes around each posterior, whose errors move the maximum by as much

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.scoring import abilities
 from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, grouped
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
@@ -19,6 +18,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import spacing
 from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.matrix import MISSING, counts, share_right
+from irtjax.scoring.abilities import abilities
 from irtjax.types import AnyArray, Float, Int, Shaped
 
 METHODS = ("adaptive", "random", "form")

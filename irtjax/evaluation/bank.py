@@ -10,15 +10,15 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
-from irtjax.estimation.family_worth import Worth
-from irtjax.estimation.reading import AUTO, is_scaled, read
-from irtjax.estimation.result import Fit
 from irtjax.evaluation.scaled_test import ScaledTest, alike, ends_of, shares_of
+from irtjax.fits.reading import AUTO, is_scaled, read
+from irtjax.fits.result import Fit
 from irtjax.fitting import fit
 from irtjax.kernels.models import information, probabilities
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.scoring.family_worth import Worth
 from irtjax.types import Float, Int, Shaped
 
 POINTS = 100.0  # of a subject who has all items right

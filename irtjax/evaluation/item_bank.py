@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems, known_items
-from irtjax.estimation.fit_files import holds_fit
-from irtjax.estimation.result import Fit, load_fit
-from irtjax.estimation.scoring import item_table
+from irtjax.fits.fit_files import holds_fit
+from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.tables import from_columns
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import STANDARD, Population
+from irtjax.scoring.abilities import item_table
+from irtjax.scoring.family_items import KnownItems, known_items
 from irtjax.storage.tables import read_table
 from irtjax.types import Shaped
 

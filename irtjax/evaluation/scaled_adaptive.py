@@ -18,14 +18,14 @@ import numpy as np
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems
-from irtjax.estimation.family_nodes import family_nodes
-from irtjax.estimation.family_scores import NEAREST_END, rescaled
-from irtjax.estimation.family_worth import information_at, of_scales, worth_at
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.scaled_test import ends_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
+from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_nodes import family_nodes
+from irtjax.scoring.family_scores import NEAREST_END, rescaled
+from irtjax.scoring.family_worth import information_at, of_scales, worth_at
 from irtjax.types import Float
 
 RULES = ("information", "random")

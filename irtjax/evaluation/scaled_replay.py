@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import matched
-from irtjax.estimation.family_worth import categories_at
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.scoring.family_items import matched
+from irtjax.scoring.family_worth import categories_at
 from irtjax.types import Float
 
 

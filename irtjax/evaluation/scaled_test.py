@@ -10,12 +10,12 @@ import functools
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems, known_items
-from irtjax.estimation.family_scores import posteriors_on_line
-from irtjax.estimation.family_worth import Worth, information_at, of_scales, worth_at
-from irtjax.estimation.result import Fit
 from irtjax.evaluation.score_posterior import ScorePosterior
+from irtjax.fits.result import Fit
 from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.scoring.family_items import KnownItems, known_items
+from irtjax.scoring.family_scores import posteriors_on_line
+from irtjax.scoring.family_worth import Worth, information_at, of_scales, worth_at
 from irtjax.types import Bool, Float, Int
 
 

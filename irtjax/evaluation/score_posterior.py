@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.posteriors import posteriors
 from irtjax.kernels.models import curve
 from irtjax.responses.matrix import MISSING

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.driver import Status
 from irtjax.estimation.empirical_priors import LEAST_SD
-from irtjax.estimation.item_features import ItemFeatures, item_features
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, ItemPriors, scale_neutral_shift
-from irtjax.estimation.regression import Regression, regress
-from irtjax.estimation.result import Fit
 from irtjax.explanatory.item_likelihoods import ItemLikelihoods, item_likelihoods
+from irtjax.fits.item_features import ItemFeatures, item_features
+from irtjax.fits.regression import Regression, regress
+from irtjax.fits.result import Fit
+from irtjax.fits.status import Status
 from irtjax.responses.values import Responses
 from irtjax.types import Float
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax import processes
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.values import mine

@@ -15,11 +15,11 @@ from sklearn.decomposition import PCA
 
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
-from irtjax.estimation.item_features import ItemFeatures
-from irtjax.estimation.regression import Regression
-from irtjax.estimation.result import Z_95, Fit
 from irtjax.explanatory.amortised import difficulties_alone, fit_amortised
 from irtjax.explanatory.item_likelihoods import item_likelihoods
+from irtjax.fits.item_features import ItemFeatures
+from irtjax.fits.regression import Regression
+from irtjax.fits.result import Z_95, Fit
 from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.folds import folds_of

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from irtjax.estimation.result import Z_95
+from irtjax.fits.result import Z_95
 from irtjax.joint.train import Predictions
 from irtjax.types import Float, Shaped
 

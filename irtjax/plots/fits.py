@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 from irtjax.arguments import names, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation.family_worth import categories_at
-from irtjax.estimation.fit_text import model_name
-from irtjax.estimation.result import Z_95, Fit
+from irtjax.fits.fit_text import model_name
+from irtjax.fits.result import Z_95, Fit
 from irtjax.plots.fitted_items import (
     RIGHT,
     WIDEST,
@@ -26,6 +25,7 @@ from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.curves import empirical_curves, empirical_means
 from irtjax.scale.information import GRID
+from irtjax.scoring.family_worth import categories_at
 
 FEW = 24  # items whose curves are shown if none are named
 SMOOTH = 200  # subjects from whom on the weight at single abilities suffices

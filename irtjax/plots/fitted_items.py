@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems, known_items
-from irtjax.estimation.family_worth import information_at, of_scales, worth_at
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.kernels.models import information, probabilities
 from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.scoring.family_items import KnownItems, known_items
+from irtjax.scoring.family_worth import information_at, of_scales, worth_at
 from irtjax.types import Float, Int
 
 ORDERED_THRESHOLDS = "graded"

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
-from irtjax.estimation.result import Z_95
+from irtjax.fits.result import Z_95
 from irtjax.plots.style import COLOURS, line_styles, plain
 
 QUARTERS = 4

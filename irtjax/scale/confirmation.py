@@ -7,7 +7,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test
 from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.scale.dependence import pair_dependence

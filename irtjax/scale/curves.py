@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import Answers, place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere

@@ -9,7 +9,7 @@ import pandas as pd
 from irtjax.comparison.likelihood_ratio import ratio
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses

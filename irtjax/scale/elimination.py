@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from irtjax.errors import InputError
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import of_test
 from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.scale.dependence import pair_dependence, triplet_dependence

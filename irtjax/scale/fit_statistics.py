@@ -8,10 +8,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_scores import family_abilities
 from irtjax.estimation.problem import layout
-from irtjax.estimation.result import Fit
-from irtjax.estimation.scoring import METHODS, abilities
+from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import LONG_TEST, STANDARD_NODES, rectangular
 from irtjax.scale import tested
 from irtjax.scale.forms import FEWEST
@@ -25,6 +23,8 @@ from irtjax.scale.overall_fit import overall_fit as m2_of_fit
 from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
 from irtjax.scale.tested import Tested, informative, some_subjects
+from irtjax.scoring.abilities import METHODS, abilities
+from irtjax.scoring.family_scores import family_abilities
 from irtjax.types import Float
 
 C2, M2_STAR = "c2", "m2*"

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.integration.posteriors import expectations, posteriors
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.ability_modes import ability_mode

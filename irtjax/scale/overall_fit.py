@@ -9,8 +9,8 @@ from scipy.stats import chi2, ncx2
 
 from irtjax.errors import InputError
 from irtjax.estimation.problem import layout
-from irtjax.estimation.result import Fit
 from irtjax.estimation.specify import item_types, specify
+from irtjax.fits.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import of_moments
 from irtjax.scale.forms import FEWEST, Form, forms

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from irtjax.errors import InputError
-from irtjax.estimation.reading import AUTO, read
+from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.tetrachoric import CONTINUITY, LARGEST, tetrachoric
 from irtjax.types import Float, Int

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from irtjax.estimation.result import Fit
+from irtjax.fits.result import Fit
 from irtjax.scale import information
 
 SHORT_FORM_RULES = ("information", "slope")

@@ -8,15 +8,11 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.family_items import KnownItems
-from irtjax.estimation.family_nodes import family_nodes
-from irtjax.estimation.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
-from irtjax.estimation.fit_files import holds_fit
 from irtjax.estimation.problem import Specification, layout
-from irtjax.estimation.result import Fit, load_fit
-from irtjax.estimation.scoring import matching
 from irtjax.estimation.specify import specify
 from irtjax.estimation.specify_families import plan_families
+from irtjax.fits.fit_files import holds_fit
+from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
@@ -24,6 +20,10 @@ from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.forms import FEWEST
+from irtjax.scoring.abilities import matching
+from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_nodes import family_nodes
+from irtjax.scoring.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
 from irtjax.types import Bool, Float, Int, Shaped
 
 FEWEST_OTHER = 10

@@ -14,9 +14,9 @@ from simulation import simulate
 import irtjax
 from irtjax import FitWarning, NormalPrior
 from irtjax.estimation import diagnostics
-from irtjax.estimation.driver import Status
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.svi.fit import fit_svi
+from irtjax.fits.status import Status
+from irtjax.svi.fit import fit_svi
 
 
 def noise(num_subjects=80, num_items=12):

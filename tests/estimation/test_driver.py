@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 from simulation import simulate
 
-from irtjax.estimation.driver import Engine, Info, Problem, Status, run
+from irtjax.estimation.driver import Engine, Info, Problem, run
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
 from irtjax.estimation.specify import specify, start_items
-from irtjax.estimation.svi.engine import Task, Variational
-from irtjax.estimation.svi.model import PRIORS, Size, hyperparameters
-from irtjax.estimation.svi.programs import Settings
-from irtjax.estimation.svi.start import starting_point
+from irtjax.fits.status import Status
 from irtjax.integration.rules import SharedNodes
 from irtjax.responses.matrix import counts
+from irtjax.svi.engine import Task, Variational
+from irtjax.svi.model import PRIORS, Size, hyperparameters
+from irtjax.svi.programs import Settings
+from irtjax.svi.start import starting_point
 
 SHAPE = 150, 80  # of the tests of variational inference: fits of one shape share compiled programs
 

@@ -12,10 +12,10 @@ from simulation import probability
 
 import irtjax
 from irtjax import InputError
-from irtjax.estimation import scoring
 from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Band, Progressive, Randomesque, Stop, adaptive_test
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
+from irtjax.scoring import abilities as scoring
 
 next_item, update, gain = (jax.jit(f) for f in (AdaptiveTest.next_item, AdaptiveTest.update, AdaptiveTest.gain))
 next_items = jax.jit(AdaptiveTest.next_items, static_argnums=2)

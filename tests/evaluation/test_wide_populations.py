@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from simulation import probability
 
-from irtjax.estimation.scoring import abilities
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.evaluation.adaptive_study import fixed_form
 from irtjax.evaluation.monitor import share_of_bank
@@ -19,6 +18,7 @@ from irtjax.evaluation.rules import interval_weights
 from irtjax.kernels.ability_nodes import MOST_NODES, line_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
+from irtjax.scoring.abilities import abilities
 
 ITEMS = 12
 

@@ -11,14 +11,14 @@ from scipy.stats import multivariate_normal
 
 import irtjax
 from irtjax import InputError, ResponseMatrix
-from irtjax.estimation.item_features import item_features
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.priors import ItemPriors
-from irtjax.estimation.regression import _design, _minus_evidence, regress
-from irtjax.estimation.svi.directions import coefficients, regression, rotated
-from irtjax.estimation.svi.fit import fit_svi
-from irtjax.estimation.svi.guide import Normal
 from irtjax.explanatory.item_likelihoods import item_likelihoods
+from irtjax.fits.item_features import item_features
+from irtjax.fits.regression import _design, _minus_evidence, regress
+from irtjax.svi.directions import coefficients, regression, rotated
+from irtjax.svi.fit import fit_svi
+from irtjax.svi.guide import Normal
 
 FEW, MANY = 6, 60  # responses of an item, in the mean
 

@@ -8,8 +8,8 @@ from scipy.special import expit
 from scipy.stats import norm, spearmanr
 
 from irtjax import InputError, ResponseMatrix
-from irtjax.estimation.item_features import item_features
 from irtjax.explanatory import new_items
+from irtjax.fits.item_features import item_features
 
 SUBJECTS, ITEMS = 80, 90
 

@@ -7,7 +7,7 @@ from scipy.stats import betabinom, norm
 
 import irtjax
 from irtjax import InputError
-from irtjax.estimation import category_text
+from irtjax.fits import category_text
 from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
 from irtjax.item_models.categories import Coordinates
 from irtjax.item_models.families import Families

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import expit, log_expit
 
-from irtjax.estimation.scoring import abilities
 from irtjax.evaluation.adaptive import Stop, adaptive_test
 from irtjax.kernels.ability_limits import separation
 from irtjax.kernels.models import ItemParameters
+from irtjax.scoring.abilities import abilities
 
 separations = jax.jit(jax.vmap(separation, (0, None)))
 

@@ -6,8 +6,8 @@ import pytest
 from scipy.special import expit, logit
 
 from irtjax.errors import InputError
-from irtjax.estimation.scoring import abilities
 from irtjax.kernels.models import ItemParameters
+from irtjax.scoring.abilities import abilities
 
 RNG = np.random.default_rng(3)
 SLOPE, DIFFICULTY = RNG.uniform(0.5, 2.5, 12), RNG.normal(0, 1.5, 12)

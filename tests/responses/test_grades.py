@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from irtjax import InputError, ResponseMatrix
-from irtjax.estimation.reading import read
+from irtjax.fits.reading import read
 
 WIDE = pd.DataFrame([[1, 3.5, 0], [4, np.nan, 1], [2, 1, 1]], index=["ann", "bob", "eve"], columns=["i", "j", "k"])
 LONG = WIDE.rename_axis("subject_id").reset_index().melt("subject_id", var_name="item_id", value_name="response")

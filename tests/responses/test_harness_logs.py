@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.estimation.reading import read
+from irtjax.fits.reading import read
 from irtjax.responses.formats import names_models, read_given, read_responses
 
 

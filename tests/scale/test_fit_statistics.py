@@ -13,7 +13,6 @@ from simulation import by_difficulty, draw
 import irtjax
 from experiments.reports import item_fit as report
 from irtjax import InputError
-from irtjax.estimation.family_items import known_items
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import of_counts, of_grades, of_shares
 from irtjax.scale import mean_squares, tested
@@ -27,6 +26,7 @@ from irtjax.scale.overall_fit import fit_of_margins
 from irtjax.scale.person_fit import standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves, worth
 from irtjax.scale.sum_scores import rest_distributions, sum_distribution
+from irtjax.scoring.family_items import known_items
 
 THETA = np.random.default_rng(5).normal(size=300)
 LINE = np.linspace(-9, 9, 1801)

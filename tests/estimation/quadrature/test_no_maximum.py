@@ -10,8 +10,8 @@ from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax import FitWarning
-from irtjax.estimation.driver import Status
 from irtjax.estimation.priors import NormalPrior
+from irtjax.fits.status import Status
 from irtjax.kernels.quadrature import rectangular
 
 

@@ -1,0 +1,1 @@
+"""What a fit is: what it reads, holds, says and writes."""

@@ -1,0 +1,221 @@
+"""Fits as files: tables for people and other programs, and an archive that the same fit is restored from."""
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.fits.draws import ItemPosterior
+from irtjax.fits.regression import Regression
+from irtjax.fits.status import Status
+from irtjax.item_models.protocol import PredictorParameters
+from irtjax.kernels.models import ItemParameters
+from irtjax.populations.groups import FittedGroups
+from irtjax.populations.normal import Population
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
+from irtjax.responses.values import Responses
+from irtjax.storage.archives import Arrays, read_arrays
+from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.tables import read_table
+from irtjax.types import Int, UInt
+
+ARCHIVE = "fit.npz"
+GROUPS, JUDGES = "groups.csv", "judges.csv"
+FILES = ("items.csv", "subjects.csv", GROUPS, JUDGES, "fit.json", ARCHIVE)
+PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
+FORMAT = 2  # of the archive
+PACKED = 2**24  # responses at a time
+ENTRIES = (
+    "model",
+    "estimator",
+    "log_likelihood",
+    "log_likelihood_error",
+    "num_parameters",
+    "iterations",
+    "integration",
+    "seconds",
+)
+ARRAYS = ("ability", "ability_se", "unbounded")
+TUPLES: dict[str, Any] = {
+    "population": Population,
+    "item_posterior": ItemPosterior,
+    "regression": Regression,
+    "slope_regression": Regression,
+}
+
+
+def write(
+    directory: str | os.PathLike,
+    tables: Mapping[str, pd.DataFrame],
+    record: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> None:
+    """Writes the files of a fit into `directory`, which is made where missing.
+
+    Args:
+        directory: `~` stands for the home folder.
+        tables: by the names of their files, such as `items.csv`.
+        record: of `fit.json`.
+        fields: of the fit, for the archive.
+
+    Raises:
+        InputError: the directory cannot be written to.
+    """
+    with whole_results(Path(directory).expanduser(), (GROUPS, JUDGES)) as folder:
+        for name, table in tables.items():
+            write_csv(table, folder / name)
+        (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
+        np.savez(folder / ARCHIVE, allow_pickle=False, **_to_arrays(fields))
+
+
+def read(directory: str | os.PathLike) -> dict[str, Any]:
+    """The fields of the fit whose archive is in a folder.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = _archive(directory)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file: expected the folder that a fit was saved to")
+    try:
+        return _from_arrays(read_arrays(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"{path}: not a fit, or damaged ({error!r})") from error
+
+
+def holds_fit(path: Any) -> bool:
+    """Whether `path` is the folder of a saved fit, or the archive in it."""
+    return isinstance(path, str | os.PathLike) and _archive(path).is_file()
+
+
+def _archive(path: str | os.PathLike) -> Path:
+    """The archive in a folder, or the path itself if it names one."""
+    given = Path(path).expanduser()
+    return given if given.name == ARCHIVE else given / ARCHIVE
+
+
+def read_items(path: str | Path) -> pd.DataFrame:
+    """Reads an `items.csv`, one row per item; `irtjax.item_models.tables.from_columns` makes parameters of it.
+
+    A column `percent_correct`, as `proportion_correct` was called until 2026-11-26, gets the present name.
+
+    Raises:
+        InputError: it cannot be read, has no item ids, or one of them twice.
+    """
+    table = read_table(path, "item_id")
+    return table if PROPORTION in table else table.rename(columns={FORMER_PROPORTION: PROPORTION})
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
+    responses: Responses | ScaledResponses = fields["responses"]
+    arrays = {name: fields[name] for name in ARRAYS}
+    if isinstance(responses, ScaledResponses):
+        arrays["values"] = responses.values
+        if responses.trials is not None:
+            arrays["trials"] = responses.trials
+    elif isinstance(responses, StoredResponses):  # too large a copy
+        arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
+    else:
+        arrays["right"] = _packed(responses.values, 1)
+        if responses.values.min() == MISSING:
+            arrays["observed"] = ~_packed(responses.values, MISSING)
+    kinds = {**fields, "groups": None}
+    if isinstance(fields["population"], FittedGroups):
+        kinds |= {"groups": fields["population"], "population": None}
+    for name in (*TUPLES, "groups", "parameters"):
+        if kinds[name] is not None:
+            arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in kinds[name]._asdict().items()}
+    arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
+    record = {name: fields[name] for name in ENTRIES} | {
+        "format": FORMAT,
+        "status": fields["status"].value,
+        "details": fields["details"],
+        "subject_ids": responses.subject_ids.tolist(),
+        "item_ids": responses.item_ids.tolist(),
+        "item_columns": list(fields["item_columns"]),
+        **_scales(responses),
+    }
+    return arrays | {"record": np.frombuffer(json.dumps(record).encode(), np.uint8)}
+
+
+def _from_arrays(arrays: Arrays) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(arrays["record"].tobytes())
+    if record["format"] != FORMAT:
+        raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
+    return {
+        "responses": _responses(arrays, record),
+        "parameters": _restored("parameters", PredictorParameters if "values" in arrays else ItemParameters, arrays),
+        "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
+        **{name: arrays[name] for name in ARRAYS},
+        "status": Status(record["status"]),
+        "details": record["details"],
+        **{name: record[name] for name in ENTRIES},
+        **{
+            name: _restored(name, kind, arrays)
+            for name, kind in TUPLES.items()
+            if f"{name}.{kind._fields[0]}" in arrays
+        },
+        **({"population": _groups(arrays)} if "groups.names" in arrays else {}),
+    }
+
+
+def _groups(arrays: Arrays) -> FittedGroups:
+    """The populations of several groups."""
+    return FittedGroups(**{field.name: arrays[f"groups.{field.name}"] for field in dataclasses.fields(FittedGroups)})
+
+
+def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " bytes"]:
+    """One bit for each response, whether it has a code; some rows at a time: a mask of all would be another matrix."""
+    step = 8 * max(1, PACKED // (8 * values.shape[1]))  # whole bytes
+    return np.concatenate([np.packbits(values[at : at + step] == code) for at in range(0, len(values), step)])
+
+
+def _restored(name: str, kind: Any, arrays: Arrays) -> Any:
+    """A tuple of arrays."""
+    return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
+
+
+def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
+    """Labels of each scale once, and which one each item has."""
+    if not isinstance(responses, ScaledResponses):
+        return {}
+    labels = list(dict.fromkeys(scale.labels for scale in responses.scales))
+    return {"scales": labels, "scale_of_items": [labels.index(scale.labels) for scale in responses.scales]}
+
+
+def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResponses:
+    """The responses of a fit; of those that it read from files, the totals."""
+    subject_ids, item_ids = record["subject_ids"], record["item_ids"]
+    if "values" in arrays:
+        scales = [Scale(None if labels is None else tuple(labels)) for labels in record["scales"]]
+        of_items = tuple(scales[number] for number in record["scale_of_items"])
+        ids = np.array(subject_ids), np.array(item_ids)
+        return ScaledResponses(arrays["values"], *ids, of_items, arrays.get("trials"))
+    shape = len(subject_ids), len(item_ids)
+    if "right" not in arrays:
+        totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))
+        return StoredResponses(DiscardedResponses(shape), np.array(subject_ids), np.array(item_ids), totals)
+    values = np.unpackbits(arrays["right"], count=shape[0] * shape[1]).astype(np.int8)
+    if "observed" in arrays:
+        values[np.unpackbits(arrays["observed"], count=values.size) == 0] = MISSING
+    return ResponseMatrix(values.reshape(shape), subject_ids, item_ids)

@@ -1,0 +1,1 @@
+"""Abilities of subjects, where the items are known, and what those items are worth."""
