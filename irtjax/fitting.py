@@ -64,7 +64,7 @@ def fit(
         trials: of counts: one number, one per item, (J, I), or the name of a column of a long table. By default the
             column trials if there is one, else the number of responses to an item.
         metric: of the logs of a harness, as of `irtjax.read_responses`.
-        filter: likewise.
+        filter: of the same logs, as there.
         facet: the column of a long table that says who judged. Judges then have severities beside the difficulties of
             the items, Σ = 0 (`irtjax.estimation.facets.fit_facets`; MML): with "pcm" and "rsm" the many-facet Rasch
             model (Linacre 1989). `Fit.facets` has them.

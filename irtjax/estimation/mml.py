@@ -15,7 +15,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.driver import Estimate, Info, Problem, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
-from irtjax.estimation.grouping import in_groups, membership, nodes_for_groups
+from irtjax.estimation.grouping import Membership, in_groups, membership, nodes_for_groups
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.plan import Plan, check_extremes, plan_of
@@ -120,9 +120,7 @@ def fit_mml(
     """
     require_estimable(responses)
     check_dims(dims, responses.num_items)
-    whole_number("max_iterations", max_iterations, 1)
-    if tolerance is not None:
-        not_negative("tolerance", tolerance)
+    check_limits(max_iterations, tolerance)
     found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
     rule = choose_rule(integration, num_nodes, totals, dims)
@@ -131,33 +129,24 @@ def fit_mml(
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
-    start = plan.items, plan.specification
-    if plan.aside.any():
-        start = set_aside(*start, plan.aside, totals.right)
     if rule is None:
         engine: QuadratureEngine | NormalPosteriors = NormalPosteriors(tolerance, mesh)
     else:
         precision = TOLERANCE if tolerance is None else tolerance
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
-    values, member = _values_here(responses, rule, mesh), None
-    if found is not None:
-        mine = processes.share(responses.num_subjects)
-        member, specification = in_groups(found, values, start[1], plan.anchored, mine)
-        start = start[0], specification
+    problem = _problem(plan, found, _values_here(responses, rule, mesh), responses.num_subjects, totals.right)
     own = rule is not None and rule.moves_with_posterior
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
             engine,
-            Problem(values, *start, member=member),
+            problem,
             max_iterations=max_iterations,
             patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
             on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
         )
-        if plan.held is not None:
-            estimate = mark_unbounded(estimate, plan.held)
-        estimate = oriented(estimate)
+        estimate = oriented(estimate if plan.held is None else mark_unbounded(estimate, plan.held))
         estimate, number, of_extremes = _with_extremes(
-            estimate, plan, values, totals.right, by_subject=rule is not None, member=member
+            estimate, plan, problem, totals.right, by_subject=rule is not None
         )
     if plan.as_1pl:
         estimate = in_logits(estimate)
@@ -175,6 +164,30 @@ def fit_mml(
         others=None,
         details=of_extremes,
     )
+
+
+def check_limits(max_iterations: int, tolerance: float | None) -> None:
+    """Refuses limits of a fit that nothing can meet.
+
+    Raises:
+        InputError: no iterations, or a negative tolerance.
+    """
+    whole_number("max_iterations", max_iterations, 1)
+    if tolerance is not None:
+        not_negative("tolerance", tolerance)
+
+
+def _problem(
+    plan: Plan, groups: Membership | None, values: Values, num_subjects: int, right: Int[np.ndarray, " I"]
+) -> Problem:
+    """What is estimated: without the items that are placed afterwards, and each subject in its group."""
+    items, specification, member = plan.items, plan.specification, None
+    if plan.aside.any():
+        items, specification = set_aside(items, specification, plan.aside, right)
+    if groups is not None:
+        mine = processes.share(num_subjects)
+        member, specification = in_groups(groups, values, specification, plan.anchored, mine)
+    return Problem(values, items, specification, member=member)
 
 
 def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding.Mesh | None) -> Values:
@@ -223,13 +236,13 @@ def oriented(estimate: Estimate) -> Estimate:
 def _with_extremes(
     estimate: Estimate,
     plan: Plan,
-    values: Values,
+    problem: Problem,
     right: Int[np.ndarray, " I"],
+    *,
     by_subject: bool,
-    member: Int[np.ndarray, " J"] | None,
 ) -> tuple[Estimate, int, dict[str, Any]]:
     """The estimate with extreme items placed, the number of parameters, and what `fit.json` says of them."""
-    number = num_parameters(estimate.specification)
+    number, values, member = num_parameters(estimate.specification), problem.values, problem.member
     if not plan.extreme.any():
         return estimate, number, {}
     # as they had no prior, or lost it

@@ -92,22 +92,14 @@ def terms_with_asymptotes(
     gradient = _add_stein(by_score, all_rows[-len(pairs) :] @ -second, items.slope, pairs)
     gradient = jnp.concatenate([gradient, by_lower[:, None], by_upper[:, None]], axis=1)
 
-    def assemble(
-        ability: jax.Array, to_lower: jax.Array, to_upper: jax.Array, corner: tuple[jax.Array, jax.Array, jax.Array]
-    ) -> jax.Array:
-        """Information from (J, B) weights for η by η, η by lower and upper, and the three among asymptotes."""
-        cross = jnp.stack([linear @ to_lower, linear @ to_upper], axis=-1).transpose(1, 0, 2)
-        by_lower, by_both, by_upper = (one @ weight for weight in corner)
-        square = jnp.stack([jnp.stack([by_lower, by_both], axis=-1), jnp.stack([by_both, by_upper], axis=-1)], axis=-2)
-        top = jnp.concatenate([_matrix(all_rows[: -len(pairs)] @ ability, pairs), cross], axis=2)
-        return jnp.concatenate([top, jnp.concatenate([cross.transpose(0, 2, 1), square], axis=2)], axis=1)
-
     # expected information is that of a coin that falls right with probability P
     up, down = jnp.where(right > 0, s, not_s), jnp.where(right > 0, not_s, s)
     p, q = jax.nn.sigmoid(items.lower)[None, :] + span * up, jax.nn.sigmoid(-items.upper)[None, :] + span * down
     coin = jnp.where(observed, 1 / jnp.maximum(p * q, LEAST_PROBABILITY), 0)
     by_eta, by_c, by_d = span * w, c[None, :] * down, d[None, :] * up
-    expected_information = assemble(
+    expected_information = _assembled(
+        rows,
+        pairs,
         coin * by_eta**2,
         coin * by_eta * by_c,
         coin * by_eta * by_d,
@@ -118,7 +110,9 @@ def terms_with_asymptotes(
         jnp.where(observed, ratio / probability, 0) for ratio in (c[None, :] * u_lower, d[None, :] * u_upper)
     )
     turn = jnp.where(observed, sign * w / probability, 0)
-    observed_information = assemble(
+    observed_information = _assembled(
+        rows,
+        pairs,
         -second,
         first * log_by_lower + c[None, :] * turn,
         first * log_by_upper - d[None, :] * turn,
@@ -129,6 +123,23 @@ def terms_with_asymptotes(
         ),
     )
     return gradient, expected_information, observed_information
+
+
+def _assembled(
+    rows: AbilityRows,
+    pairs: list[tuple[int, int]],
+    ability: jax.Array,
+    to_lower: jax.Array,
+    to_upper: jax.Array,
+    corner: tuple[jax.Array, jax.Array, jax.Array],
+) -> jax.Array:
+    """Information from (J, B) weights for η by η, η by lower and upper, and the three among asymptotes."""
+    linear, all_rows = rows
+    cross = jnp.stack([linear @ to_lower, linear @ to_upper], axis=-1).transpose(1, 0, 2)
+    by_lower, by_both, by_upper = (linear[-1] @ weight for weight in corner)
+    square = jnp.stack([jnp.stack([by_lower, by_both], axis=-1), jnp.stack([by_both, by_upper], axis=-1)], axis=-2)
+    top = jnp.concatenate([_matrix(all_rows[: -len(pairs)] @ ability, pairs), cross], axis=2)
+    return jnp.concatenate([top, jnp.concatenate([cross.transpose(0, 2, 1), square], axis=2)], axis=1)
 
 
 def _add_stein(by_score: jax.Array, by_weight: jax.Array, slope: AnyArray, pairs: list[tuple[int, int]]) -> jax.Array:

@@ -125,7 +125,7 @@ def _close_in(
             nodes = at_centre[:, None, :] + np.einsum("jkl,ql->jqk", at_frame, z)
             log_volume = np.linalg.slogdet(at_frame)[1] + dims * np.log(spacing)
             log_density = -0.5 * (((nodes - mean) / sd) ** 2).sum(axis=2) - np.log(sd * np.sqrt(2 * np.pi)).sum()
-            log_joint = _padded_call(_log_likelihoods_at_own_nodes, values[at_rows], blocks, nodes)
+            log_joint = _padded_call(_log_likelihoods_at_importance_nodes, values[at_rows], blocks, nodes)
             log_joint = log_joint + log_density + log_volume[:, None]
             found, next_frame, resolved = _moments(at_rows, nodes, z, log_joint, at_centre, at_frame, spacing)
             if number_of_pass == MOST_PASSES - 1:
@@ -180,7 +180,7 @@ def expectations(function: Function, found: Posteriors, items: ItemParameters) -
         items: of I items.
     """
     blocks, num_items = _in_blocks(items), len(items.intercept)
-    program = _expectations if found.nodes.ndim == 2 else _expectations_at_own_nodes
+    program = _expectations if found.nodes.ndim == 2 else _expectations_at_importance_nodes
     results = _padded_call(functools.partial(program, function), found.weights, blocks, found.nodes)
     return tuple(result[:, :num_items] for result in results)
 
@@ -230,7 +230,7 @@ def _log_likelihoods(values: jax.Array, blocks: ItemParameters, nodes: jax.Array
 
 
 @jax.jit
-def _log_likelihoods_at_own_nodes(values: jax.Array, blocks: ItemParameters, nodes: jax.Array) -> jax.Array:
+def _log_likelihoods_at_importance_nodes(values: jax.Array, blocks: ItemParameters, nodes: jax.Array) -> jax.Array:
     """The same at nodes (J, Q, D) of each subject."""
     return jax.lax.map(lambda one: _log_likelihoods(one[0][None], blocks, one[1])[0], (values, nodes))
 
@@ -252,7 +252,7 @@ def _expectations(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _expectations_at_own_nodes(
+def _expectations_at_importance_nodes(
     function: Function, weights: jax.Array, blocks: ItemParameters, nodes: jax.Array
 ) -> tuple[jax.Array, ...]:
     """The same over nodes (J, Q, D) of each subject."""

@@ -50,7 +50,7 @@ class Deviations(NamedTuple):
         mean: (Q, I) E.
         variance: (Q, I) V, of one trial.
         of_categories: (Q, I, C) what a category is worth less E; None where responses are not all categories.
-        log_p: (Q, I, C) logarithms of their probabilities; None likewise.
+        log_p: (Q, I, C) logarithms of their probabilities; None where `of_categories` is.
     """
 
     mean: Float[np.ndarray, "Q I"]

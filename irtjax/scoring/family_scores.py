@@ -72,8 +72,8 @@ def rescaled(
     """Origin and unit of a scale, of the population or of the items, and the parameters on it."""
     mean, sd = (np.asarray(np.squeeze(x), float) for x in population)
     items = PredictorParameters(*(jnp.asarray(leaf) for leaf in known.parameters))
-    endless = jnp.full_like(items.intercept, jnp.inf)
-    plain = ItemParameters(items.slope, items.intercept, -endless, endless)
+    infinite = jnp.full_like(items.intercept, jnp.inf)
+    plain = ItemParameters(items.slope, items.intercept, -infinite, infinite)
     centre, unit = scale_of(plain, Population(mean, sd) if in_population else None)
     moved = items._replace(slope=items.slope * unit[None, :], intercept=items.intercept + items.slope @ centre)
     return float(centre[0]), float(unit[0]), moved

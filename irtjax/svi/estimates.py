@@ -3,7 +3,7 @@
 import functools
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,7 +20,29 @@ from irtjax.responses.values import Responses
 from irtjax.svi.directions import Rotation, regression
 from irtjax.svi.guide import Normal, item_moments
 from irtjax.svi.programs import Settings, steps_per_chunk
-from irtjax.types import AnyArray
+from irtjax.types import AnyArray, Float
+
+
+class _Estimates(NamedTuple):
+    """What a posterior says, on the scale of the search.
+
+    Attributes:
+        slope: (I,) posterior means; 1 in the 1PL.
+        difficulty: (I,) posterior means.
+        difficulty_sd: (I,).
+        unit: standard deviation of abilities; 1 in the 1PL, whose unit is the logit.
+        columns: of `items.csv` beside difficulties, in that unit.
+        items: the posterior of the 2PL's items, from that unit and origin.
+        num_parameters: free ones.
+    """
+
+    slope: Float[np.ndarray, " I"]
+    difficulty: Float[np.ndarray, " I"]
+    difficulty_sd: Float[np.ndarray, " I"]
+    unit: float
+    columns: dict[str, np.ndarray]
+    items: ItemPosterior | None
+    num_parameters: int
 
 
 def result_of(
@@ -50,36 +72,8 @@ def result_of(
     """
     ability, ability_sd = map(np.asarray, posterior["ability"])
     num_items, origin = responses.num_items, ability.mean()
-    if settings.model == "1pl":
-        difficulty, difficulty_sd = map(np.asarray, posterior["difficulty"])
-        point = ability, np.ones(num_items), difficulty
-        unit, slope = 1.0, np.ones(num_items)
-        columns: dict[str, np.ndarray] = {}
-        item_posterior = None
-        num_parameters = responses.num_subjects + num_items - 1  # the origin is not one
-    else:
-        assert pivots is not None
-        of_slopes, of_difficulties = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
-        (slope, slope_sd), (difficulty, difficulty_sd) = (map(np.asarray, x) for x in (of_slopes, of_difficulties))
-        point = ability, slope, difficulty
-        unit = math.sqrt((ability - origin).var() + (ability_sd**2).mean())
-        slope = unit * slope
-        columns = {"discrimination": slope, "discrimination_se": unit * slope_sd}
-        num_parameters = responses.num_subjects + 2 * num_items - 2
-        of_logits, of_log_slopes = (map(np.asarray, posterior[name]) for name in ("intercept", "discrimination"))
-        item_posterior = ItemPosterior((pivots - origin) / unit, *of_logits, *of_log_slopes)
-        item_posterior = item_posterior._replace(log_discrimination=item_posterior.log_discrimination + math.log(unit))
-    b = (difficulty - origin) / unit
-    placed = [
-        place(np.pad(x.astype(np.float32), (0, size.padded - size.number)), settings.mesh, places)
-        for x, size, places in zip(
-            point,
-            (settings.subjects, settings.items, settings.items),
-            (BY_SUBJECT, BY_ITEM, BY_ITEM),
-            strict=True,
-        )
-    ]
-    log_likelihood = _log_likelihood(settings, *placed, values)
+    found = _of_1pl(posterior) if pivots is None else _of_2pl(posterior, pivots)
+    b, slope = (found.difficulty - origin) / found.unit, found.unit * found.slope
     return Fit(
         responses=responses,
         model=settings.model,
@@ -91,23 +85,55 @@ def result_of(
             upper=np.full(num_items, np.inf),
         ),
         population=Population(
-            np.zeros(1), np.array([math.sqrt(((ability - origin).var() + (ability_sd**2).mean()) / unit**2)])
+            np.zeros(1), np.array([math.sqrt(((ability - origin).var() + (ability_sd**2).mean()) / found.unit**2)])
         ),
-        item_columns={"difficulty": b, "difficulty_se": difficulty_sd / unit, **columns},
-        ability=(ability - origin) / unit,
-        ability_se=ability_sd / unit,
-        log_likelihood=float(log_likelihood),
+        item_columns={"difficulty": b, "difficulty_se": found.difficulty_sd / found.unit, **found.columns},
+        ability=(ability - origin) / found.unit,
+        ability_se=ability_sd / found.unit,
+        log_likelihood=_log_likelihood_at(settings, (ability, found.slope, found.difficulty), values),
         log_likelihood_error=math.nan,
-        num_parameters=num_parameters,
+        num_parameters=found.num_parameters,
         iterations=steps_per_chunk(settings.num_responses) * outcome.iterations,
         status=outcome.status,
         integration=None,
         unbounded=np.zeros(num_items, bool),
         seconds=time.perf_counter() - began,
         details=details,
-        item_posterior=item_posterior,
-        **_regressions(posterior, settings.model, rotation, origin, unit),
+        item_posterior=found.items,
+        **_regressions(posterior, settings.model, rotation, origin, found.unit),
     )
+
+
+def _of_1pl(posterior: dict[str, Normal]) -> _Estimates:
+    """Difficulties; the origin is not a parameter."""
+    difficulty, difficulty_sd = map(np.asarray, posterior["difficulty"])
+    number = len(posterior["ability"][0]) + len(difficulty) - 1
+    return _Estimates(np.ones(len(difficulty)), difficulty, difficulty_sd, 1.0, {}, None, number)
+
+
+def _of_2pl(posterior: dict[str, Normal], pivots: Float[np.ndarray, " I"]) -> _Estimates:
+    """Slopes and difficulties; neither origin nor unit is a parameter."""
+    ability, ability_sd = map(np.asarray, posterior["ability"])
+    origin = ability.mean()
+    unit = math.sqrt((ability - origin).var() + (ability_sd**2).mean())
+    moments = item_moments(posterior["intercept"], posterior["discrimination"], pivots)
+    (slope, slope_sd), (difficulty, difficulty_sd) = (map(np.asarray, x) for x in moments)
+    of_logits, of_log_discriminations = (map(np.asarray, posterior[name]) for name in ("intercept", "discrimination"))
+    items = ItemPosterior((pivots - origin) / unit, *of_logits, *of_log_discriminations)
+    items = items._replace(log_discrimination=items.log_discrimination + math.log(unit))
+    columns = {"discrimination": unit * slope, "discrimination_se": unit * slope_sd}
+    number = len(ability) + 2 * len(slope) - 2
+    return _Estimates(slope, difficulty, difficulty_sd, unit, columns, items, number)
+
+
+def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values: jax.Array) -> float:
+    """Of the responses at abilities, slopes and difficulties, padded and placed on the devices, in nats."""
+    sizes, places = (settings.subjects, settings.items, settings.items), (BY_SUBJECT, BY_ITEM, BY_ITEM)
+    placed = [
+        place(np.pad(x.astype(np.float32), (0, size.padded - size.number)), settings.mesh, where)
+        for x, size, where in zip(point, sizes, places, strict=True)
+    ]
+    return float(_log_likelihood(settings, *placed, values))
 
 
 def _regressions(

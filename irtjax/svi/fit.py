@@ -86,14 +86,7 @@ def fit_svi(
             responses that stay in files (but of several processes each reads its part), or features that are missing,
             not finite, in several blocks, or with other priors.
     """
-    if model not in MODELS:
-        raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
-    if not callable(priors) and priors not in PRIORS:
-        raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}, or a function")
-    if start not in STARTS:
-        raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
-    if features is not None and priors != "hierarchical":
-        raise InputError("`features` go with the hierarchical priors")
+    _check_choice(model, priors, start, features)
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
     if isinstance(responses, StoredResponses) and processes.number() == 1:
         raise InputError(
@@ -148,6 +141,22 @@ def fit_svi(
         began=began,
         details=details,
     )
+
+
+def _check_choice(model: str, priors: Any, start: str, features: Any) -> None:
+    """Refuses what there is not, and features with priors that have no use for them.
+
+    Raises:
+        InputError: names the argument.
+    """
+    if model not in MODELS:
+        raise InputError(f"estimator svi fits the {' or the '.join(MODELS)}, not {model!r}: use estimator mml")
+    if not callable(priors) and priors not in PRIORS:
+        raise InputError(f"unknown priors {priors!r}, expected one of {', '.join(PRIORS)}, or a function")
+    if start not in STARTS:
+        raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
+    if features is not None and priors != "hierarchical":
+        raise InputError("`features` go with the hierarchical priors")
 
 
 def check_settings(

@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         metrics: that come before those by default, the most wanted first.
-        filters: likewise.
+        filters: that come before those by default.
         scored: whether responses must be right or wrong; else any numbers.
     """
 
