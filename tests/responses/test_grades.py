@@ -126,6 +126,10 @@ def test_counts_of_a_column_of_trials(tmp_path):
         read(usual.assign(response=7), "auto")
     with pytest.raises(InputError, match="there is no column 'tries' for the trials"):
         read(counts, "auto", trials="tries")
+    counts.to_csv(path, index=False)  # four columns of other names are not guessed, but their meaning is asked for
+    for data in (counts, path):
+        with pytest.raises(InputError, match="'a' occurs more than once; a table with one row per response has the"):
+            read(data, "auto")
 
 
 def test_models_by_item():
@@ -147,7 +151,8 @@ REFUSED = {
     "ids as an item": (
         WIDE.assign(age=[30.25, 41.5, 67]),
         {},
-        "item 'age' has 3 different numbers, from 30.25 to 67: neither grades",
+        "item 'age' has 3 different numbers, from 30.25 to 67: neither grades (up to 15 on a common grid) nor shares "
+        "from 0 to 1: divide percentages by 100, leave it out",
     ),
     "shares": (np.linspace(0, 1, 40).reshape(20, 2) ** 2, {}, "item 'item_1' has shares from 0 to 1 and no grades"),
     "one grade of the scale": (WIDE, {"grades": [3]}, "`grades` [3]: expected two or more"),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
-from irtjax.responses.formats.long_tables import LONG_COLUMNS, TRIALS, how_to_name
+from irtjax.responses.formats.long_tables import SHOWN, TRIALS, how_to_name
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.storage.sources import shown
 from irtjax.types import Float, Int, Shaped
@@ -211,7 +211,7 @@ def of_cells(
     Raises:
         InputError: an id occurs twice, or is none that arrays can hold.
     """
-    if len(header) <= len(LONG_COLUMNS) and len(header) and len(set(subject_ids)) < len(subject_ids):
+    if 0 < len(header) <= SHOWN and len(set(subject_ids)) < len(subject_ids):
         twice = next(subject for at, subject in enumerate(subject_ids) if subject in subject_ids[:at])
         raise InputError(f"subject id {twice!r} occurs more than once; {how_to_name(header)}")
     if isinstance(cells, np.ndarray):
