@@ -72,7 +72,7 @@ def kinds_of(given: Given) -> list[str]:
         i = max(beyond, key=lambda i: (len(values[i]), np.ptp(values[i])))  # type: ignore[arg-type]
         own = values[i]
         assert own is not None
-        percent = "divide percentages by 100, " if 0 <= own[0] and 1 < own[-1] <= 100 else ""
+        percent = "divide percentages by 100, " if own[0] >= 0 and 1 < own[-1] <= 100 else ""
         raise InputError(
             f"item {given.item_ids[i]!r} has {len(own):,} different numbers, from {own[0]:g} to {own[-1]:g}: neither "
             f"grades (up to {MOST_GRADES} on a common grid) nor shares from 0 to 1: {percent}leave it out, round it, "
