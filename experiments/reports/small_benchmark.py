@@ -1,4 +1,4 @@
-"""The report of small benchmarks: how far predicted scores are off, whether intervals hold, which items to ask."""
+"""The report of small benchmarks: how far predicted scores are off, the coverage of intervals, which items to ask."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def _verdict(errors: pd.DataFrame, best: Method, number: int, unit: str) -> str:
     rows = rows[(rows.method == str(best)) & (rows.num_items == number)]
     return (
         f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} {unit} on average "
-        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals hold {rows.coverage_90.mean():.1%}"
+        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals cover {rows.coverage_90.mean():.1%}"
     )
 
 
