@@ -168,8 +168,8 @@ def _forms(study: Study) -> str:
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms
 
-{names}: items in the order in which they were chosen, so that the first of a longer form do as a shorter one where the
-way is `variance` or `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
+{names}: items in the order in which they were chosen, so that the first items of a longer form make a shorter one by
+`variance` and `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
 items of the smallest:
 
 {markdown.table_of(items, columns)}"""
