@@ -4,7 +4,7 @@ r"""Are abilities from adaptive tests right, and as sure as they say? Bias, erro
 
 A bank of the 3PL, simulated tests at abilities from -3 to 3, each until the standard error is 0.3 or 100 items are
 asked. Prints one row per rule and ability: mean error, root mean square error beside the mean standard error that the
-tests report, the share of 90% intervals that hold the truth, and the number of items in units of a random test's.
+tests report, the coverage of 90% intervals, and the number of items in units of a random test's.
 Expected duration on 2 CPU cores: one minute.
 """
 

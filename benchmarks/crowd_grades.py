@@ -77,7 +77,7 @@ def seconds_a_step(responses: Any, model: str) -> float:
 
 
 def against_truth(fit: irtjax.Fit, theta: np.ndarray, slope: np.ndarray, thresholds: np.ndarray) -> None:
-    """Prints errors and how often intervals hold the truth."""
+    """Prints errors and the coverage of intervals."""
     columns = fit.item_columns
     names = [f"threshold_{k + 1}" for k in range(_TOP)]
     end = "converged" if fit.converged else f"not converged ({fit.status.value})"

@@ -3,7 +3,7 @@ r"""Recovery of simulated parameters by marginal maximum likelihood: error again
   python -m benchmarks.recovery --sizes=500x40,1000x10000,100x50000 --models=1pl,2pl,3pl,4pl --dims=1,2,3 --seeds=6
 
 For each model and size prints, over all items and seeds, the root mean square of errors in standard errors (rms z), and
-the share of 95% intervals that hold the truth; likewise for abilities, on the scale of the sample. Then Spearman's
+the coverage of 95% intervals; likewise for abilities, on the scale of the sample. Then Spearman's
 correlation of the difficulties that two samples of subjects give to the same items. The reference is the truth. Items
 with fewer than three right or three wrong answers are left out. With D > 1 items are compared as they are, rotation
 included, and abilities after the rotation that brings them nearest to the truth. Expected duration on 2 CPU cores:

@@ -3,10 +3,10 @@ r"""Recovery of simulated grades, categories, counts and shares: bias, error and
   python -m benchmarks.recovery_grades --sizes=500x20,2000x20,30x100,25x1000 --seeds=10
 
 Items have four categories, ten trials, or shares (`benchmarks/simulated_scales.py`). For each model and size prints,
-over all items and seeds, the bias and the root mean square of errors, and the share of 95% intervals that hold the
-truth: that of the population, and that on the scale of the sample, in which the subjects have mean 0 and variance 1. A
-few subjects have a mean and a spread of their own, which the errors of the items do not know of. Expected duration on 2
-CPU cores: 15 minutes, most of them for 25x1000.
+over all items and seeds, the bias and the root mean square of errors, and the coverage of 95% intervals: on the scale
+of the population, and on that of the sample, in which the subjects have mean 0 and variance 1. A few subjects have a
+mean and a spread of their own, which the errors of the items do not include. Expected duration on 2 CPU cores: 15
+minutes, most of them for 25x1000.
 """
 
 import time

@@ -2,12 +2,11 @@
 
 Run it from the root of the repository: `python docs/make_pictures.py`. It writes docs/images/{one_pl,models,flow,rooms,
 filtering_*,forest_*}.svg. The rooms are drawn from the imports that are really there, the results of filtering and of
-curricula from docs/results/filtering.csv and the tables of docs/results/{curriculum,encoders}.md.
+curricula from docs/results/{filtering,curriculum}.csv.
 """
 
 import ast
 import functools
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from irtjax.plots import curricula
 from irtjax.plots.filtering import accuracy_dots
-from irtjax.plots.strategies import LOOKS
 
 DOCS = Path(__file__).parent
 LIBRARY = DOCS.parent / "irtjax"
@@ -243,13 +241,13 @@ FILTERING = {
     "sst2_frozen": "SST-2, a head on frozen vectors",
     "snli_frozen": "SNLI, a head on frozen vectors",
 }
-# Names of pictures, and the page and section of the results that has the table.
+# Names of pictures, and their `data` in docs/results/curriculum.csv.
 CURRICULA = {
-    "sst2": ("curriculum", "SST-2"),
-    "snli": ("curriculum", "SNLI"),
-    "cifar10": ("curriculum", "CIFAR-10"),
-    "frozen": ("encoders", "Curricula on frozen vectors"),
-    "bert": ("encoders", "Curricula, fine-tuned"),
+    "sst2": "sst2",
+    "snli": "snli",
+    "cifar10": "cifar10",
+    "frozen": "sst2_frozen",
+    "bert": "sst2_finetuned",
 }
 
 
@@ -267,33 +265,11 @@ CENTRES = ("", ", median", ", midpoint", ", ability")
 ORDER = ["random", *(f"AVI{centre}" for centre in CENTRES), "UB", "PCLB", *(f"AVO{c}" for c in CENTRES), "LB", "PCUB"]
 
 
-def forest(page: str, section: str) -> Figure:
-    """Curricula against the baseline, as a section of the results has them."""
-    rows = _table(page, section)
-
-    def numbers(start: str) -> np.ndarray:
-        return np.array(rows[next(name for name in rows if name.startswith(start))].map(_numbers).tolist())
-
-    summary = rows[["strategy"]].copy()
-    summary[["accuracy_change_points", "accuracy_change_points_ci"]] = numbers("test accuracy")
-    summary[["examples_ratio", "examples_ratio_low", "examples_ratio_high"]] = numbers("training size")
-    if "reached" in rows:
-        summary[["reach_ratio", "reach_ratio_low", "reach_ratio_high"]] = numbers("until 99%")
-        summary[["reached", "seeds"]] = numbers("reached").astype(int)
-    return curricula.forest(summary)
-
-
-def _numbers(cell: str) -> list[float]:
-    """The numbers in a cell such as `1.92 (1.23 to 3.01)` or `-0.84 ± 0.74`."""
-    return [float(number) for number in re.findall(r"[+-]?[\d.]+", cell)]
-
-
-def _table(page: str, section: str) -> pd.DataFrame:
-    """Strategies of a section of the results, as text; from the first table, and others with as many columns."""
-    text = (DOCS / "results" / f"{page}.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in text.splitlines() if line.startswith("| ")]
-    header = next(row for row in rows if row[0] == "strategy")
-    return pd.DataFrame([row for row in rows if row[0] in LOOKS and len(row) == len(header)], columns=header)
+def forest(data: str) -> Figure:
+    """Curricula against the baseline, of one set of data in docs/results/curriculum.csv."""
+    rows = pd.read_csv(DOCS / "results" / "curriculum.csv").query("data == @data").dropna(axis=1, how="all")
+    counts = {name: int for name in ("reached", "seeds") if name in rows}
+    return curricula.forest(rows.astype(counts))
 
 
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
@@ -343,8 +319,8 @@ def main() -> None:
     pictures: dict[str, Callable[[], Figure]] = {draw.__name__: draw for draw in (one_pl, models, flow, rooms)}
     for data, name in FILTERING.items():
         pictures[f"filtering_{data}"] = functools.partial(filtering, data, name)
-    for name, (page, section) in CURRICULA.items():
-        pictures[f"forest_{name}"] = functools.partial(forest, page, section)
+    for name, data in CURRICULA.items():
+        pictures[f"forest_{name}"] = functools.partial(forest, data)
     for name, draw in pictures.items():
         draw().savefig(DOCS / "images" / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 

@@ -1,10 +1,10 @@
-r"""How able is a subject, from the items that tell most? Adaptive tests over recorded answers, or in a dialogue.
+r"""How able is a subject, from the most informative items? Adaptive tests over recorded answers, or in a dialogue.
 
   python -m experiments.adaptive_test --items=runs/fit --responses=new.csv --output_dir=runs/adaptive
   python -m experiments.adaptive_test --items=runs/fit --interactive --standard_error=0.3
 
-The first asks each subject of a file item after item, as if it were there; its report compares random items and a fixed
-form, on the same answers. Writes subjects.csv, answers.csv, exposure.csv, comparison.csv, report.md and its pictures.
+The first asks each subject of a file item after item, as if it were present; its report compares random items and a
+fixed form, on the same answers. Writes subjects.csv, answers.csv, exposure.csv, comparison.csv, report.md and pictures.
 
 The second asks whoever answers its lines: questions are lines of JSON on standard output, answers lines on standard
 input, {"answer": 1}, or just 1, 0 or skip. With --output_dir it writes subjects.csv and answers.csv.

@@ -1,4 +1,4 @@
-r"""Which item response model? Compares models by how well they predict answers that their fits have not seen.
+r"""Which item response model? Compares models by how well they predict held-out answers.
 
 Reads responses, in any format that experiments.fit_irt reads, and writes report.md, comparison.csv (one row per
 candidate), folds.csv, calibration.csv and calibration.png.

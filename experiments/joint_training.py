@@ -1,13 +1,13 @@
-r"""Can a network learn a task and tell how difficult its items are? Trains on both, and on the task alone.
+r"""Can a network learn a task and predict how difficult its items are? Trains on both, and on the task alone.
 
-A second head predicts the difficulty of the item that is read, with a standard deviation, by what the answers of a
-crowd say of the training items (--items). Networks of one seed begin with the same weights.
+A second head predicts the difficulty of the item that is read, with a standard deviation, from a crowd's
+difficulties of the training items (--items). Networks of one seed begin with the same weights.
 
   python -m experiments.joint_training --task=digits --items=runs/digits/fit/items.csv \
     --test_items=runs/digits/test/items.csv --output_dir=runs/joint
 
 Writes report.md, networks.csv (one row per network), outside.csv (how well out-of-distribution examples are
-told apart), said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
+detected), said.csv (one row per example) and pictures. Method: docs/guide/joint_training.md.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-r"""Which few items tell how a model does on a whole benchmark? Small forms, and scores predicted from them.
+r"""Which few items predict how a model does on a whole benchmark? Small forms, and scores predicted from them.
 
   python -m experiments.small_benchmark --responses=arc.npz --scores=arc_scores.csv --output_dir=runs/arc
 
@@ -52,7 +52,7 @@ _REPEATS = response_files.define_repeats()
 _NUM_ITEMS = flags.DEFINE_list(
     "num_items", [], f"sizes of forms (default: those of {', '.join(map(str, SIZES))} that are less than all items)"
 )
-_CALIBRATION = flags.DEFINE_list("calibration", ["all"], "numbers of models that calibrate, to compare; `all` is all")
+_CALIBRATION = flags.DEFINE_list("calibration", ["all"], "numbers of calibration models, to compare; `all` is all")
 _MODEL = flags.DEFINE_enum("model", "2pl", ONE_DIMENSION, "of the item response functions")
 _FORMS = flags.DEFINE_list("forms", list(WAYS), "ways to choose items")
 _PREDICTORS = flags.DEFINE_list("predictors", list(PREDICTORS), "ways to predict")

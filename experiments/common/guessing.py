@@ -1,4 +1,4 @@
-"""The flag --guessing: lower asymptotes that are held while the rest is estimated."""
+"""The flag --guessing: lower asymptotes that are fixed while the rest is estimated."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ flags.disclaim_key_flags()  # the flag belongs to the binary that defines it
 def define_guessing(more: str = "") -> Any:
     """The flag; None where it is not given."""
     return flags.DEFINE_string(
-        NAME, None, f"guessing that is held: one number for all items, such as 0.25, {more}or a CSV of item_id,guessing"
+        NAME, None, f"fixed guessing: one number for all items, such as 0.25, {more}or a CSV of item_id,guessing"
     )
 
 

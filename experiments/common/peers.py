@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,9 @@ def mesh() -> jax.sharding.Mesh | None:
     return mesh_of(1, jax.device_count()) if jax.device_count() > 1 else None
 
 
-@contextlib.contextmanager
-def results_of_first(output_dir: str, former: Collection[str] = ()) -> Iterator[Path | None]:
+def results_of_first(output_dir: str, former: Collection[str] = ()) -> AbstractContextManager[Path | None]:
     """`whole_results` of the first process; None for the others."""
-    if not is_first():
-        yield None
-        return
-    with whole_results(output_dir, former) as folder:
-        yield folder
+    return whole_results(output_dir, former) if is_first() else contextlib.nullcontext()
 
 
 def _asked() -> bool:

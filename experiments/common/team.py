@@ -18,7 +18,7 @@ from irtjax import InputError, processes
 from irtjax.storage.files import discard_partial
 
 FAREWELL_SECONDS = 10  # for which a process that failed waits until all others have heard why
-LOST = 3  # the exit status of a process that has lost the others
+FAILED, LOST = 2, 3  # exit statuses: of a process that fails, and of one that has lost the others
 KEY = "irtjax/failed/{}"  # where a process hears why another failed
 # of what C++ says when a peer is gone, in whichever call
 SIGNS = ("Gloo", "NCCL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "coordination", "heartbeat", "Connection")
@@ -40,18 +40,13 @@ class Team:
             yield
             self._store.wait_at_barrier("irtjax/done", processes.MOST_MILLISECONDS)
         except InputError as error:
-            self._fail(self._worded(str(error)))
+            self._end(self._worded(str(error)), FAILED)
         except Exception as error:
             if any(sign in str(error) for sign in SIGNS):
-                self._say("lost contact with another process: start all of them again")
-                os._exit(LOST)
+                self._end("lost contact with another process: start all of them again", LOST, wait=False)
             traceback.print_exc()
             # left to Python, the end would wait for the others, and they for this process
-            self._fail(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-        self._part()
-
-    def _part(self) -> None:
-        """Leaves in good order."""
+            self._end(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", FAILED)
         self._ending.acquire()
         # a thread that returns from C++ while the interpreter ends would abort the process
         self._tell(jax.process_index(), "")
@@ -60,35 +55,27 @@ class Team:
         sys.stdout.flush()
         jax.distributed.shutdown()
 
-    def _fail(self, message: str) -> NoReturn:
-        """Ends this process, and all others with the reason."""
-        self._say(message)
+    def _end(self, message: str, status: int, *, wait: bool = True) -> NoReturn:
+        """Ends this process with a line, and with `FAILED` the others; it waits for them, as the store goes with 0."""
+        self._ending.acquire()
+        discard_partial()
+        self._last_word(message)
         me, number = jax.process_index(), jax.process_count()
         with contextlib.suppress(Exception):
-            for peer in set(range(number)) - {me}:
+            for peer in set(range(number)) - {me} if status == FAILED else ():
                 self._tell(peer, f"process {me} of {number} failed: {message}")
-        self._leave(2)
+            if wait:
+                self._store.wait_at_barrier("irtjax/failed", 1000 * FAREWELL_SECONDS)
+        os._exit(status)
 
     def _listen(self) -> None:
         with contextlib.suppress(Exception):  # without process 0 the store is gone, and JAX ends this process
             reason = self._store.blocking_key_value_get(KEY.format(jax.process_index()), processes.MOST_MILLISECONDS)
             if reason:
-                self._say(reason)
-                self._leave(LOST)
+                self._end(reason, LOST)
 
     def _tell(self, peer: int, reason: str) -> None:
         self._store.key_value_set(KEY.format(peer), reason, allow_overwrite=True)
-
-    def _say(self, message: str) -> None:
-        self._ending.acquire()
-        discard_partial()
-        self._last_word(message)
-
-    def _leave(self, status: int) -> NoReturn:
-        """Ends this process when the others know why, too: the store goes with process 0."""
-        with contextlib.suppress(Exception):
-            self._store.wait_at_barrier("irtjax/failed", 1000 * FAREWELL_SECONDS)
-        os._exit(status)
 
 
 def quiet() -> Callable[[str], None]:

@@ -131,7 +131,7 @@ def _comparison(found: Found) -> str:
     return f"""## How far off, after how many items?
 
 Mean absolute errors. None of the three ends before its largest number of items here, other than for want of items; who
-has none left keeps the last estimate.{together} The random items are others for each subject. The fixed form has the
+has none left keeps the last estimate.{together} Each subject has other random items. The fixed form has the
 items with the most Fisher information, averaged over the population, best first; it is the same for all. All three are
 scored alike.
 

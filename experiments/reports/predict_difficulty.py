@@ -74,7 +74,7 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
         "## Items\n\nEasiest and hardest by their text, each predicted while it was held out.",
         listed(table.sort_values("predicted", kind="stable"), flags["shown"]),
         listed(table.sort_values("predicted", ascending=False, kind="stable"), flags["shown"]),
-        "Predicted worst, in standard deviations of the prediction: harder than their text tells, and easier.",
+        "Predicted worst, in standard deviations of the prediction: harder than their text predicts, and easier.",
         listed(table.sort_values("surprise", ascending=False, kind="stable"), flags["shown"]),
         listed(table.sort_values("surprise", kind="stable"), flags["shown"]),
         _map(found, directory),
@@ -112,7 +112,7 @@ def predictors(found: Predicted, scores: pd.DataFrame) -> str:
     assert regression is not None
     return f"""## Held-out items
 
-Each item is predicted from the others: nothing of it is known but its text. *Features* is the model that is fitted to
+Each item is predicted from the others: only its text is known. *Features* is the model that is fitted to
 responses and features at once; the other rows are regressions of difficulties that were fitted before. Disattenuated
 is Spearman's correlation without the sampling error of the difficulties, whose split-half reliability is
 {found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself. Log-loss is of

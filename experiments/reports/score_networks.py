@@ -84,7 +84,7 @@ def agreement(wide: pd.DataFrame) -> str:
         [markdown.inline(one), *("" if np.isnan(value) else f"{value:.2f}" for value in correlation.loc[one])]
         for one in correlation
     ]
-    return f"""## What goes together
+    return f"""## Correlations
 
 Spearman's correlation over the {len(wide):,} networks.
 

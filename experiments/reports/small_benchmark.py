@@ -1,4 +1,4 @@
-"""The report of small benchmarks: how far predicted scores are off, whether intervals hold, which items to ask."""
+"""The report of small benchmarks: how far predicted scores are off, the coverage of intervals, which items to ask."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def _verdict(errors: pd.DataFrame, best: Method, number: int, unit: str) -> str:
     rows = rows[(rows.method == str(best)) & (rows.num_items == number)]
     return (
         f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} {unit} on average "
-        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals hold {rows.coverage_90.mean():.1%}"
+        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals cover {rows.coverage_90.mean():.1%}"
     )
 
 
@@ -168,8 +168,8 @@ def _forms(study: Study) -> str:
     names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
     return f"""## The forms
 
-{names}: items in the order in which they were chosen, so that the first of a longer form do as a shorter one where the
-way is `variance` or `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
+{names}: items in the order in which they were chosen, so that the first items of a longer form make a shorter one by
+`variance` and `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
 items of the smallest:
 
 {markdown.table_of(items, columns)}"""

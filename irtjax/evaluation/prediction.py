@@ -1,4 +1,4 @@
-"""Scores on a whole benchmark from the answers to a small form, with intervals that hold what they promise."""
+"""Scores on a whole benchmark from the answers to a small form, with calibrated intervals."""
 
 import dataclasses
 import math

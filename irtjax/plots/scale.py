@@ -145,7 +145,7 @@ def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dom
     Args:
         full: from `irtjax.scale.information.information_table`.
         short: the same for the short form.
-        others: the same for the scale without the item that tells most.
+        others: the same for the scale without its most informative item.
         dominant: id of that item. Nothing is shown without it unless it makes a quarter of the maximum.
         title: of the figure.
     """

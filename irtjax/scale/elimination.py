@@ -120,7 +120,7 @@ def eliminate(
     1. It removes all items that do not discriminate at once, because they hardly change the fit of the others: *flat*,
        with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as a wrong
        key gives; *uncertain slope*, with a slope not above zero by a one-sided Wald test at `rules.slope_level`;
-       *below guessing*, with so few right answers that no finite difficulty goes with the guessing that is held.
+       *below guessing*, with so few right answers that no finite difficulty goes with the fixed guessing.
     2. It removes one *dependent* item: of the pair with the largest significant X² of Chen and Thissen, the item that
        is in more significant pairs, or, if both are in equally many, the one with the lower slope, which measures less.
        One at a time, because removing one item of a pair often ends the dependence of others. With `rules.triplets`
@@ -133,7 +133,7 @@ def eliminate(
         guessed: ids of items that get a lower asymptote (3PL); all others are 2PL.
         rules: when an item is removed.
         expert: ids of items that an expert has removed after reading them.
-        guessing: lower asymptotes that are held, by item id; others are 0, or as above.
+        guessing: fixed lower asymptotes, by item id; others are 0, or as above.
         on_round: called with the number of the round and the number of items in it.
 
     Raises:

@@ -32,7 +32,7 @@ def information_table(
 
 
 def dominant(items: ItemParameters) -> int:
-    """Position of the item that tells most where all together tell most."""
+    """Position of the item with the most information at the maximum of the test's."""
     each = np.asarray(information(items, GRID[:, None]))
     return int(each[each.sum(1).argmax()].argmax())
 

@@ -1,4 +1,4 @@
-"""How precisely a scale measures, as a whole, without the item that tells most, and by a few of its items."""
+"""How precisely a scale measures, as a whole, without its most informative item, and by a few of its items."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Precision(NamedTuple):
     Attributes:
         full: information of the scale, from `irtjax.scale.information.information_table`.
         short: the same for the short form of largest information.
-        dominant: id of the item that tells most at the maximum.
+        dominant: id of the most informative item at the maximum.
         others: as `full`, of all items but that one.
         short_forms: ids of the items of the short form by each of `SHORT_FORM_RULES`, the best first.
         scores: from `irtjax.scale.information.score_table`.

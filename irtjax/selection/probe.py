@@ -12,8 +12,7 @@ from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.networks import Parameters
 from irtjax.populations.normal import Population
 from irtjax.selection.sampling import Sample, draw, score, size_for
-from irtjax.training.data import ANSWER_BLOCK, Data, classify, take
-from irtjax.training.sparse_embeddings import split as split_embeddings
+from irtjax.training.data import ANSWER_BLOCK, Data, classify, split_embeddings, take
 from irtjax.training.step import Trainer
 from irtjax.types import Float, Int
 

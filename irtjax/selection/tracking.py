@@ -10,8 +10,7 @@ import pandas as pd
 
 from irtjax.evaluation.adaptive import AdaptiveTest, State
 from irtjax.networks import Parameters
-from irtjax.training.data import Data, accuracy, take
-from irtjax.training.sparse_embeddings import split as split_embeddings
+from irtjax.training.data import Data, accuracy, split_embeddings, take
 from irtjax.training.step import Trainer
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from irtjax.networks import Network
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import bucket_of
-from irtjax.training.sparse_embeddings import split as split_embeddings
 from irtjax.types import AnyArray
 
 ANSWER_BLOCK = 128  # examples answered at once: more would not fit into a processor's cache, fewer would not fill it
@@ -63,6 +62,18 @@ class Data(NamedTuple):
     def initial(self) -> tuple[AnyArray | None, Any]:
         """Word vectors and weights, what networks begin from: an argument of `irtjax.training.loop.start`."""
         return self.embeddings, self.weights
+
+
+class Owned(NamedTuple):
+    """Parameters of a network with word vectors of its own: `embeddings` (V, D)."""
+
+    network: Any
+    embeddings: jax.Array
+
+
+def split_embeddings(parameters: Any, shared: AnyArray | None) -> tuple[Any, Any]:
+    """A network's parameters without word vectors, and its vectors: its own, or else the shared ones."""
+    return tuple(parameters) if isinstance(parameters, Owned) else (parameters, shared)
 
 
 def to_device(task: Task, mesh: jax.sharding.Mesh | None = None, stop_on: Split | None = None) -> Data:

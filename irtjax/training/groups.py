@@ -4,7 +4,6 @@ Processes share nothing while they train: each has its own networks, on its own 
 processes round-robin, in the order in which they begin.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,24 +15,10 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.storage.archives import Arrays
 from irtjax.storage.digests import digest
-from irtjax.training.pool import (
-    EMPTY,
-    Begun,
-    Finished,
-    Job,
-    Pool,
-    Stopped,
-    accuracies,
-    begin,
-    epochs,
-    shapes,
-    train_all,
-)
-from irtjax.training.pool_arrays import begun_in, restored, stopped_in, stored
-from irtjax.training.resume import Folder, open_folder, wait_for
+from irtjax.training.pool import EMPTY, Finished, Job, Pool, accuracies, begin, epochs, shapes, train_all
+from irtjax.training.resume import Checkpoints, Folder, open_folder, wait_for
 
 CHECKPOINT_SECONDS = 30.0
-PAUSE_FACTOR = 10  # the time between two checkpoints, over what the last one took, is at least this
 
 Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
 
@@ -119,7 +104,7 @@ def train_groups(
     checkpoints = None
     if run is not None:
         devices = groups[0].job(groups[0].networks).mesh.size
-        checkpoints = _Checkpoints(run, run.generation(devices), devices, seconds)
+        checkpoints = Checkpoints(run, run.generation(devices), devices, seconds)
     for group in groups:
         networks = group.networks[np.isin(group.networks, own)]
         if not results.finished[networks].all():
@@ -243,52 +228,8 @@ class _Results:
         return rows
 
 
-class _Checkpoints:
-    """The pools of this process in the folder of a run: what they were, and when one is to be written again."""
-
-    def __init__(self, run: Folder, generation: int, devices: int, seconds: float) -> None:
-        self._run, self._generation, self._devices, self._seconds = run, generation, devices, seconds
-        self._last, self._duration = time.monotonic(), 0.0
-
-    def pool(self, group: Group, job: Job, networks: np.ndarray, finished: np.ndarray) -> Pool:
-        """The pool to go on with: that of this generation, or one for what earlier ones have left to be trained.
-
-        Args:
-            group: whose it is.
-            job: of the networks.
-            networks: (n,) of this process.
-            finished: (n,) which of them have finished.
-        """
-        left = {int(name): at for at, name in enumerate(networks) if not finished[at]}
-        begun: dict[int, Begun] = {}
-        stopped: dict[int, Stopped] = {}
-        for arrays in self._run.pools_before(self._generation):
-            if str(arrays["group"]) == group.name:  # the newest comes first, and is right
-                new = {name: at for name, at in left.items() if at not in begun and at not in stopped}
-                begun |= {new[name]: network for name, network in begun_in(arrays).items() if name in new}
-                ended = [network for network in stopped_in(job, arrays) if network.number in new]
-                stopped |= {new[one.number]: one._replace(number=new[one.number]) for one in ended}
-        own = self._run.pool(self._generation)
-        if own is None or str(own["group"]) != group.name:
-            waiting = *begun, *(at for at in left.values() if at not in begun and at not in stopped)
-            return begin(job, group.slots(networks.size), waiting, begun, tuple(stopped.values()))
-        pool = restored(job, networks, own, begun)
-        there = {*pool.numbers.tolist(), *pool.waiting, *(network.number for network in pool.stopped)}
-        # what has left the pool and is not there has been removed
-        return pool._replace(waiting=(*pool.waiting, *(at for at in left.values() if at not in there)))
-
-    def save_if_due(self, group: Group, networks: np.ndarray, pool: Pool) -> None:
-        """Writes the pool, if enough time has passed since it was written last."""
-        began = time.monotonic()
-        if began - self._last < max(self._seconds, PAUSE_FACTOR * self._duration):
-            return
-        self._run.write_pool(self._generation, self._devices, {"group": np.array(group.name), **stored(pool, networks)})
-        self._last = time.monotonic()
-        self._duration = self._last - began
-
-
 def _train(
-    group: Group, networks: np.ndarray, answer: Answer, results: _Results, checkpoints: _Checkpoints | None
+    group: Group, networks: np.ndarray, answer: Answer, results: _Results, checkpoints: Checkpoints | None
 ) -> None:
     """Trains the networks of one group to the end."""
     job = group.job(networks)
@@ -301,10 +242,10 @@ def _train(
     def on_round(pool: Pool) -> None:
         results.round(networks, job, pool)
         if checkpoints is not None:
-            checkpoints.save_if_due(group, networks, pool)
+            checkpoints.save_if_due(group.name, networks, pool)
 
     if checkpoints is None:
         pool = begin(job, group.slots(networks.size))
     else:
-        pool = checkpoints.pool(group, job, networks, finished)
+        pool = checkpoints.pool(group.name, group.slots, job, networks, finished)
     train_all(job, pool, on_finished, on_round)

@@ -19,8 +19,7 @@ from irtjax.errors import InputError
 from irtjax.networks import Parameters
 from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.hashing import permute
-from irtjax.training.data import Data, accuracy, default_mesh, on_devices
-from irtjax.training.sparse_embeddings import Owned
+from irtjax.training.data import Data, Owned, accuracy, default_mesh, on_devices
 from irtjax.training.step import Place, Trainer, descend, gradient, over_networks, share_of_rate, tree_where
 from irtjax.types import AnyArray
 

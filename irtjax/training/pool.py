@@ -258,7 +258,7 @@ def train_all(
 
     Args:
         job: what to do.
-        pool: from `begin` or `pool_arrays.restored`. Its arrays are used up.
+        pool: from `begin` or `resume.restored`. Its arrays are used up.
         on_finished: called with networks that have stopped, in groups of at most `Finished.answer_batch`, so that they
             can answer together.
         on_round: called after each round with the pool, whose arrays the next round uses up. Networks that

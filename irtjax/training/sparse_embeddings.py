@@ -4,28 +4,15 @@ A gradient step touches a few hundred words, those of its minibatch, out of a vo
 the whole table would cost more than the rest of the step, so only those rows are read, differentiated and written.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from irtjax.tasks.task import PADDING
-from irtjax.types import AnyArray
 
 NO_WORD = jnp.iinfo(jnp.int32).max  # a number that no vocabulary has
-
-
-class Owned(NamedTuple):
-    """Parameters of a network with word vectors of its own: `embeddings` (V, D)."""
-
-    network: Any
-    embeddings: jax.Array
-
-
-def split(parameters: Any, shared: AnyArray | None) -> tuple[Any, Any]:
-    """A network's parameters without vectors, and its vectors: its own, or else the shared ones."""
-    return tuple(parameters) if isinstance(parameters, Owned) else (parameters, shared)
 
 
 def renumber(inputs: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple[jax.Array, ...]]:

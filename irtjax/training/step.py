@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import optax
 
 from irtjax.networks import Network, Parameters
-from irtjax.training.data import Data, take
-from irtjax.training.sparse_embeddings import Owned, pad_rows, renumber, rows_of, update
+from irtjax.training.data import Data, Owned, take
+from irtjax.training.sparse_embeddings import pad_rows, renumber, rows_of, update
 from irtjax.types import AnyArray
 
 

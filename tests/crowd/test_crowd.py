@@ -10,7 +10,7 @@ from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign, train_crowd
 from irtjax.crowd.members import in_subset
 from irtjax.tasks.task import select
-from irtjax.training import groups
+from irtjax.training import resume
 from irtjax.training.pool import Finished
 from irtjax.training.recipe import Recipe
 
@@ -145,7 +145,7 @@ def finished_in(folder):
 # epochs before or after the last of the first architecture
 @pytest.mark.parametrize("offset", [-2, 0, 1, 3])
 def test_an_interrupted_crowd_ends_with_the_same_bits(tmp_path, monkeypatch, mixed, offset):
-    monkeypatch.setattr(groups, "PAUSE_FACTOR", 0)  # a checkpoint after each epoch
+    monkeypatch.setattr(resume, "PAUSE_FACTOR", 0)  # a checkpoint after each epoch
     whole, seen = mixed
     last = sum(progress.waiting == 3 for progress in seen) + offset
     assert 1 < last < len(seen)

@@ -140,7 +140,7 @@ def test_a_block_design_with_guessing_held(files, tmp_path):
     report = (tmp_path / "out" / "report.md").read_text()
     for text in (
         "Forms of 30 subjects or more: 3.",
-        "**Guessing.** Held at 0.05.",
+        "**Guessing.** Fixed at 0.05.",
         "The information is above 1, a standard error below",
     ):
         assert text in report

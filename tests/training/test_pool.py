@@ -17,7 +17,7 @@ from irtjax.crowd.members import CrowdDesign, Members, sample_members
 from irtjax.crowd.train import crowd_job
 from irtjax.networks import Network
 from irtjax.storage.archives import read_arrays
-from irtjax.training import pool, pool_arrays, pool_size
+from irtjax.training import pool, pool_size, resume
 from irtjax.training.data import accuracy, to_device
 from irtjax.training.loop import WINDOW
 from irtjax.training.pool import EMPTY
@@ -192,14 +192,14 @@ def test_a_pool_goes_on_from_any_epoch_to_the_same_last_bit(tmp_path, pooled, at
 
     def stop(state):
         nonlocal count
-        np.savez(tmp_path / "pool.npz", allow_pickle=False, **pool_arrays.stored(state, NAMES))
+        np.savez(tmp_path / "pool.npz", allow_pickle=False, **resume.stored(state, NAMES))
         if count == at:
             raise KeyboardInterrupt
         count += 1
 
     with pytest.raises(KeyboardInterrupt):
         pool.train_all(job, pool.begin(job, 2), remember, stop)
-    state = pool_arrays.restored(job, NAMES, read_arrays(tmp_path / "pool.npz"), {})
+    state = resume.restored(job, NAMES, read_arrays(tmp_path / "pool.npz"), {})
     assert state.slots == 2
     again, rest = run(job, 2, state, before=tables)
     assert set(before).isdisjoint(rest)

@@ -7,8 +7,9 @@ import optax
 import pytest
 
 from irtjax.training import sparse_embeddings as own_embeddings
+from irtjax.training.data import Owned, split_embeddings
 from irtjax.training.recipe import optimizer_of
-from irtjax.training.sparse_embeddings import NO_WORD, Owned
+from irtjax.training.sparse_embeddings import NO_WORD
 
 RNG = np.random.default_rng(0)
 TABLE = jnp.asarray(RNG.normal(size=(11, 3)), jnp.float32)
@@ -70,8 +71,8 @@ def test_padded_rows_are_passed_over():
 
 
 def test_own_vectors_come_before_shared_ones():
-    assert own_embeddings.split(Owned("network", "own"), "shared") == ("network", "own")
-    assert own_embeddings.split("network", "shared") == ("network", "shared")
+    assert split_embeddings(Owned("network", "own"), "shared") == ("network", "own")
+    assert split_embeddings("network", "shared") == ("network", "shared")
 
 
 def test_padding_and_absent_words_have_zeros():

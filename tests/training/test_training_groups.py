@@ -67,7 +67,7 @@ def finished_in(folder):
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_each_epoch(monkeypatch):
-    monkeypatch.setattr(groups, "PAUSE_FACTOR", 0)
+    monkeypatch.setattr(resume, "PAUSE_FACTOR", 0)
 
 
 @pytest.fixture(scope="module")

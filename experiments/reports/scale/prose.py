@@ -132,7 +132,7 @@ def _factors(result: ScaleResult) -> str:
     factors = result.factors
     if factors is None:
         return ""
-    model = "3PL" if result.options.guessing is None else "2PL, guessing held"
+    model = "3PL" if result.options.guessing is None else "2PL, guessing fixed"
     prior = ""
     if result.options.guessing is None:
         prior = (
@@ -170,7 +170,7 @@ def _guessing(result: ScaleResult) -> str:
     if result.options.guessing is not None:
         values = sorted(set(result.options.guessing.values()))
         known = f"at {values[0]:g}" if len(values) == 1 else f"at {values[0]:g} to {values[-1]:g}, by item"
-        return f"**Guessing.** Held {known}."
+        return f"**Guessing.** Fixed {known}."
     if result.guessing is None:
         few = f": {LEAST_SUBJECTS} subjects are needed" if result.responses.num_subjects < LEAST_SUBJECTS else ""
         return f"**Guessing.** Not tested{few}; all items get a 2PL curve."
@@ -239,7 +239,7 @@ def _confirmation(found: Confirmation, num_subjects: int) -> str:
     if found.left_out:
         left_out = f" {len(found.left_out)} items are left out: nobody was asked, or all answered alike."
     interval = f"{overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
-    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, with the item parameters held: mean ability
+    return f"""**Confirmation** on {fresh.num_subjects:,} fresh subjects, with fixed item parameters: mean ability
 {mean:.2f}, standard deviation {sd:.2f}. RMSEA {overall.rmsea:.3f} ({interval}), TLI {overall.tli:.3f}, CFI
 {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f} (M2 = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of
 freedom). Among subjects with the same number of right answers, the observed and the expected share of right answers to
