@@ -47,7 +47,8 @@ def fit(
             `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
             categories, counts and shares are given in the same ways, or as `ScaledResponses`. A subject may answer an
             item several times in a long table or a log: right and wrong answers are then counted ("2pl" and "auto" fit
-            the binomial model, whose trials have the curve of the 2PL), and of others the mean counts.
+            the binomial model, whose trials have the curve of the 2PL, "3pl" is "binomial_3pl"), and of others the mean
+            counts.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
             (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
             and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;

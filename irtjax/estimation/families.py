@@ -10,6 +10,7 @@ import pandas as pd
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, empirical_priors
+from irtjax.estimation.binomial_curves import fit_curves
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
@@ -24,7 +25,7 @@ from irtjax.estimation.specify import check_dims
 from irtjax.estimation.specify_families import FamilyPlan, plan_families
 from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.beta_binomial import coded
-from irtjax.item_models.listing import CATEGORICAL, MODELS, columns
+from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal import of_categories
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.populations.groups import Groups
@@ -86,6 +87,20 @@ def fit_families(
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
+    if set(models) & set(WITH_ASYMPTOTES):
+        return fit_curves(
+            responses,
+            model,
+            dims=dims,
+            groups=groups,
+            anchors=anchors,
+            priors=priors,
+            num_nodes=num_nodes,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            standard_errors=standard_errors,
+            on_iteration=on_iteration,
+        )
     held = None
     if anchors is not None:
         responses, held = anchors_of(responses, models, anchors, dims)
