@@ -70,7 +70,8 @@ def fit(
             model (Linacre 1989). `Fit.facets` has them.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
-            the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
+            the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
+            does so for "graded", "binomial" and "binomial_1pl" as well.
             Anchors are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of
             several processes all of them call this function, and all get the fit; each reads a part of the responses.
 
@@ -117,11 +118,13 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a model per item")
         estimate = fit_svi_families
-    _check_options(estimate, options, f"{estimator} of {category_text.said(responses.scales)}")
+    with_features = estimator == "mml" and "features" in options
+    own = set(options) - ({"features", "on_round"} if with_features else set())
+    _check_options(estimate, own, f"{estimator} of {category_text.said(responses.scales)}")
     if "anchors" in options:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     require_estimable(responses)
-    result = estimate(responses, model, **options)
+    result = (fit_amortised if with_features else estimate)(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))
     return result
 
