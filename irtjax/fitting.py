@@ -48,7 +48,8 @@ def fit(
             `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
             categories, counts and shares are given in the same ways, or as `ScaledResponses`. A subject may answer an
             item several times in a long table or a log: right and wrong answers are then counted ("2pl" and "auto" fit
-            the binomial model, whose trials have the curve of the 2PL), and of others the mean counts.
+            the binomial model, whose trials have the curve of the 2PL, "3pl" is "binomial_3pl"), and of others the mean
+            counts.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
             (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
             and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
@@ -70,7 +71,8 @@ def fit(
             model (Linacre 1989). `Fit.facets` has them.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
-            the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL.
+            the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
+            does so for "graded", "binomial" and "binomial_1pl" as well.
             Anchors are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of
             several processes all of them call this function, and all get the fit; each reads a part of the responses.
 
@@ -117,11 +119,13 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
         if not isinstance(model, str):
             raise InputError("estimator svi fits one model to all items: use estimator mml for a model per item")
         estimate = fit_svi_families
-    _check_options(estimate, options, f"{estimator} of {category_text.said(responses.scales)}")
+    with_features = estimator == "mml" and "features" in options
+    own = set(options) - ({"features", "on_round"} if with_features else set())
+    _check_options(estimate, own, f"{estimator} of {category_text.said(responses.scales)}")
     if "anchors" in options:
         options["anchors"] = item_table(options["anchors"]).reset_index()
     require_estimable(responses)
-    result = estimate(responses, model, **options)
+    result = (fit_amortised if with_features else estimate)(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))
     return result
 

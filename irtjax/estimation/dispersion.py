@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
+from irtjax.item_models.listing import CURVES_OF_COUNTS, WITH_ASYMPTOTES
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float
@@ -29,11 +30,14 @@ def of_counts(
         items: their parameters.
         ability: of the subjects.
     """
-    chosen = np.array([name == "binomial" for name in models])
+    chosen = np.isin(models, list(CURVES_OF_COUNTS))
     if responses.trials is None or not chosen.any():
         return None
     k, n = np.asarray(responses.values)[:, chosen], np.asarray(responses.trials)[:, chosen]
     p = expit(ability @ np.asarray(items.slope)[chosen].T + np.asarray(items.intercept)[chosen])
+    if set(models) & set(WITH_ASYMPTOTES):
+        low, high = expit(np.asarray(items.others)[chosen].T)
+        p = low + (high - low) * p
     several = (k >= 0) & (n > 1)
     variance = (n * p * (1 - p))[several].sum()
     if several.sum() < FEWEST or not variance > 0:

@@ -24,7 +24,7 @@ from irtjax.estimation.specify_families import FamilyPlan, plan_families
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
 from irtjax.item_models.families import Families
-from irtjax.item_models.listing import CATEGORICAL, columns, model_of
+from irtjax.item_models.listing import CATEGORICAL, WITH_ASYMPTOTES, columns, model_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.quadrature import STANDARD_NODES, rectangular
 from irtjax.populations.normal import Population
@@ -85,6 +85,8 @@ def fit_facets(
     models = (model,) * judged.of_rows.num_items if isinstance(model, str) else tuple(model)
     if "nominal" in models:
         raise InputError("categories without order have no severity: take graded, gpcm, pcm or rsm beside a facet")
+    if curved := set(models) & set(WITH_ASYMPTOTES):
+        raise InputError(f"the {min(curved)} has no facet: take the binomial")
     require_comparable(judged)
     plan = plan_families(judged.of_rows, models, 1, priors)
     judged = judged._replace(of_rows=plan.responses)

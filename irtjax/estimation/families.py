@@ -10,21 +10,23 @@ import pandas as pd
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, empirical_priors
+from irtjax.estimation.binomial_curves import fit_curves
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
 from irtjax.estimation.mml import in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
+from irtjax.estimation.priors import Prior
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.specify import check_dims
-from irtjax.estimation.specify_families import FamilyPlan, plan_families
+from irtjax.estimation.specify_families import FamilyPlan, plan_families, with_item_priors
 from irtjax.fits.result import Fit
 from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.beta_binomial import coded
-from irtjax.item_models.listing import CATEGORICAL, MODELS, columns
+from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal import of_categories
 from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.populations.groups import Groups
@@ -65,6 +67,8 @@ def fit_families(
     groups: Any = None,
     anchors: pd.DataFrame | None = None,
     priors: str | None = "auto",
+    slope_prior: Prior = None,
+    intercept_prior: Prior = None,
     num_nodes: int | None = None,
     tolerance: float | None = None,
     max_iterations: int = 3000,
@@ -74,7 +78,8 @@ def fit_families(
     """Fits items with grades or categories by marginal maximum likelihood (Bock and Aitkin 1981).
 
     Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them, and
-    `anchors` as `family_anchors.anchors_of`.
+    `anchors` as `family_anchors.anchors_of`. A `slope_prior`, which is one of asinh slope, and an `intercept_prior` are
+    `ItemPriors`, in one dimension.
 
     Raises:
         InputError: responses or models that cannot be fitted, or a test so long that nodes would not fit into memory.
@@ -86,10 +91,27 @@ def fit_families(
     whole_number("max_iterations", max_iterations, 1)
     if tolerance is not None:
         not_negative("tolerance", tolerance)
+    if set(models) & set(WITH_ASYMPTOTES):
+        return fit_curves(
+            responses,
+            model,
+            dims=dims,
+            groups=groups,
+            anchors=anchors,
+            priors=priors,
+            num_nodes=num_nodes,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            standard_errors=standard_errors,
+            on_iteration=on_iteration,
+        )
     held = None
     if anchors is not None:
         responses, held = anchors_of(responses, models, anchors, dims)
-    plan = plan_families(responses, models, dims, priors, held)
+    plan = plan_families(responses, models, dims, priors, held, whole_scales=intercept_prior is not None)
+    given_priors = {"slope": slope_prior, "intercept": intercept_prior}
+    if any(prior is not None for prior in given_priors.values()):
+        plan = plan._replace(specification=with_item_priors(plan.specification, given_priors))
     found, specification, member = None, plan.specification, None
     if groups is not None:
         found = membership(groups, plan.responses.subject_ids)

@@ -15,6 +15,7 @@ from irtjax.estimation.special_items import anchored_items, held_guessing, place
 from irtjax.estimation.specify import few_with_asymptotes, item_types, specify, start_items
 from irtjax.integration.rules import Totals
 from irtjax.kernels.models import ItemParameters
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float
 
@@ -44,7 +45,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    responses: Responses,
+    responses: Responses | ScaledResponses,
     model: str | Sequence[str],
     dims: int,
     anchors: pd.DataFrame | None,

@@ -1,7 +1,8 @@
 """What is free of items that are not right or wrong, under which priors, and where a fit of them starts."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,14 @@ from irtjax.errors import InputError
 from irtjax.estimation import kinds_of_responses as kinds
 from irtjax.estimation.empirical_priors import DETERMINED, intercepts_determined
 from irtjax.estimation.family_anchors import Anchors, placed
-from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, INTERCEPT_PRIOR, WEAK_STEPS, NormalPrior
+from irtjax.estimation.priors import (
+    ASINH_SLOPE_PRIOR,
+    INTERCEPT_PRIOR,
+    WEAK_STEPS,
+    ItemPriors,
+    NormalPrior,
+    check_item_priors,
+)
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify import start_slopes
 from irtjax.item_models.families import Families
@@ -46,7 +54,13 @@ class FamilyPlan(NamedTuple):
 
 
 def plan_families(
-    responses: ScaledResponses, models: Sequence[str], dims: int, priors: str | None, anchors: Anchors | None = None
+    responses: ScaledResponses,
+    models: Sequence[str],
+    dims: int,
+    priors: str | None,
+    anchors: Anchors | None = None,
+    *,
+    whole_scales: bool = False,
 ) -> FamilyPlan:
     """The items to start from, and what is free of them.
 
@@ -62,6 +76,8 @@ def plan_families(
     Anchors have the categories and parameters that they had. The population's mean and standard deviation are then
     free, and what all items have in common, such as slopes of partial credit, is as the anchors have it.
 
+    With `whole_scales` no category is taken out, so that the mean of the thresholds is the same of every item.
+
     Raises:
         InputError: an item of one category, models that do not go together or are of other responses, or items
             without finite maximum where there are no priors.
@@ -75,6 +91,8 @@ def plan_families(
     if lost.any() and not may_have_priors:
         raise InputError(kinds.explain(used, models, lost, dims))
     determined = not may_have_priors or (not lost.any() and _thresholds_determined(used, models, ~held) > DETERMINED)
+    if whole_scales and used.scales != responses.scales:
+        determined = False
     if determined:
         responses = used
     top = np.array([scale.top for scale in responses.scales])
@@ -109,6 +127,39 @@ def plan_families(
         weak_others=WEAK_STEPS,
     )
     return FamilyPlan(responses, model, start, specification, in_logits)
+
+
+def with_item_priors(specification: Specification, given: Mapping[str, Any]) -> Specification:
+    """The specification (D = 1) with priors of each item in place of estimated ones.
+
+    Args:
+        specification: of I items.
+        given: `ItemPriors` of "slope", on asinh slope, and of "intercept"; None where there is none.
+
+    Raises:
+        InputError: what are no priors of the items, several dimensions, or slopes that items share.
+    """
+    mean, precision = np.array(specification.prior_mean), np.array(specification.prior_precision)
+    estimated = list(specification.estimated)
+    for column, (name, prior) in enumerate(given.items()):
+        if prior is None:
+            continue
+        if not isinstance(prior, ItemPriors) or specification.dims > 1:
+            raise InputError(
+                f"`{name}_prior` of other models than of right and wrong answers: expected `ItemPriors`, D 1"
+            )
+        check_item_priors(prior, len(mean), f"{name}_prior")
+        mean[:, column], precision[:, column] = prior.mean, np.asarray(prior.sd, float) ** -2.0
+        estimated = [group for group in estimated if column not in group]
+    if given["slope"] is not None and specification.has_shared:
+        raise InputError("`slope_prior` of each item: expected items with slopes of their own")
+    return dataclasses.replace(
+        specification,
+        prior_mean=mean,
+        prior_precision=np.where(specification.free, precision, 0.0),
+        estimated=tuple(estimated),
+        asinh_slopes=specification.asinh_slopes or given["slope"] is not None,
+    )
 
 
 def _check_categories(used: ScaledResponses) -> None:

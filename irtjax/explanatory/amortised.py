@@ -4,7 +4,8 @@
     asinh a_i = g(x_i) + q_i,      q_i ~ N(0, τ_a²)
 
 An item with many responses keeps its own estimate, one with few borrows from items like it, and one with none has f
-and g. Slopes are those of the 2PL: asinh a is about log 2a where a is large, and has room for a near 0 and below it.
+and g. The difficulty of a graded item is the mean of its thresholds. Slopes are those of the 2PL: asinh a is about
+log 2a where a is large, and has room for a near 0 and below it.
 """
 
 import dataclasses
@@ -16,13 +17,16 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.estimation.empirical_priors import LEAST_SD
+from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.priors import ASINH_SLOPE_PRIOR, ItemPriors, scale_neutral_shift
+from irtjax.explanatory.family_likelihoods import family_likelihoods
 from irtjax.explanatory.item_likelihoods import ItemLikelihoods, item_likelihoods
 from irtjax.fits.item_features import ItemFeatures, item_features
 from irtjax.fits.regression import Regression, regress
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.types import Float
 
@@ -41,11 +45,12 @@ NOT_WITH_FEATURES = (
 )  # options of `fit_mml`
 SETTLED = 0.02  # change of f or g in standard deviations of the residual, or of log τ, that is none
 MOST_ROUNDS = 15
-MODELS = ("rasch", "1pl", "2pl")
+MODELS, OF_SCALES = ("rasch", "1pl", "2pl"), ("graded", "binomial", "binomial_1pl")
+OWN_SLOPES = ("2pl", "graded", "binomial")
 
 
 def fit_amortised(
-    responses: Responses,
+    responses: Responses | ScaledResponses,
     model: str | Sequence[str] = "1pl",
     *,
     features: Any,
@@ -68,23 +73,25 @@ def fit_amortised(
     (`priors.scale_neutral_shift`).
 
     Args:
-        responses: as in `fit_mml`.
-        model: "rasch" or "1pl", which are the same model in other units, or "2pl".
+        responses: as in `fit_mml`, or grades or counts.
+        model: "rasch" or "1pl", which are the same model in other units, or "2pl"; of grades "graded", and of counts
+            "binomial" or "binomial_1pl". What else an item of these has is under its usual priors.
         features: (I, F) numbers in the order of the items, or a table whose index has their ids, with others. A dict of
             these, by any names, are blocks whose weights have a variance each: for a few columns beside hundreds of
             numbers of an encoder.
         on_round: called with the number of rounds and what `SETTLED` is compared with.
-        **options: others of `fit_mml`.
+        **options: others of `fit_mml`, or of `estimation.families.fit_families`.
 
     Returns:
-        The fit under the last of these priors, with `regression`, and `slope_regression` in the 2PL; not converged if
-        the rounds did not settle.
+        The fit under the last of these priors, with `regression`, and `slope_regression` where items have slopes of
+        their own; not converged if the rounds did not settle.
 
     Raises:
         InputError: features that are missing or not finite, or what `fit_mml` refuses.
     """
-    if model not in MODELS:
-        raise InputError(f"`features` go with the models {', '.join(MODELS)}, not with {model!r:.100}")
+    known, scaled = (*MODELS, *OF_SCALES), isinstance(responses, ScaledResponses)
+    if model not in (OF_SCALES if scaled else MODELS):
+        raise InputError(f"`features` go with the models {', '.join(known)}, not with {model!r:.100}")
     usual = inspect.signature(fit_mml).parameters
     for name in NOT_WITH_FEATURES:
         given, default = options.get(name, usual[name].default), usual[name].default
@@ -94,20 +101,22 @@ def fit_amortised(
     if ((right == 0) | (right == observed)).all():
         raise InputError("every item was answered right by everyone or by no one: they tell no one from another")
     x = item_features(features, responses.item_ids)
+    estimate: Callable[..., Fit] = fit_families if scaled else fit_mml
     num_items, of_rounds = responses.num_items, "rasch" if model == "1pl" else str(model)
     levels = [_Level(np.zeros(num_items), START_SD)]
-    if model == "2pl":
+    own_slopes = model in OWN_SLOPES
+    if own_slopes:
         levels.append(_Level(np.full(num_items, ASINH_SLOPE_PRIOR.mean), ASINH_SLOPE_PRIOR.sd))
     number, change = 0, np.inf
     while number < MOST_ROUNDS and change >= SETTLED:
-        fit = fit_mml(responses, of_rounds, **_priors(levels), **options)
-        likelihoods = item_likelihoods(fit)
+        fit = estimate(responses, of_rounds, **_priors(levels), **options)
+        likelihoods = family_likelihoods(fit, own_slopes=own_slopes) if scaled else item_likelihoods(fit)
         levels, change = _regressed(likelihoods, levels, x)
         number += 1
         if on_round is not None:
             on_round(number, change)
-    fit = fit_mml(responses, model, **_priors(levels), **options)
-    found, of_slopes = levels[0].regression, levels[-1].regression if model == "2pl" else None
+    fit = estimate(responses, model, **_priors(levels), **options)
+    found, of_slopes = levels[0].regression, levels[-1].regression if own_slopes else None
     assert found is not None
     found = found.rescaled(likelihoods.unit)  # abilities of the fit have a mean of about 0 and a variance of about 1
     found = found._replace(mean=np.asarray(found.mean + likelihoods.origin))

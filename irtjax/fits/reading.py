@@ -9,7 +9,7 @@ import jax
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.fits import category_text
-from irtjax.item_models.listing import MODELS, OF_COUNTS, OF_SHARES
+from irtjax.item_models.listing import CURVES_OF_COUNTS, MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
 from irtjax.responses.formats.given import Given
 from irtjax.responses.judged import Judged, as_judged
@@ -19,9 +19,10 @@ from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels
 from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming
 
-AUTO, TWO_PL = "auto", "2pl"
+AUTO = "auto"
 WANTED = {"nominal": UNORDERED, **dict.fromkeys(OF_COUNTS, COUNTED), **dict.fromkeys(OF_SHARES, SHARED)}
 OF_RIGHT_WRONG = {"2pl": "gpcm", "1pl": "pcm", "rasch": "pcm"}  # by their steps, which are one
+OF_CURVES = {curve: name for name, curve in CURVES_OF_COUNTS.items()} | {"rasch": "binomial_1pl"}
 BESIDE = {"2pl": "graded", "1pl": "pcm", "rasch": "pcm"}  # what right/wrong items are beside others
 HINT = "`model=graded`, or `model=auto`, which goes by the data"
 OTHERS = f"other responses than right and wrong need {HINT}"
@@ -47,7 +48,7 @@ def read(
     """Responses, and the model of them or of each item; "auto" goes by the responses.
 
     Several right or wrong responses of a subject to an item are a count, which the binomial model has with the curve of
-    the 2PL: "2pl" of these is "binomial".
+    the 2PL: "2pl" of these is "binomial", and "3pl" is "binomial_3pl".
 
     Args:
         data: as of `irtjax.fit`; or responses as they were given.
@@ -139,10 +140,10 @@ def read_judged(
 
 
 def _of_counts(given: Given, model: Models, trials: Any = None) -> Models:
-    """The binomial model for the 2PL of counts, which repeated answers become; else the model itself."""
+    """The binomial model with the curve of the model, for counts, which repeated answers become; else the model."""
     counted = trials is not None or given.trials is not None
     counted = counted or (given.repeats() > 1 and set(kinds_of(given)) == {RIGHT_WRONG})
-    return OF_COUNTS[0] if model == TWO_PL and counted else model
+    return OF_CURVES.get(model, model) if isinstance(model, str) and counted else model
 
 
 def _other_model(data: Any, model: Models, error: NotScoredError, choice: Mapping[str, Any]) -> Models:

@@ -125,9 +125,8 @@ class BetaBinomial(Indicators):
         """Σ_{j < k} of terms in α and j; Σ_{j < n - k} of β; and Σ_{j < n} of φ."""
         k, n, _ = self._pairs()
         log_phi, (log_right, log_wrong) = at.others[None, :, 0], log_sigmoids(at.x)
-        places = np.arange(max(self.trials))[:, None]
         return tuple(  # type: ignore[return-value]
-            _terms_of(terms, one, len(places)) @ at.x.__array_namespace__().asarray((places < number) * 1.0)
+            _sums_of(terms, one, max(self.trials))[:, :, number]
             for one, number in ((log_right + log_phi, k), (log_wrong + log_phi, n - k), (log_phi, n))
         )
 
@@ -144,10 +143,11 @@ def _chances(at: Coordinates) -> tuple[Float[AnyArray, "Q I 1"], Float[AnyArray,
     return right, wrong
 
 
-def _terms_of(terms: Callable[[Any, Any], Any], log_alpha: Float[AnyArray, "Q I"], number: int) -> AnyArray:
-    """The first terms (Q, I, number), of j from 0."""
+def _sums_of(terms: Callable[[Any, Any], Any], log_alpha: Float[AnyArray, "Q I"], most: int) -> AnyArray:
+    """Sums (Q, I, most + 1) of the terms of j < 0, j < 1 and so on."""
     xp = log_alpha.__array_namespace__()
-    return xp.concatenate(terms(xp.minimum(log_alpha, LARGEST)[:, :, None], xp.arange(1.0, number)[None, None]), axis=2)
+    first, others = terms(xp.minimum(log_alpha, LARGEST)[:, :, None], xp.arange(1.0, most)[None, None])
+    return xp.cumulative_sum(xp.concatenate([xp.zeros_like(first), first, others], axis=2), axis=2)
 
 
 def _logarithms(log_alpha: AnyArray, j: AnyArray) -> tuple[AnyArray, AnyArray]:

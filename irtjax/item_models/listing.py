@@ -10,6 +10,7 @@ import numpy as np
 
 from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.binomial import BINOMIAL
+from irtjax.item_models.binomial_curves import BINOMIAL_CURVE
 from irtjax.item_models.families import Families
 from irtjax.item_models.graded import GRADED
 from irtjax.item_models.nominal import NOMINAL
@@ -40,11 +41,17 @@ MODELS = {
     "rsm": Listed(PARTIAL_CREDIT, own_slopes=False, common_steps=True),
     "nominal": Listed(NOMINAL),
     "binomial": Listed(BINOMIAL),
+    "binomial_1pl": Listed(BINOMIAL, own_slopes=False),
+    "binomial_3pl": Listed(BINOMIAL_CURVE),
+    "binomial_4pl": Listed(BINOMIAL_CURVE),
     "beta_binomial": Listed(BETA_BINOMIAL),
     "beta": Listed(BETA),
     "ordered_beta": Listed(ORDERED_BETA),
 }
-OF_COUNTS, OF_SHARES = ("binomial", "beta_binomial"), ("ordered_beta", "beta")  # the usual one first
+# of trials that are independent given the ability, by the curve that each right/wrong item has
+CURVES_OF_COUNTS = {"binomial": "2pl", "binomial_1pl": "1pl", "binomial_3pl": "3pl", "binomial_4pl": "4pl"}
+WITH_ASYMPTOTES = ("binomial_3pl", "binomial_4pl")
+OF_COUNTS, OF_SHARES = (*CURVES_OF_COUNTS, "beta_binomial"), ("ordered_beta", "beta")  # the usual one first
 CATEGORICAL = tuple(name for name in MODELS if name not in (*OF_COUNTS, *OF_SHARES))
 
 

@@ -219,7 +219,7 @@ def each_item_covariances(
         squared_means = score_moments.squared_means(expected.weights, grid, answers, complete.mean, own)
         information += processes.total(squared_means)
         # what is missing of the information is E s s' less E s E s'
-        if isinstance(items, ItemParameters):
+        if isinstance(items, ItemParameters) and answers.trials is None:
             wrong = expected.observed - expected.statistics
             squares = expected.statistics * (1 - complete.mean) ** 2 + wrong * complete.mean**2
             of_answers = np.einsum("qik,qil->ikl", squares[:, :, None] * own, own)
