@@ -6,6 +6,8 @@ r"""How able is a subject, from the most informative items? Adaptive tests over 
 The first asks each subject of a file item after item, as if it were present; its report compares random items and a
 fixed form, on the same answers. Writes subjects.csv, answers.csv, exposure.csv, comparison.csv, report.md and pictures.
 
+Items are right or wrong, or those of a fit of grades, counts or shares, which are asked by their information.
+
 The second asks whoever answers its lines: questions are lines of JSON on standard output, answers lines on standard
 input, {"answer": 1}, or just 1, 0 or skip. With --output_dir it writes subjects.csv and answers.csv.
 
@@ -23,24 +25,29 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, graded_tests, response_files
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
 from irtjax.evaluation.adaptive_study import compare_tests
 from irtjax.evaluation.dialogue import END_OF_INPUT, hold
-from irtjax.evaluation.item_bank import ItemBank, column_of, item_bank, quotas_of
+from irtjax.evaluation.item_bank import ItemBank, column_of, graded_bank, item_bank, quotas_of
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.rules import RULES
+from irtjax.evaluation.scaled_adaptive import RULES as SCALED_RULES
+from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest, scaled_adaptive_test
+from irtjax.evaluation.scaled_replay import as_written
+from irtjax.evaluation.scaled_test import mean_trials
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.scoring.abilities import item_table
+from irtjax.scoring.family_items import KnownItems
 from irtjax.storage.files import whole_results, write_csv
 
 MAX_ITEMS = 50  # unless another number is asked for
@@ -52,7 +59,10 @@ _INTERACTIVE = flags.DEFINE_boolean("interactive", False, "ask on standard outpu
 _TEXTS = define_path("texts", "CSV of item_id and text, for --interactive: questions come with it")
 _OUTPUT_DIR = define_path("output_dir", "folder for the results; made where missing. May be left out in a dialogue")
 _RULE = flags.DEFINE_enum(
-    "rule", "variance", [rule for rule in RULES if rule != "determinant"], "by which the next item is chosen"
+    "rule",
+    "variance",
+    [rule for rule in RULES if rule != "determinant"],
+    "by which the next item is chosen; of grades, counts and shares information (default) or random",
 )
 _ABILITY = flags.DEFINE_enum("ability", "eap", METHODS, "posterior mean, posterior mode, or maximum likelihood")
 _MAX_ITEMS = flags.DEFINE_integer(
@@ -60,7 +70,9 @@ _MAX_ITEMS = flags.DEFINE_integer(
 )
 _MIN_ITEMS = flags.DEFINE_integer("min_items", 1, "smallest number of items", lower_bound=1)
 _STANDARD_ERROR = flags.DEFINE_float("standard_error", None, "of the ability, in logits, at which a test ends")
-_SCORE_ERROR = flags.DEFINE_float("score_error", None, "of the predicted score, 0 to 1, at which a test ends")
+_SCORE_ERROR = flags.DEFINE_float(
+    "score_error", None, "of the predicted score, a share or a grade, at which a test ends"
+)
 _CHANGE = flags.DEFINE_float("change", None, "of the ability by the last answers, in logits, at which a test ends")
 _RANDOMESQUE = flags.DEFINE_integer(
     "randomesque", None, "ask a random one of so many best items, so that the best are asked less", lower_bound=2
@@ -77,6 +89,7 @@ _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that popul
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
+_TRIALS = response_files.define_trials()
 _TRANSPOSE = response_files.define_transpose()
 
 CONDITIONS = ("standard_error", "score_error", "change")
@@ -87,6 +100,7 @@ IDLE = {
     "--interactive": ["responses", "at_a_time", *response_files.NAMES],
     "no --interactive": ["texts"],
 }
+RIGHT_WRONG_ONLY = ("randomesque", "progressive", "at_a_time", "categories", "quotas", "start_low", "start_high")
 INPUTS = ("items", "responses", "categories", "quotas", "texts")
 
 
@@ -98,8 +112,14 @@ def main() -> None:
         if holds_fit(_OUTPUT_DIR.value):
             raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another")
     source = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
+    with app.naming(_ITEMS.value):
+        graded = graded_bank(source, population())
+    if graded is not None:
+        require_known_of_grades()
     if _INTERACTIVE.value:
-        talk(source)
+        talk(source, graded)
+    elif graded is not None:
+        replay_grades(source, graded)
     else:
         replay_file(source)
 
@@ -130,6 +150,20 @@ def require_sound_flags() -> None:
         return
     if _RULE.value != "random" and exposure() is None and band is None:
         app.without_effect(["seed"], "--interactive and nothing random")
+
+
+def require_known_of_grades() -> None:
+    """Refuses flags that tests of grades, counts and shares do not know.
+
+    Raises:
+        InputError: names the flag.
+    """
+    what = "items with grades, counts or shares"
+    app.without_effect(RIGHT_WRONG_ONLY, what)
+    if flags.FLAGS["rule"].present and _RULE.value not in SCALED_RULES:
+        raise InputError(f"--rule={_RULE.value}: {what} are asked by one of {', '.join(SCALED_RULES)}")
+    if _ABILITY.value != "eap":
+        raise InputError(f"--ability={_ABILITY.value}: tests of {what} have eap alone")
 
 
 def exposure() -> Randomesque | Progressive | None:
@@ -262,10 +296,33 @@ def replay_file(source: Fit | pd.DataFrame) -> None:
         study=study,
         at_a_time=_AT_A_TIME.value,
     )
+    write(found, answers_table(tests, responses.subject_ids, responses.item_ids), {"max_items": max_items})
+
+
+def replay_grades(source: Fit | pd.DataFrame, graded: tuple[KnownItems, Population]) -> None:
+    """The same of items with grades, counts or shares."""
+    with app.naming(_RESPONSES.value):
+        given, known = graded_tests.matching(_RESPONSES.value, _ITEMS.value, graded[0])
+    test = graded_test(known, graded[1], mean_trials(given))
+    with steps("tests") as say:
+        found, answers = graded_tests.replay(source, test, given, graded[1], _SEED.value, say)
+    write(found, answers, {"max_items": test.stop.max_items, "rule": test.rule})
+
+
+def graded_test(known: KnownItems, population: Population, trials: Any) -> ScaledAdaptiveTest:
+    """The test of items with grades, counts or shares, by the flags."""
+    rule = _RULE.value if flags.FLAGS["rule"].present else SCALED_RULES[0]
+    max_items = _MAX_ITEMS.value or min(MAX_ITEMS, len(known.item_ids))
+    with app.naming(_ITEMS.value):
+        return scaled_adaptive_test(known, population, rule=rule, stop=stop(max_items), trials=trials)
+
+
+def write(found: report.Found, answers: pd.DataFrame, used: dict[str, Any]) -> None:
+    """Writes what was found, and says it."""
     given: dict[str, Any] = {name: flags.FLAGS[name].value for name in flags_of_run()}
     with whole_results(_OUTPUT_DIR.value) as directory:
-        write_csv(answers_table(tests, responses.subject_ids, responses.item_ids), directory / "answers.csv")
-        verdict = report.write(found, given | {"max_items": max_items} | response_files.given(), directory)
+        write_csv(answers, directory / "answers.csv")
+        verdict = report.write(found, given | used | response_files.given(), directory)
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, subjects.csv, answers.csv and exposure.csv")
 
 
@@ -277,22 +334,27 @@ def flags_of_run() -> list[str]:
     return names + [name for name in ("population_mean", "population_sd") if flags.FLAGS[name].present]
 
 
-def talk(source: Fit | pd.DataFrame) -> None:
+def talk(source: Fit | pd.DataFrame, graded: tuple[KnownItems, Population] | None) -> None:
     """A dialogue, and what it came to."""
-    bank = bank_of(source)
-    options = options_of(bank)
+    test: AdaptiveTest | ScaledAdaptiveTest
+    key: Any
+    if graded is not None:
+        test, ids, key = graded_test(*graded, response_files.number_of_trials()), graded[0].item_ids, _SEED.value
+    else:
+        bank = bank_of(source)
+        options, ids = options_of(bank), bank.ids
+        test = adaptive_test(bank.parameters, stop=stop(longest(bank, options)), **options)
+        key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
     texts = None
     if _TEXTS.value is not None:
-        texts = dict(zip(bank.ids.tolist(), column_of(_TEXTS.value, "text", bank.ids).tolist(), strict=True))
-    test = adaptive_test(bank.parameters, stop=stop(longest(bank, options)), **options)
-    key = jax.random.split(jax.random.key(_SEED.value), 1)[0]  # as of the only subject of a file
+        texts = dict(zip(ids.tolist(), column_of(_TEXTS.value, "text", ids).tolist(), strict=True))
     with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
         sys.stdin.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     folder = contextlib.nullcontext(None) if _OUTPUT_DIR.value is None else whole_results(_OUTPUT_DIR.value)
     with folder as directory:
         tests, end = hold(
             test,
-            bank.ids,
+            ids,
             key,
             iter(sys.stdin.readline, ""),
             lambda line: print(line, flush=True),
@@ -303,7 +365,8 @@ def talk(source: Fit | pd.DataFrame) -> None:
             one = np.array([ONE_SUBJECT])
             subjects = subjects_table(test, tests, one)
             write_csv(subjects.replace({"reason": {"": END_OF_INPUT}}), directory / "subjects.csv")
-            write_csv(answers_table(tests, one, bank.ids), directory / "answers.csv")
+            written = as_written(test, tests) if isinstance(test, ScaledAdaptiveTest) else None
+            write_csv(answers_table(tests, one, ids, written), directory / "answers.csv")
     print(json.dumps(end), flush=True)
 
 

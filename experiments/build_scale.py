@@ -1,4 +1,4 @@
-r"""Builds a test scale from scored responses: which items measure one ability well, and how precisely?
+r"""Builds a test scale from scored responses or grades: which items measure one ability well, and how precisely?
 
 Tests dimensionality and guessing, removes items that do not discriminate, depend on one another or do not fit, then
 reports overall fit, information and a short form. Each decision is written down.
@@ -7,8 +7,8 @@ reports overall fit, information and a short form. Each decision is written down
   python -m experiments.build_scale --responses=responses.csv --items=items.csv --group_column=gold_label \
     --output_dir=runs/scale
 
-The second builds a scale for each group of items. Both end with report.md and its pictures. Durations
-and expected numbers: docs/results/scale.md.
+The second builds a scale for each group of items. Grades, such as answers from 1 to 5, are read as they are. Both end
+with report.md and its pictures. Durations and expected numbers: docs/results/scale.md.
 """
 
 import contextlib
@@ -26,11 +26,17 @@ from experiments.common.progress import steps
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
+from irtjax.errors import NotScoredError
+from irtjax.fits.category_text import said
+from irtjax.fits.reading import AUTO
 from irtjax.responses.agreement import agreement_table
+from irtjax.responses.kinds import GRADES, kinds_of
 from irtjax.responses.matrix import MISSING, completed
+from irtjax.responses.scaled import ScaledResponses, reversed_items
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare_groups, levels, values_of_subjects
+from irtjax.scale.item_tests import GRADED
 from irtjax.scale.procedure import ScaleOptions, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
@@ -42,6 +48,7 @@ IDLE = {
     "no --subjects": ["baseline"],
     "--guessing": ["test_guessing"],
 }
+RIGHT_WRONG_ONLY = ("guessing", "test_guessing", "triplets", "fresh", "answers")  # what grades do not have
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
@@ -49,6 +56,16 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
+_GRADES = response_files.define_grades()
+_MODEL = flags.DEFINE_enum(
+    "model",
+    AUTO,
+    [AUTO, *GRADED],
+    "of grades; auto takes the graded model, and of right and wrong answers the 2PL or 3PL",
+)
+_REVERSE = flags.DEFINE_list(
+    "reverse", [], "ids of items that are worded the other way round, or a file with one id per line: scored reversed"
+)
 _OUTPUT_DIR = define_output_dir()
 _MISSING = flags.DEFINE_enum(
     "missing",
@@ -103,7 +120,7 @@ def main() -> None:
     responses = _responses()
     items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
     groups = _groups(responses, items)
-    expert = _expert(responses)
+    expert = _ids_of(_EXPERT_DROP, responses)
     wanted = Wanted(_SHORT_FORM.value, _range(), _LEAST.value)
     subjects = _subjects(responses)
     fresh = None if _FRESH.value is None else _fresh(responses)
@@ -142,26 +159,48 @@ def _check_flags() -> None:
     app.refuse_idle(IDLE)
     # the results of a former run are removed from its group folders too
     app.keep_inputs(
-        ["responses", "items", "answers", "fresh", "subjects", "expert_drop", "guessing"],
+        ["responses", "items", "answers", "fresh", "subjects", "expert_drop", "reverse", "guessing"],
         _OUTPUT_DIR.value,
         [*RESULTS, *(f"*/{file}" for file in GROUP_FILES)],
     )
     response_files.require_effect([_RESPONSES.value])
 
 
-def _responses() -> ResponseMatrix:
-    """The responses of --responses, as --missing wants them."""
-    responses = response_files.read(_RESPONSES.value)
+Answers = ResponseMatrix | ScaledResponses
+
+
+def _responses() -> Answers:
+    """The responses of --responses, as --missing and --reverse want them."""
+    responses = _read()
     reserved = sorted({"theta", "test", "standard_error"} & set(responses.item_ids.tolist()))
     if reserved:
         raise InputError(
             f"{_RESPONSES.value}: item '{reserved[0]}' is named like a column of information.csv: rename it"
         )
+    turned = _ids_of(_REVERSE, responses)
     with app.naming(_RESPONSES.value):
+        if turned:
+            responses = reversed_items(responses, turned)
         return _without_gaps(responses)
 
 
-def _options(part: ResponseMatrix, expert: list[str], held: dict[str, float] | None) -> ScaleOptions:
+def _read() -> Answers:
+    """Right and wrong answers; or grades, where --model, --grades or most of the items say so."""
+    path, asked = _RESPONSES.value, _MODEL.value != AUTO or bool(_GRADES.value)
+    if not asked:
+        try:
+            return response_files.read(path)
+        except NotScoredError as error:
+            kinds = kinds_of(response_files.read_given(path))
+            if kinds.count(GRADES) <= len(kinds) / 2:  # a slip in some cells
+                raise InputError(f"{error}; a scale of grades needs --model=graded") from error
+    app.without_effect(RIGHT_WRONG_ONLY, "grades")
+    found = response_files.read_scaled(path, _MODEL.value)
+    print(f"{found.num_subjects:,} subjects × {found.num_items:,} items of {said(found.scales)}", flush=True)
+    return found
+
+
+def _options(part: Answers, expert: list[str], held: dict[str, float] | None) -> ScaleOptions:
     """How the scale of a group of items is built."""
     there = set(part.item_ids.tolist())
     return ScaleOptions(
@@ -173,6 +212,7 @@ def _options(part: ResponseMatrix, expert: list[str], held: dict[str, float] | N
         _TEST_GUESSING.value,
         held,
         _MISSING.value == BY_DESIGN,
+        GRADED[0] if _MODEL.value == AUTO else _MODEL.value,
     )
 
 
@@ -197,16 +237,16 @@ def _findings(
     return GroupFindings(name, result, confirmation, comparisons, words)
 
 
-def _without_gaps(responses: ResponseMatrix) -> ResponseMatrix:
+def _without_gaps(responses: Answers) -> Answers:
     """Responses as --missing wants them."""
     if _MISSING.value != BY_DESIGN:
         return completed(responses, _MISSING.value)
-    if not (responses.values == MISSING).any():
+    if not (np.asarray(responses.values) == MISSING).any():
         raise InputError("--missing=by_design: no answer is missing; leave it out")
     return responses
 
 
-def _held(responses: ResponseMatrix, items: pd.DataFrame | None) -> dict[str, float] | None:
+def _held(responses: Answers, items: pd.DataFrame | None) -> dict[str, float] | None:
     """The lower asymptotes of --guessing by item id."""
     found = guessing.held(responses.item_ids, items)
     if found is None:
@@ -219,7 +259,7 @@ def _naming(group: str) -> AbstractContextManager[None]:
     return app.naming(f"{_RESPONSES.value}, items of group '{group}'")
 
 
-def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
+def _subjects(responses: Answers) -> pd.DataFrame | None:
     """The table of --subjects; raises before anything is fitted if they cannot be compared."""
     if _SUBJECTS.value is None:
         return None
@@ -229,7 +269,7 @@ def _subjects(responses: ResponseMatrix) -> pd.DataFrame | None:
     return subjects
 
 
-def _fresh(responses: ResponseMatrix) -> ResponseMatrix:
+def _fresh(responses: Answers) -> ResponseMatrix:
     """The responses of --fresh to the items that --responses has too."""
     fresh = response_files.read(_FRESH.value)
     both = np.isin(fresh.item_ids, responses.item_ids)
@@ -260,7 +300,7 @@ def _by_id(path: str, *, text: bool = False) -> pd.DataFrame:
     return table.set_index(table.columns[0])
 
 
-def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray:
+def _groups(responses: Answers, items: pd.DataFrame | None) -> np.ndarray:
     """The group of each item; `ALL` for every item if there are no groups."""
     if items is None:
         return np.full(responses.num_items, ALL)
@@ -279,17 +319,18 @@ def _groups(responses: ResponseMatrix, items: pd.DataFrame | None) -> np.ndarray
     return groups.astype(str).to_numpy()
 
 
-def _expert(responses: ResponseMatrix) -> list[str]:
-    given = _EXPERT_DROP.value
+def _ids_of(flag: flags.FlagHolder, responses: Answers) -> list[str]:
+    """The item ids that a flag names, in itself or in a file."""
+    given = flag.value
     if len(given) == 1 and Path(given[0]).is_file():
         try:
             given = Path(given[0]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--expert_drop={given[0]}: cannot be read ({error})") from error
+            raise InputError(f"--{flag.name}={given[0]}: cannot be read ({error})") from error
     given = [item.strip() for item in given if item.strip()]
     unknown = [item for item in given if item not in set(responses.item_ids.tolist())]
     if unknown:
-        raise InputError(f"--expert_drop: item '{unknown[0]}' is not in {_RESPONSES.value}")
+        raise InputError(f"--{flag.name}: item '{unknown[0]}' is not in {_RESPONSES.value}")
     return given
 
 

@@ -12,6 +12,7 @@ from irtjax.evaluation.adaptive_study import Study
 from irtjax.plots.evaluation import error_by_number, exposure
 from irtjax.plots.style import save_figure
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.storage.files import write_csv
 
 FILES = (
@@ -39,19 +40,21 @@ class Found(NamedTuple):
 
     Attributes:
         responses: that were asked for.
-        difficulty: (I,) of the items; NaN where the slope is 0.
+        difficulty: (I,) of the items, of grades the mean of the thresholds; NaN where the slope is 0.
         subjects: of `irtjax.evaluation.replay_tables.subjects_table`.
         exposure: likewise.
         study: the comparison.
         at_a_time: items that were asked together.
+        grades: whether scores are mean grades; else they are shares.
     """
 
-    responses: ResponseMatrix
+    responses: ResponseMatrix | ScaledResponses
     difficulty: np.ndarray
     subjects: pd.DataFrame
     exposure: pd.DataFrame
     study: Study
-    at_a_time: int
+    at_a_time: int = 1
+    grades: bool = False
 
 
 def write(found: Found, flags: dict[str, Any], directory: Path) -> str:
@@ -61,17 +64,19 @@ def write(found: Found, flags: dict[str, Any], directory: Path) -> str:
     write_csv(found.exposure, directory / "exposure.csv")
     write_csv(study.errors, directory / "comparison.csv")
     size = f"{responses.num_subjects:,} subjects, {responses.num_items:,} items"
-    save_figure(error_by_number(study.errors, NAMES, size), directory / "errors.png")
+    scaled = isinstance(responses, ScaledResponses)
+    unit = ("mean grade" if found.grades else "mean share") if scaled else "share right"
+    save_figure(error_by_number(study.errors, NAMES, size, unit), directory / "errors.png")
     save_figure(exposure(found.exposure.share.to_numpy(), found.difficulty, size), directory / "exposure.png")
     verdict = _verdict(found)
     parts = [
         f"# An adaptive test: {size}",
         "\n".join(f"* {line}" for line in verdict.splitlines()),
-        _what_scores_are(responses),
+        _what_scores_are(found),
         _comparison(found),
         _needed(study),
         _ends(found.subjects),
-        _exposure(found.exposure),
+        _exposure(found),
         document.provenance(flags, versions()),
     ]
     document.write(parts, directory)
@@ -96,9 +101,23 @@ def _verdict(found: Found) -> str:
     )
 
 
-def _what_scores_are(responses: ResponseMatrix) -> str:
-    missing = float((responses.values == MISSING).mean())
-    text = f"""A score is a share of right answers over the bank of {responses.num_items:,} items, 0 to 1. That of a
+def _what_scores_are(found: Found) -> str:
+    responses = found.responses
+    if isinstance(responses, ScaledResponses):
+        missing, what = float((~responses.observed).mean()), "mean response"
+        unit = (
+            "a mean grade"
+            if found.grades
+            else "the mean of responses as shares, from 0 for the lowest response to an item to 1 for the highest,"
+        )
+        text = f"""A score is {unit} over the bank of {responses.num_items:,} items. That of a test is predicted: its
+answers, and the expected responses to all other items, averaged over what the test leaves possible as the ability. It
+is compared with the mean of all recorded answers of the subject. An ability is compared with that of all recorded
+answers (EAP), in logits. Both include the answers of the test. The next item has the most Fisher information at the
+ability that is estimated now."""
+    else:
+        missing, what = float((responses.values == MISSING).mean()), "share right"
+        text = f"""A score is a share of right answers over the bank of {responses.num_items:,} items, 0 to 1. That of a
 test is predicted: its right answers, and the probabilities of right answers to all other items, averaged over what the
 test leaves possible as the ability. It is compared with the share right of all recorded answers of the subject. An
 ability is compared with that of all recorded answers (EAP), in logits. Both include the answers of the test."""
@@ -107,7 +126,7 @@ ability is compared with that of all recorded answers (EAP), in logits. Both inc
     return f"""{text}
 
 {missing:.1%} of the answers are missing, and were never asked for. Where a subject lacks answers to hard items or to
-easy ones, the share right is that of an easier or a harder bank: the error of the score then is too large."""
+easy ones, the {what} is that of an easier or a harder bank: the error of the score then is too large."""
 
 
 def _numbers(errors: pd.DataFrame) -> list[int]:
@@ -168,14 +187,16 @@ def _ends(subjects: pd.DataFrame) -> str:
 {markdown.table(["because of", "subjects", "median of items", "median standard error"], lines)}"""
 
 
-def _exposure(table: pd.DataFrame) -> str:
+def _exposure(found: Found) -> str:
     """How evenly items were asked."""
+    table, more = found.exposure, ""
+    if not isinstance(found.responses, ScaledResponses):
+        more = " `--randomesque` and `--progressive` spread items\nmore evenly."
     never, most = (table.times_asked == 0).sum(), table.loc[table.times_asked.idxmax()]
     often = (table.share > 0.2).sum()
     return f"""## How often items were asked
 
 {never:,} of {len(table):,} items were never asked, {often:,} were asked of more than a fifth of the subjects. Most
-often asked was {markdown.inline(most.item_id)}, of {most.share:.0%}. `--randomesque` and `--progressive` spread items
-more evenly.
+often asked was {markdown.inline(most.item_id)}, of {most.share:.0%}.{more}
 
 ![Share of subjects asked, against difficulty](exposure.png)"""

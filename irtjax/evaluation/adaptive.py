@@ -21,7 +21,18 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.evaluation.ability import Unseen, in_space, on_line, precision_at, share_right
-from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
+from irtjax.evaluation.adaptive_options import (
+    REASONS as REASONS,
+)
+from irtjax.evaluation.adaptive_options import (
+    Band,
+    Progressive,
+    Randomesque,
+    Stop,
+    checked,
+    first_items,
+    grouped,
+)
 from irtjax.evaluation.bank_tables import Tables, tables_of
 from irtjax.evaluation.choice import NO_ITEM, Design, Remaining, choose_item
 from irtjax.evaluation.item_bank import graded_bank, item_bank
@@ -33,8 +44,6 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
 from irtjax.populations.normal import Population
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
-
-REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # by the code of `reason`
 
 
 class State(NamedTuple):

@@ -15,6 +15,7 @@ from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float, Int
 
 METHODS = ("eap", "map", "ml")
+REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # why a test ended, by its code
 FEWEST_NODES = 5
 ROUNDING = 1e-6  # of the sum of quotas
 

@@ -13,6 +13,7 @@ from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, S
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.replay_tables import before, trace
+from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.kernels.ability_nodes import even_nodes, line_nodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import spacing
@@ -139,31 +140,52 @@ def compare_tests(
     }
     true_ability = np.asarray(abilities(answers, bank, "eap", population).ability)
     true_score = share_right(*counts(answers, axis=1))
-    errors, needed = [], []
+    errors: list[pd.DataFrame] = []
+    needed: list[dict[str, Any]] = []
     for name, test in tests.items():
         on_method(name)
         found = replay(test, of_form if name == "form" else answers, key, at_a_time=at_a_time)
-        known = course(test, found, at_a_time)
-        num_items = np.arange(1, max_items + 1)
-        errors.append(
-            pd.DataFrame(
-                {
-                    "method": name,
-                    "num_items": num_items,
-                    "ability_mae": _mae(known["ability"], true_ability),
-                    "score_mae": _mae(known["score"], true_score),
-                    "ability_se": known["ability_se"][:, 1:].mean(axis=0),
-                }
-            )
-        )
-        for target in TARGETS:
-            first = until(known["ability_se"], target)
-            row = {"target": target, "median": np.median(first), "reached": np.isfinite(first).mean()}
-            needed.append({"method": name} | row)
+        of_errors, of_needed = summed_up(name, course(test, found, at_a_time), true_ability, true_score)
+        errors.append(of_errors)
+        needed += of_needed
     return Study(pd.concat(errors, ignore_index=True), pd.DataFrame(needed))
 
 
-def course(test: AdaptiveTest, tests: Replayed, at_a_time: int = 1) -> dict[str, Float[np.ndarray, "J _"]]:
+def summed_up(
+    method: str,
+    known: Mapping[str, Float[np.ndarray, "J _"]],
+    true_ability: Float[np.ndarray, " J"],
+    true_score: Float[np.ndarray, " J"],
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """The rows of one test in the tables of a `Study`.
+
+    Args:
+        method: its name.
+        known: from `course`.
+        true_ability: (J,) that estimates are compared with.
+        true_score: (J,) likewise.
+    """
+    most = known["ability"].shape[1] - 1
+    errors = pd.DataFrame(
+        {
+            "method": method,
+            "num_items": np.arange(1, most + 1),
+            "ability_mae": _mae(known["ability"], true_ability),
+            "score_mae": _mae(known["score"], true_score),
+            "ability_se": known["ability_se"][:, 1:].mean(axis=0),
+        }
+    )
+    needed: list[dict[str, Any]] = []
+    for target in TARGETS:
+        first = until(known["ability_se"], target)
+        row = {"target": target, "median": np.median(first), "reached": np.isfinite(first).mean()}
+        needed.append({"method": method} | row)
+    return errors, needed
+
+
+def course(
+    test: AdaptiveTest | ScaledAdaptiveTest, tests: Replayed, at_a_time: int = 1
+) -> dict[str, Float[np.ndarray, "J _"]]:
     """What was known after 0, 1, … K items, (J, K + 1), by the names of columns; the last value goes on after the end.
 
     Within a batch of items that are asked together, this is what was known before it.

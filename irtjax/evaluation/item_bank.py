@@ -50,8 +50,8 @@ def item_bank(items: Any, population: Any = None, ids: Shaped[np.ndarray, " N"] 
     table = item_table(source)
     if known_items(table) is not None:
         raise InputError(
-            "these items have grades, counts or shares: adaptive tests ask them from Python "
-            "(irtjax.evaluation.adaptive.adaptive_test), and irtjax.score has the abilities"
+            "these items have grades, counts or shares: `irtjax.evaluation.adaptive.adaptive_test` asks them, and "
+            "irtjax.score has the abilities"
         )
     table = table if ids is None else table.loc[ids]
     if population is None:

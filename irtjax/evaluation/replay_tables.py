@@ -8,10 +8,13 @@ import pandas as pd
 
 from irtjax.evaluation.adaptive import AdaptiveTest
 from irtjax.evaluation.replay import Replayed
+from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.types import Shaped
 
 
-def subjects_table(test: AdaptiveTest, tests: Replayed, subject_ids: Shaped[np.ndarray, " J"]) -> pd.DataFrame:
+def subjects_table(
+    test: AdaptiveTest | ScaledAdaptiveTest, tests: Replayed, subject_ids: Shaped[np.ndarray, " J"]
+) -> pd.DataFrame:
     """What each test came to.
 
     Args:
@@ -33,17 +36,30 @@ def subjects_table(test: AdaptiveTest, tests: Replayed, subject_ids: Shaped[np.n
 
 
 def answers_table(
-    tests: Replayed, subject_ids: Shaped[np.ndarray, " J"], item_ids: Shaped[np.ndarray, " I"]
+    tests: Replayed,
+    subject_ids: Shaped[np.ndarray, " J"],
+    item_ids: Shaped[np.ndarray, " I"],
+    written: Shaped[np.ndarray, "J K"] | None = None,
 ) -> pd.DataFrame:
     """Each answer, in the order of the tests.
 
+    Args:
+        tests: of J subjects.
+        subject_ids: (J,).
+        item_ids: (I,) of the bank.
+        written: (J, K) the answers as they are written, NaN where there is none; by default 1 right and 0 wrong.
+
     Returns:
-        `subject_id`, `step` from 1, `item_id`, `answer` (1 right, 0 wrong, missing for none), and what was known after
+        `subject_id`, `step` from 1, `item_id`, `answer` (missing for none), and what was known after
         it, or after the last of those that were asked together: `ability`, `ability_se`, `score`.
     """
     row, step = np.nonzero(tests.items >= 0)
-    answers = pd.array(tests.answers[row, step].astype(int), dtype="Int64")
-    answers[answers < 0] = pd.NA
+    answers: Any
+    if written is None:
+        answers = pd.array(tests.answers[row, step].astype(int), dtype="Int64")
+        answers[answers < 0] = pd.NA
+    else:
+        answers = written[row, step]
     known = {name: values[row, step] for name, values in trace(tests).items() if name != "score_error"}
     ids = {"subject_id": subject_ids[row], "step": step + 1, "item_id": item_ids[tests.items[row, step]]}
     return pd.DataFrame({**ids, "answer": answers, **known})
@@ -62,8 +78,8 @@ def trace(tests: Replayed) -> dict[str, np.ndarray]:
     return {column: np.asarray(getattr(tests, name)) for column, name in names.items()}
 
 
-def before(test: AdaptiveTest) -> dict[str, float]:
+def before(test: AdaptiveTest | ScaledAdaptiveTest) -> dict[str, float]:
     """What is known before the first item, by the names of columns."""
-    state: Any = test.init(jax.random.key(0))
+    state: Any = test.init() if isinstance(test, ScaledAdaptiveTest) else test.init(jax.random.key(0))
     found = state.ability, state.standard_error, state.score, state.score_error
     return dict(zip(("ability", "ability_se", "score", "score_error"), map(float, found), strict=True))

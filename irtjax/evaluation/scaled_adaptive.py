@@ -11,7 +11,7 @@ sums, and nothing is compiled.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive_options import Stop
+from irtjax.evaluation.scaled_state import Estimates, ScaledState, Score
 from irtjax.evaluation.scaled_test import ends_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
@@ -26,38 +27,9 @@ from irtjax.scoring.family_items import KnownItems
 from irtjax.scoring.family_nodes import family_nodes
 from irtjax.scoring.family_scores import NEAREST_END, rescaled
 from irtjax.scoring.family_worth import information_at, of_scales, worth_at
-from irtjax.types import Float
+from irtjax.types import Float, Int
 
 RULES = ("information", "random")
-
-
-class ScaledState(NamedTuple):
-    """A subject in the course of a test.
-
-    Attributes:
-        items: positions of the items that were asked, in order.
-        open: (I,) bool items that may still be asked.
-        log_posterior: (Q,) of the nodes, normalised.
-        ability: posterior mean.
-        standard_error: posterior standard deviation.
-        score: posterior mean of the mean response to all items, the answers so far included, in grades where all items
-            have such; else a share from 0, the lowest responses, to 1.
-        score_error: its posterior standard deviation, the noise of unseen answers included.
-        change: of the ability by the last answer; infinite at first.
-        answered: (I,) what each answer is worth, NaN where there is none.
-        order: (I,) in which the rule "random" asks.
-    """
-
-    items: tuple[int, ...]
-    open: np.ndarray
-    log_posterior: np.ndarray
-    ability: float
-    standard_error: float
-    score: float
-    score_error: float
-    change: float
-    answered: np.ndarray
-    order: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,15 +77,19 @@ class ScaledAdaptiveTest:
             available: (I,) items that may be asked of this subject; None for all.
         """
         possible = np.ones(self.num_items, bool) if available is None else np.asarray(available, bool)
-        order = np.random.default_rng(seed).permutation(self.num_items)
-        return self._state((), possible, self.log_prior, np.full(self.num_items, np.nan), order, None)
+        parts = Score(0.0, self.mean.sum(axis=1), self.noise.sum(axis=1))
+        known = self.estimates(self.log_prior, parts)
+        return ScaledState((), possible, self.log_prior, known, np.inf, parts, self.random_order(seed))
+
+    def random_order(self, seed: int) -> Int[np.ndarray, " I"]:
+        """In which the rule "random" asks."""
+        return np.random.default_rng(seed).permutation(self.num_items)
 
     def next_item(self, state: ScaledState) -> int:
         """Position of the item to ask next; -1 if all that may be asked were, or `max_items`."""
         if not state.open.any() or len(state.items) >= self.stop.max_items:
             return -1
-        gain = -np.argsort(state.order).astype(float) if self.rule == "random" else self._information(state.ability)
-        return int(np.where(state.open, gain, -np.inf).argmax())
+        return int(np.where(state.open, self.gains(state.ability, state.order), -np.inf).argmax())
 
     def update(self, state: ScaledState, item: int, answer: Any) -> ScaledState:
         """The state after an answer.
@@ -126,30 +102,31 @@ class ScaledAdaptiveTest:
         Raises:
             InputError: an answer that the item cannot have.
         """
-        opened, answered, log_posterior = state.open.copy(), state.answered.copy(), state.log_posterior
+        opened, log_posterior, parts = state.open.copy(), state.log_posterior, state.parts
         opened[item] = False
         if answer is not None:
-            value, answered[item] = self._read(item, answer)
-            one = self.known.model.take(np.array([item])).statistics(np.array([[value]]))[0]
-            log_posterior = log_posterior + self.eta[:, item] @ one - self.trials[item] * self.log_normalizer[:, item]
-        return self._state((*state.items, item), opened, log_posterior, answered, state.order, state.ability)
+            value, worth = self.read(item, answer)
+            one = self.known.model.take(np.array([item])).statistics(np.array([[value]]))
+            log_posterior = self.posterior(log_posterior, item, one[0], self.trials[item])
+            parts = self.without(parts, item, worth)
+        known = self.estimates(log_posterior, parts)
+        change = abs(float(known.ability) - state.ability)
+        return ScaledState((*state.items, item), opened, log_posterior, known, change, parts, state.order)
+
+    def reason(self, state: ScaledState) -> int:
+        """Why the test is over, as a position in `irtjax.evaluation.adaptive.REASONS`; 0 while it is not."""
+        return int(self.reasons(len(state.items), state.known, state.change, bool(state.open.any())))
 
     def finished(self, state: ScaledState) -> bool:
         """Whether the test is over."""
-        stop = self.stop
-        if len(state.items) >= stop.max_items or not state.open.any():
-            return True
-        pairs = (
-            (state.standard_error, stop.standard_error),
-            (state.score_error, stop.score_error),
-            (state.change, stop.change),
-        )
-        return len(state.items) >= stop.min_items and any(
-            limit is not None and value <= limit for value, limit in pairs
-        )
+        return self.reason(state) > 0
 
-    def _read(self, item: int, answer: Any) -> tuple[float, float]:
-        """Category, successes or share; and what it is worth."""
+    def read(self, item: int, answer: Any) -> tuple[float, float]:
+        """Category, successes or share that an answer is; and what it is worth.
+
+        Raises:
+            InputError: the item cannot have it.
+        """
         labels = self.known.scales[item].labels
         name = f"item {str(self.known.item_ids[item])!r}"
         if labels is not None:
@@ -159,51 +136,73 @@ class ScaledAdaptiveTest:
             place = texts.index(str(answer))
             return float(place), float(self.worth[item, place])
         most = self.trials[item]
-        if not 0 <= float(answer) <= most:
+        try:
+            number = float(answer)
+        except (TypeError, ValueError):
+            number = -1.0
+        if not 0 <= number <= most:
             raise InputError(f"{name}: {answer!r}, expected 0 to {most:g}")
-        return float(answer), float(answer) / most
+        return number, number / most
 
-    def _information(self, ability: float) -> Float[np.ndarray, " I"]:
-        """Of each item at an ability, linear between nodes."""
-        at = int(np.clip(np.searchsorted(self.theta, ability), 1, len(self.theta) - 1))
-        share = np.clip((ability - self.theta[at - 1]) / (self.theta[at] - self.theta[at - 1]), 0, 1)
+    def posterior(
+        self, log_posterior: Float[np.ndarray, "*J Q"], item: Any, statistics: Float[np.ndarray, "*J S"], trials: Any
+    ) -> Float[np.ndarray, "*J Q"]:
+        """That after an answer to an item, of one subject, or of J to an item each."""
+        told = np.moveaxis(self.eta[:, item] * statistics, 0, -2).sum(axis=-1)
+        told = told - np.asarray(trials)[..., None] * np.moveaxis(self.log_normalizer[:, item], 0, -1)
+        found = log_posterior + told
+        return found - np.logaddexp.reduce(found, axis=-1, keepdims=True)
+
+    def without(self, parts: Score, item: Any, worth: Any) -> Score:
+        """The parts of the score once an item has an answer."""
+        mean, noise = (np.moveaxis(table[:, item], 0, -1) for table in (self.mean, self.noise))
+        return Score(parts.seen + worth, parts.rest - mean, parts.noise - noise)
+
+    def estimates(self, log_posterior: Float[np.ndarray, "*J Q"], parts: Score) -> Estimates:
+        """What posteriors come to."""
+        weights = np.exp(log_posterior)
+        ability, mean = weights @ self.theta, (weights * parts.rest).sum(axis=-1)
+        square = (weights * (self.theta - ability[..., None]) ** 2).sum(axis=-1)
+        variance = (weights * ((parts.rest - mean[..., None]) ** 2 + np.maximum(parts.noise, 0.0))).sum(axis=-1)
+        number = self.num_items
+        return Estimates(ability, np.sqrt(square), (parts.seen + mean) / number, np.sqrt(variance) / number)
+
+    def gains(self, ability: Any, order: Int[np.ndarray, "*J I"]) -> Float[np.ndarray, "*J I"]:
+        """By the rule, of each item: its information at abilities, linear between nodes, or its place in an order."""
+        if self.rule == "random":
+            return -np.argsort(order, axis=-1).astype(float)
+        at = np.clip(np.searchsorted(self.theta, ability), 1, len(self.theta) - 1)
+        share = np.clip((ability - self.theta[at - 1]) / (self.theta[at] - self.theta[at - 1]), 0, 1)[..., None]
         return (1 - share) * self.information[at - 1] + share * self.information[at]
 
-    def _state(
-        self,
-        items: tuple[int, ...],
-        opened: np.ndarray,
-        log_posterior: np.ndarray,
-        answered: np.ndarray,
-        order: np.ndarray,
-        before: float | None,
-    ) -> ScaledState:
-        log_posterior = log_posterior - np.logaddexp.reduce(log_posterior)
-        weights, unseen = np.exp(log_posterior), np.isnan(answered)
-        ability = float(weights @ self.theta)
-        error = float(np.sqrt(weights @ (self.theta - ability) ** 2))
-        rest = self.mean @ unseen.astype(float)
-        mean = float(weights @ rest)
-        variance = weights @ (rest - mean) ** 2 + weights @ (self.noise @ unseen.astype(float))
-        return ScaledState(
-            items,
-            opened,
-            log_posterior,
-            ability,
-            error,
-            (float(np.nansum(answered)) + mean) / self.num_items,
-            float(np.sqrt(variance)) / self.num_items,
-            np.inf if before is None else abs(ability - before),
-            answered,
-            order,
+    def reasons(self, number: Any, known: Estimates, change: Any, left: Any) -> Int[np.ndarray, "*J"]:
+        """Why tests are over after so many items, with others `left` or not; 0 while they are not."""
+        stop = self.stop
+        enough = np.asarray(number) >= stop.min_items
+
+        def within(value: Any, limit: float | None) -> Any:
+            return enough & (np.asarray(value) <= (-np.inf if limit is None else limit))
+
+        met = (
+            np.asarray(number) >= stop.max_items,
+            within(known.standard_error, stop.standard_error),
+            within(known.score_error, stop.score_error),
+            within(change, stop.change),
+            ~np.asarray(left, bool),
         )
+        return np.select(met, [np.full(np.shape(number), code) for code in range(1, len(met) + 1)], 0)
+
+
+def in_grades(known: KnownItems) -> bool:
+    """Whether all items have grades that are numbers, so that a score is a mean grade."""
+    labels = [label for scale in known.scales for label in scale.labels or (None,)]
+    return all(isinstance(label, int | float) for label in labels)
 
 
 def _worth(known: KnownItems) -> Float[np.ndarray, "I C"]:
     """Grades where all items have numbers; else shares of the way from the lowest to the highest category."""
     worth = of_scales(known)
-    labels = [label for scale in known.scales for label in scale.labels or (None,)]
-    if all(isinstance(label, int | float) for label in labels):
+    if in_grades(known):
         return worth
     low, high = ends_of(known.scales)
     return (worth - low[:, None]) / (high - low)[:, None]
@@ -222,12 +221,15 @@ def scaled_adaptive_test(
         trials: of a response to each item that is a count; a number, or (I,).
 
     Raises:
-        InputError: another rule, a nominal item, or more items than there are.
+        InputError: another rule, a nominal or beta-binomial item, or more items than there are.
     """
     if rule not in RULES:
         raise InputError(f"unknown `rule` {rule!r} of items with grades, expected one of {', '.join(RULES)}")
-    if any(family.name == "nominal" for family in known.model.families):
+    names = [family.name for family in known.model.families]
+    if "nominal" in names:
         raise InputError("nominal items have no order to make a score of: take them out of the bank")
+    if "beta_binomial" in names:
+        raise InputError("adaptive tests are not there for the beta_binomial: take the binomial here")
     number = len(known.item_ids)
     whole_number("max_items", stop.max_items, 1, number)
     each = np.broadcast_to(np.asarray(1.0 if trials is None else trials, float), number)

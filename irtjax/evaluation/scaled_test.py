@@ -37,6 +37,14 @@ def shares_of(responses: ScaledResponses) -> Float[np.ndarray, "J I"]:
     return (responses.worths() - low) / (high - low)
 
 
+def mean_trials(responses: ScaledResponses) -> Float[np.ndarray, " I"]:
+    """Mean number of trials of a response to each item; 1 where there are none."""
+    if responses.trials is None:
+        return np.ones(responses.num_items)
+    observed = responses.observed
+    return np.where(observed, responses.trials, 0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+
+
 def on_scales_of(responses: ScaledResponses, bank: ScaledResponses) -> ScaledResponses:
     """Responses to some items of a bank in the categories that these have there.
 
@@ -84,11 +92,8 @@ class ScaledTest:
 
     @functools.cached_property
     def trials(self) -> Float[np.ndarray, " I"]:
-        """Mean number of trials of a response to each item; 1 where there are none."""
-        if self.given.trials is None:
-            return np.ones(self.given.num_items)
-        observed = self.given.observed
-        return np.where(observed, self.given.trials, 0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        """Of a response to each item, as `mean_trials`."""
+        return mean_trials(self.given)
 
     def at(self, theta: Float[np.ndarray, " Q"]) -> Worth:
         """Mean and variance of the share that a response to each item is, (Q, I) each."""

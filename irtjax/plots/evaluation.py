@@ -88,13 +88,14 @@ def predicted_scores(predicted: Mapping[int, pd.DataFrame], title: str, unit: st
     return plain(figure)
 
 
-def error_by_number(errors: pd.DataFrame, names: Mapping[str, str], title: str) -> Figure:
+def error_by_number(errors: pd.DataFrame, names: Mapping[str, str], title: str, score: str = "share right") -> Figure:
     """Mean absolute error of abilities and of predicted scores against the number of items, one line per test.
 
     Args:
         errors: of `irtjax.evaluation.adaptive_study.compare_tests`.
         names: of the methods to show, in the order of the legend.
         title: of the picture.
+        score: what a score is.
     """
     figure = Figure(figsize=(11, 4.2))
     ability_axis, score_axis = figure.subplots(1, 2)
@@ -102,7 +103,7 @@ def error_by_number(errors: pd.DataFrame, names: Mapping[str, str], title: str) 
         rows = errors[errors.method == method]
         ability_axis.plot(rows.num_items, rows.ability_mae, **style, label=literal(name))
         score_axis.plot(rows.num_items, rows.score_mae, **style)
-    for axis, what in ((ability_axis, "ability, logits"), (score_axis, "score, share right")):
+    for axis, what in ((ability_axis, "ability, logits"), (score_axis, f"score, {score}")):
         axis.set(xlabel="items asked", ylabel=f"mean error of the {what}", ylim=(0, None))
     ability_axis.set_title(literal(title), loc="left")
     ability_axis.legend(frameon=False)

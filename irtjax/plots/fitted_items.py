@@ -98,11 +98,24 @@ def expected(fit: Fit, chosen: Int[np.ndarray, " N"], theta: Float[np.ndarray, "
     if "nominal" in {fit.details["models"][i] for i in chosen}:
         raise InputError("the nominal model has no expected response: irtjax.plots.categories shows its categories")
     some = known.take(chosen)
-    common = common_scale(some.scales)
+    return expected_of(some, theta, some.scales, common_scale(some.scales))
+
+
+def expected_of(
+    known: KnownItems, theta: Float[np.ndarray, " Q"], scales: Sequence[Scale], common: Scale | None
+) -> Float[np.ndarray, "Q N"]:
+    """Mean responses to items in the unit of a common scale; without one as shares from their lowest to their highest.
+
+    Args:
+        known: the items.
+        theta: abilities.
+        scales: of the items, with all the categories that they have.
+        common: that they are drawn on.
+    """
     if common is not None:
-        return worth_at(some, theta, of_scales(some, (common,) * len(chosen))).mean
-    low, high = _ends(some.scales)
-    return (worth_at(some, theta, of_scales(some)).mean - low) / (high - low)
+        return worth_at(known, theta, of_scales(known, (common,) * len(scales))).mean
+    low, high = _ends(scales)
+    return (worth_at(known, theta, of_scales(known, tuple(scales))).mean - low) / (high - low)
 
 
 def information_of_items(fit: Fit, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I"]:

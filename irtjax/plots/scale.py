@@ -34,7 +34,7 @@ BLUE, ORANGE, GREEN = COLOURS[:3]
 
 
 def scree(eigenvalues: ParallelAnalysis, title: str) -> Figure:
-    """Eigenvalues of the tetrachoric correlations, and those of noise."""
+    """Eigenvalues of the tetrachoric or polychoric correlations, and those of noise."""
     figure = Figure(figsize=(6, 3.6))
     axis = figure.subplots()
     number = min(len(eigenvalues.observed), MOST_EIGENVALUES)
@@ -139,18 +139,18 @@ def panels(number: int, theta: Float[np.ndarray, " Q"], response: ResponseAxis) 
     return figure, axes[:number]
 
 
-def precision(full: pd.DataFrame, short: pd.DataFrame, others: pd.DataFrame, dominant: str, title: str) -> Figure:
+def precision(full: pd.DataFrame, form: pd.DataFrame, others: pd.DataFrame, dominant: str, title: str) -> Figure:
     """Test information and standard error of ability: of the scale, its short form, and without its dominant item.
 
     Args:
         full: from `irtjax.scale.information.information_table`.
-        short: the same for the short form.
+        form: the same for the short form.
         others: the same for the scale without its most informative item.
         dominant: id of that item. Nothing is shown without it unless it makes a quarter of the maximum.
         title: of the figure.
     """
     figure = Figure(figsize=(10, 3.8))
-    lines = [("scale", full, BLUE, "-"), ("short form", short, ORANGE, "--")]
+    lines = [("scale", full, BLUE, "-"), ("short form", form, ORANGE, "--")]
     best = full["test"].idxmax()
     if full["test"][best] - others["test"][best] >= DOMINANT * full["test"][best]:
         lines.append((f"without {short(dominant, LONGEST_NAME)}", others, GREEN, ":"))
@@ -197,25 +197,28 @@ def ability_by_level(ability: np.ndarray, levels: pd.DataFrame, title: str) -> F
     return plain(figure)
 
 
-def ability_against_score(score: np.ndarray, ability: np.ndarray, expected: pd.DataFrame, title: str) -> Figure:
+def ability_against_score(
+    score: np.ndarray, ability: np.ndarray, expected: pd.DataFrame, title: str, what: str = "number right"
+) -> Figure:
     """Ability of each subject against its number of right answers, with the mean ability given that number alone.
 
     Args:
-        score: (J,) numbers of right answers.
+        score: (J,) numbers of right answers, or sums of grades.
         ability: (J,) estimates.
         expected: from `irtjax.scale.information.score_table`.
         title: of the figure.
+        what: a score is.
     """
     figure = Figure(figsize=(6, 4))
     axis = figure.subplots()
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(score))
     axis.plot(score + jitter, ability, ".", color=BLUE, alpha=0.35, markersize=5, markeredgewidth=0, label="subjects")
-    axis.plot(expected["score"], expected["ability"], color=ORANGE, label="mean given the number right")
+    axis.plot(expected["score"], expected["ability"], color=ORANGE, label=f"mean given the {what}")
     low, high = (expected["ability"] + sign * expected["ability_se"] for sign in (-1, 1))
     axis.fill_between(
         expected["score"], low, high, color=ORANGE, alpha=0.15, linewidth=0, label="± one standard deviation"
     )
-    axis.set(title=literal(title), xlabel="number right", ylabel="ability")
+    axis.set(title=literal(title), xlabel=what, ylabel="ability")
     axis.legend(frameon=False)
     return plain(figure)
 

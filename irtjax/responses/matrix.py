@@ -258,17 +258,20 @@ def require_estimable(responses: Any) -> None:
             )
 
 
-def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMatrix:
+def completed(responses: Any, missing: str = "refuse") -> Any:
     """A matrix in which nothing is missing.
 
     Args:
-        responses: complete or not.
+        responses: complete or not: a `ResponseMatrix`, or `ScaledResponses`.
         missing: what becomes of missing answers: "refuse", score them as "wrong", or "drop" the subjects that have any.
 
     Raises:
-        InputError: an answer is missing and that is refused, or every subject has one.
+        InputError: an answer is missing and that is refused, or every subject has one; or "wrong" of other responses
+            than right and wrong.
     """
-    gaps = responses.values == MISSING
+    gaps, right_wrong = np.asarray(responses.values) < 0, isinstance(responses, ResponseMatrix)
+    if missing == "wrong" and not right_wrong:
+        raise InputError("`missing=wrong` is of right and wrong answers, and these are grades: take `missing=drop`")
     if not gaps.any():
         return responses
     if missing == "wrong":
@@ -280,10 +283,12 @@ def completed(responses: ResponseMatrix, missing: str = "refuse") -> ResponseMat
         if not whole.any():
             raise InputError(f"no subject answered every item, so that none is left: {first}")
         return responses.choose_subjects(whole)
-    raise InputError(
-        f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): "
+    advice = (
         "score missing answers as wrong or drop these subjects (`missing=wrong` or `missing=drop`)"
+        if right_wrong
+        else "drop these subjects (`missing=drop`), or use what they answered (`missing=by_design`)"
     )
+    raise InputError(f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): {advice}")
 
 
 def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) -> Int[np.ndarray, "J I"]:

@@ -180,6 +180,11 @@ class ScaledResponses:
         trials = None if self.trials is None else self.trials[chosen]
         return ScaledResponses(self.values[chosen], self.subject_ids[chosen], self.item_ids, self.scales, trials)
 
+    def with_responses(self) -> "ScaledResponses":
+        """The subjects who have any."""
+        there = self.observed.any(axis=1)
+        return self if there.all() else self.choose_subjects(there)
+
     def given_only(self, but: Bool[np.ndarray, " I"] | None = None) -> "ScaledResponses":
         """With the categories that nobody chose taken out of the scale of each item, but of some items."""
         values, scales = np.array(self.values), []
@@ -308,3 +313,29 @@ def beside(*parts: ScaledResponses) -> ScaledResponses:
 
 def _cell(j: Any, i: Any, subject_ids: Ids, item_ids: Ids) -> str:
     return f"subject {str(subject_ids[j])!r}, item {str(item_ids[i])!r}"
+
+
+def reversed_items(responses: Any, item_ids: Sequence[str]) -> Any:
+    """Responses in which some items are scored the other way round: the highest grade is the lowest.
+
+    Args:
+        responses: grades, or a matrix of right and wrong answers.
+        item_ids: of these items.
+
+    Raises:
+        InputError: one of the items has counts or shares.
+    """
+    turned, values = np.isin(responses.item_ids, list(item_ids)), np.array(responses.values)
+    if not isinstance(responses, ScaledResponses):
+        return dataclasses.replace(responses, values=np.where(turned & (values >= 0), 1 - values, values))
+    scales = list(responses.scales)
+    for i in np.flatnonzero(turned):
+        labels = scales[i].labels
+        if labels is None:
+            raise InputError(f"item {str(responses.item_ids[i])!r} has counts or shares: grades alone are reversed")
+        if all(isinstance(label, int | float) for label in labels):
+            scales[i] = Scale(tuple(labels[0] + labels[-1] - label for label in reversed(labels)))
+        else:
+            scales[i] = Scale(tuple(reversed(labels)))
+        values[:, i] = np.where(values[:, i] >= 0, len(labels) - 1 - values[:, i], MISSING)
+    return dataclasses.replace(responses, values=values, scales=tuple(scales))

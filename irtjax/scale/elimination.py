@@ -9,19 +9,13 @@ import pandas as pd
 from scipy.stats import norm
 
 from irtjax.errors import InputError
-from irtjax.estimation.mml import fit_mml
 from irtjax.fits.result import Fit
-from irtjax.kernels.quadrature import of_test
-from irtjax.responses.matrix import ResponseMatrix, proportion_correct
-from irtjax.scale.dependence import pair_dependence, triplet_dependence
-from irtjax.scale.item_fit import item_fit
-from irtjax.scale.multiple_tests import holm
-from irtjax.scale.rotation import communalities
-from irtjax.scale.tetrachoric import pair_tables, phi
-from irtjax.types import Float, Shaped
+from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.scale.correlations import correlations_of
+from irtjax.scale.item_tests import GRADED, ItemTests, how_to_test
 
 REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
-TRIPLETS = 1000  # that are reported; a long test has millions
 LEAST_ITEMS = 4  # items that a scale needs for its fit to be tested
 
 
@@ -59,12 +53,13 @@ class Scale:
 
     Attributes:
         fit: of the retained items.
-        types: the model of each retained item, "2pl" or "3pl".
+        types: the model of each retained item: "2pl" or "3pl"; "graded" or "gpcm" of grades.
         removals: one row per removed item, in the order of removal: `item_id`, `reason`, `round`, `statistic`,
             `p_value` (adjusted), `partner` (the other item of a dependent pair, or both others of a triplet).
         item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
-        dependence: of pairs of retained items, see `irtjax.scale.dependence`, with `p_holm`.
-        triplets: the same for triplets; only the `TRIPLETS` largest residuals.
+        dependence: of pairs of retained items, see `irtjax.scale.dependence`, with `p_holm`; of grades Q3
+            (`irtjax.scale.local_dependence`).
+        triplets: the same for triplets; only the 1,000 largest residuals, and none of grades.
     """
 
     fit: Fit
@@ -75,7 +70,9 @@ class Scale:
     triplets: pd.DataFrame
 
 
-def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rules: Rules = Rules()) -> pd.DataFrame:
+def before_fitting(
+    responses: ResponseMatrix | ScaledResponses, expert: Collection[str] = (), rules: Rules = Rules()
+) -> pd.DataFrame:
     """Removals that need no fit: items removed by reading, items that all subjects answered alike, and duplicates.
 
     Of items whose responses correlate by `rules.duplicate` or more, in absolute value because one may have the reversed
@@ -88,12 +85,13 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rule
     if unknown:
         raise InputError(f"item '{unknown[0]}' is to be removed but not among the responses: compare the ids")
     by_reading = np.isin(responses.item_ids, list(expert))
-    alike = np.isin(proportion_correct(responses.values, axis=0), (0, 1)) & ~by_reading
+    values = np.where(np.asarray(responses.values) < 0, np.nan, responses.values)
+    alike = (np.nanmin(values, axis=0) == np.nanmax(values, axis=0)) & ~by_reading
     rows = [_removal(item, 0, "by reading") for item in responses.item_ids[by_reading]]
     rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
     left = responses.item_ids[~by_reading & ~alike]
     if left.size > 1:
-        correlation = phi(pair_tables(responses.values[:, ~by_reading & ~alike]))
+        correlation = correlations_of(values[:, ~by_reading & ~alike])
         stays: list[int] = []
         for at, item in enumerate(left):
             twin = next((k for k in stays if abs(correlation[at, k]) >= rules.duplicate), None)
@@ -105,12 +103,13 @@ def before_fitting(responses: ResponseMatrix, expert: Collection[str] = (), rule
 
 
 def eliminate(
-    responses: ResponseMatrix,
+    responses: ResponseMatrix | ScaledResponses,
     guessed: Collection[str] = (),
     rules: Rules = Rules(),
     expert: Collection[str] = (),
     guessing: Mapping[str, float] | None = None,
     on_round: Callable[[int, int], None] = lambda number, items: None,
+    model: str = GRADED[0],
 ) -> Scale:
     """Fits, tests and removes items, round by round, until no test speaks against any item that is left.
 
@@ -135,11 +134,14 @@ def eliminate(
         expert: ids of items that an expert has removed after reading them.
         guessing: fixed lower asymptotes, by item id; others are 0, or as above.
         on_round: called with the number of the round and the number of items in it.
+        model: of `ScaledResponses`, "graded" or "gpcm" (`irtjax.scale.item_tests.Graded`): Q3 is in the place of X²,
+            and small departures of pairs and items remove nothing.
 
     Raises:
         InputError: an id in `expert` that is not among the responses.
         TooFewItems: fewer than four items are left.
     """
+    tests = how_to_test(responses, guessed, guessing, model)
     removals = before_fitting(responses, expert, rules).to_dict("records")
     number = 0
     while True:
@@ -152,42 +154,20 @@ def eliminate(
         left = responses.choose_items(~np.isin(responses.item_ids, list(gone))).with_responses()
         number += 1
         on_round(number, left.num_items)
-        types = tuple("3pl" if item in guessed else "2pl" for item in left.item_ids)
-        fit = fit_mml(left, types if len(set(types)) > 1 else types[0], guessing=held(guessing, left.item_ids))
-        removed = _undiscriminating(fit, rules, number)
+        fit, types = tests.fit(left)
+        removed = _undiscriminating(fit, tests, rules, number)
         if not removed:
-            pairs = _pairs(fit)
-            removed = _dependent(fit, pairs, rules, number)
+            pairs = tests.pairs(fit)
+            removed = _dependent(fit, pairs, tests, rules, number)
         if not removed and rules.triplets:
-            removed = _dependent_triplet(fit, _triplets(fit), rules, number)
+            removed = _dependent_triplet(fit, tests.triplets(fit), rules, number)
         if not removed:
-            fits = _item_fit(fit, types)
-            removed = _misfit(fit, fits, rules, number)
+            fits = tests.items(fit, types)
+            removed = _misfit(fit, fits, tests, rules, number)
         if not removed:
-            return Scale(fit, types, pd.DataFrame(removals, columns=REMOVAL_COLUMNS), fits, pairs, _triplets(fit))
+            table = pd.DataFrame(removals, columns=REMOVAL_COLUMNS)
+            return Scale(fit, types, table, fits, pairs, tests.triplets(fit))
         removals += removed
-
-
-def held(guessing: Mapping[str, float] | None, ids: Shaped[np.ndarray, " I"]) -> Float[np.ndarray, " I"] | None:
-    """The lower asymptotes of some items that are held, NaN where they are not; None if none is."""
-    return None if guessing is None else np.array([guessing.get(item, np.nan) for item in ids.tolist()])
-
-
-def _pairs(fit: Fit) -> pd.DataFrame:
-    table = pair_dependence(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items))
-    return table.assign(p_holm=holm(table["p_value"].to_numpy()))
-
-
-def _item_fit(fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
-    num_free = np.array([3 if kind == "3pl" else 2 for kind in types])
-    table = item_fit(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items), num_free)
-    return table.assign(p_holm=holm(table["p_value"].to_numpy()))
-
-
-def _triplets(fit: Fit) -> pd.DataFrame:
-    table = triplet_dependence(fit.responses.read().values, fit.parameters, of_test(fit.responses.num_items))
-    table = table.assign(p_holm=holm(table["p_value"].to_numpy()))
-    return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
 
 
 def _removal(
@@ -199,27 +179,26 @@ def _removal(
     }  # fmt: skip
 
 
-def _undiscriminating(fit: Fit, rules: Rules, number: int) -> list[dict[str, Any]]:
-    explained, slope = communalities(fit.parameters), fit.item_columns["discrimination"]
+def _undiscriminating(fit: Fit, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
+    explained, slope = tests.explained(fit), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
     ids = fit.responses.item_ids
-    guessing = fit.item_columns.get("guessing", np.zeros(len(ids)))
-    below = fit.unbounded & (guessing > proportion_correct(fit.responses.read().values, axis=0))
     reasons = np.select(
-        [below, explained < rules.communality, slope < 0, p_value > rules.slope_level],
+        [tests.below_guessing(fit), explained < rules.communality, slope < 0, p_value > rules.slope_level],
         ["below guessing", "flat", "reversed", "uncertain slope"],
         "",
     )
     return [_removal(ids[i], number, reasons[i], explained[i], p_value[i]) for i in np.flatnonzero(reasons != "")]
 
 
-def _dependent(fit: Fit, pairs: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
-    significant = pairs[pairs["p_holm"] < rules.level]
+def _dependent(fit: Fit, pairs: pd.DataFrame, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
+    size = pairs[tests.of_pairs].abs()
+    significant = pairs[(pairs["p_holm"] < rules.level) & (size >= tests.least_of_pairs)]
     if significant.empty:
         return []
-    worst = significant.loc[significant["ld_x2"].abs().idxmax()]
+    worst = significant.loc[significant[tests.of_pairs].abs().idxmax()]
     goes, stays = _one_of(fit, significant[["first", "second"]], worst)
-    return [_removal(goes, number, "dependent", worst["ld_x2"], worst["p_holm"], stays)]
+    return [_removal(goes, number, "dependent", worst[tests.of_pairs], worst["p_holm"], stays)]
 
 
 def _dependent_triplet(fit: Fit, triplets: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
@@ -240,8 +219,9 @@ def _one_of(fit: Fit, significant: pd.DataFrame, worst: pd.Series) -> tuple[str,
     return str(ids[goes]), ", ".join(str(ids[item]) for item in together if item != goes)
 
 
-def _misfit(fit: Fit, fits: pd.DataFrame, rules: Rules, number: int) -> list[dict[str, Any]]:
-    if not (fits["p_holm"] < rules.level).any():
+def _misfit(fit: Fit, fits: pd.DataFrame, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
+    significant = fits[(fits["p_holm"] < rules.level) & (fits["rmsd"] >= tests.least_rmsd)]
+    if significant.empty:
         return []
-    worst = int(fits["p_value"].idxmin())
+    worst = int(significant["p_value"].idxmin())
     return [_removal(fit.responses.item_ids[worst], number, "misfit", *fits.loc[worst, ["s_x2", "p_holm"]])]

@@ -15,6 +15,7 @@ from irtjax.scale import tested
 from irtjax.scale.forms import FEWEST
 from irtjax.scale.item_fit import s_x2
 from irtjax.scale.local_dependence import expected_q3, pair_table, q3
+from irtjax.scale.log_likelihoods import most_values, terms_at
 from irtjax.scale.margins import features
 from irtjax.scale.mean_squares import at_abilities, integrated
 from irtjax.scale.multiple_tests import holm
@@ -89,7 +90,10 @@ def _s_x2(test: Tested, free: np.ndarray) -> pd.DataFrame:
 def person_fit(
     fit: Any, responses: Any = None, method: str = "map", *, columns: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """Fit of each subject: lz and lz* of items with categories; infit and outfit of responses of any kind.
+    """Fit of each subject: lz, lz*, infit and outfit, of responses of any kind.
+
+    Of shares lz is by their density, of counts by the binomial distribution of each. Where responses are further apart
+    than the model says, as trials that agree more than chance, lz* is low for all subjects.
 
     Args:
         fit: a `Fit` of one dimension, or the folder of one.
@@ -108,8 +112,7 @@ def person_fit(
     """
     test = tested.of_fit(fit, responses, columns)
     ability = _abilities(test, method)
-    nothing = np.full(len(ability), np.nan)
-    found = _log_likelihoods(test, ability) if test.categorical else PersonFit(nothing, nothing)
+    found = _log_likelihoods(test, ability)
     squares = integrated(test, np.zeros(len(test.top), int))[1]
     return pd.DataFrame(
         {
@@ -127,11 +130,11 @@ def person_fit(
 
 def _log_likelihoods(test: Tested, ability: Float[np.ndarray, " J"]) -> PersonFit:
     found = PersonFit(np.full(len(ability), np.nan), np.full(len(ability), np.nan))
-    values = np.where(test.observed > 0, test.values, -1).astype(int)
-    for rows in some_subjects(test, values.shape[1] * (int(test.top.max()) + 1) * 4):
+    values = np.where(test.observed > 0, test.values, -1)
+    for rows in some_subjects(test, values.shape[1] * most_values(test) * 4):
         known = np.isfinite(ability[rows])
-        at = category_curves(test.model, test.items, np.where(known, ability[rows], 0.0))
-        for leaf, part in zip(found, standardised_log_likelihoods(values[rows], at), strict=True):
+        terms = terms_at(test, rows, np.where(known, ability[rows], 0.0))
+        for leaf, part in zip(found, standardised_log_likelihoods(values[rows], terms), strict=True):
             leaf[rows] = np.where(known, part, np.nan)
     return found
 

@@ -10,6 +10,8 @@ from statsmodels.regression.linear_model import OLS
 
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, proportion_correct
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.scale.information import lowest_score
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Shaped
 
@@ -17,9 +19,20 @@ MOST_LEVELS = 8  # of a covariate of numbers, before it is cut
 QUARTERS = 4
 
 
-def values_of_subjects(responses: ResponseMatrix, ability: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """What subjects are compared by: the number right, or the percentage of what was asked where not all was."""
-    if (responses.values == MISSING).any():
+def values_of_subjects(
+    responses: ResponseMatrix | ScaledResponses, ability: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """What subjects are compared by: the number right, or the percentage of what was asked where not all was.
+
+    Of grades the sum (`irtjax.scale.information.score_table`), or the mean of what was asked.
+    """
+    values: dict[str, np.ndarray]
+    if isinstance(responses, ScaledResponses):
+        if responses.observed.all():
+            values = {"raw_score": np.asarray(responses.values).sum(axis=1) + lowest_score(responses.scales)}
+        else:
+            values = {"mean_response": responses.mean(axis=1)}
+    elif (responses.values == MISSING).any():
         values = {"percent_correct": 100 * proportion_correct(responses.values, axis=1)}
     else:
         values = {"raw_score": responses.values.sum(axis=1)}

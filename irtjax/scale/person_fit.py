@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax.scale.response_curves import CategoryCurves
-from irtjax.types import Float, Int
+from irtjax.types import Float, Int, Shaped
 
 LEAST_SPREAD = 1e-6  # nats: with less, responses could hardly be other than they are
 
@@ -22,10 +22,37 @@ class PersonFit(NamedTuple):
     lz_star: Float[np.ndarray, " J"]
 
 
-def standardised_log_likelihoods(values: Int[np.ndarray, "J I"], at: CategoryCurves) -> PersonFit:
+class Terms(NamedTuple):
+    """What responses of J subjects to I items add to lz: l = log p(y | θ) and s = ∂ l / ∂θ, at their abilities.
+
+    Attributes:
+        residual: (J, I) l - E l.
+        score: (J, I) s, whose expectation is 0.
+        variance: (J, I) Var l.
+        both: (J, I) Cov(l, s).
+        information: (J, I) Var s.
+    """
+
+    residual: Float[np.ndarray, "J I"]
+    score: Float[np.ndarray, "J I"]
+    variance: Float[np.ndarray, "J I"]
+    both: Float[np.ndarray, "J I"]
+    information: Float[np.ndarray, "J I"]
+
+
+def of_categories(values: Int[np.ndarray, "J I"], at: CategoryCurves) -> Terms:
+    """Those of categories, from the items at the ability of each subject; whatever is finite where they are missing."""
+    log_p, score, p = np.where(np.isfinite(at.log_p), at.log_p, 0.0), at.by_theta, at.p
+    chosen = np.maximum(values, 0)[:, :, None]
+    centred = log_p - (p * log_p).sum(axis=2)[:, :, None]
+    of_chosen = (np.take_along_axis(part, chosen, axis=2)[:, :, 0] for part in (centred, score))
+    return Terms(*of_chosen, *((p * part).sum(axis=2) for part in (centred**2, centred * score, score**2)))
+
+
+def standardised_log_likelihoods(values: Shaped[np.ndarray, "J I"], terms: Terms | CategoryCurves) -> PersonFit:
     """The statistics lz (Drasgow, Levine and Williams 1985) and lz* (Snijders 2001; of categories Sinharay 2016).
 
-        lz = Σ_i (l_i - E l_i) / sqrt(Σ_i Var l_i),     l_i = log P_i(y_i | θ)
+        lz = Σ_i (l_i - E l_i) / sqrt(Σ_i Var l_i),     l_i = log p_i(y_i | θ)
 
     At an estimated ability its variance is too small: the estimate follows the responses. lz* takes away what goes with
     the score s_i = ∂ l_i / ∂θ, so that the error of the ability has no part in it to first order:
@@ -37,20 +64,13 @@ def standardised_log_likelihoods(values: Int[np.ndarray, "J I"], at: CategoryCur
     Under the model lz* is about standard normal.
 
     Args:
-        values: categories, -1 where missing.
-        at: the items at the ability of each subject.
+        values: responses, negative where missing.
+        terms: of the responses; or the curves of items that all have categories.
     """
-    log_p, score, p = np.where(np.isfinite(at.log_p), at.log_p, 0.0), at.by_theta, at.p
+    if isinstance(terms, CategoryCurves):
+        terms = of_categories(values, terms)
     seen = values >= 0
-    chosen = np.maximum(values, 0)[:, :, None]
-    mean = (p * log_p).sum(axis=2)
-    centred = log_p - mean[:, :, None]
-    variance, both, information = (
-        np.where(seen, (p * part).sum(axis=2), 0.0).sum(axis=1) for part in (centred**2, centred * score, score**2)
-    )
-    residual, slope = (
-        np.where(seen, np.take_along_axis(part, chosen, axis=2)[:, :, 0], 0.0).sum(axis=1) for part in (centred, score)
-    )
+    residual, slope, variance, both, information = (np.where(seen, part, 0.0).sum(axis=1) for part in terms)
     with np.errstate(invalid="ignore", divide="ignore"):
         c = both / information
         spread, of_star = np.sqrt(variance), np.sqrt(np.maximum(variance - c * both, 0.0))

@@ -16,13 +16,11 @@ from scipy.special import ndtr, ndtri
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.scale.tetrachoric import CONTINUITY, LARGEST, tetrachoric
+from irtjax.scale.tetrachoric import CONTINUITY, FEW, LARGEST, MANY, MAX_STEPS, MODERATE, TOLERANCE, tetrachoric
 from irtjax.types import Float, Int
 
 FAR = 40.0  # an infinite threshold, as normal distribution functions of doubles have it
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
-STEPS = 60  # of golden sections, each of which leaves 0.618 of an interval
-GOLDEN = (np.sqrt(5) - 1) / 2
+ENTRIES = 2**24  # of arrays at a time
 LEAST = 1e-12  # of a probability
 
 
@@ -54,60 +52,79 @@ def polychoric(responses: Any, grades: Any = None) -> Float[np.ndarray, "I I"]:
 
 def of_categories(values: Int[np.ndarray, "J I"]) -> Float[np.ndarray, "I I"]:
     """The same of categories from 0, negative where missing."""
-    number = values.shape[1]
+    number, most = values.shape[1], int(values.max(initial=0)) + 1
+    chosen = (values[:, :, None] == np.arange(most)).reshape(len(values), number * most).astype(float)
+    tables = (chosen.T @ chosen).reshape(number, most, number, most).swapaxes(1, 2)
+    first, second = np.triu_indices(number, 1)
     matrix = np.eye(number)
-    for i in range(number):
-        for j in range(i):
-            matrix[i, j] = matrix[j, i] = of_table(_table(values[:, i], values[:, j]))
+    matrix[first, second] = matrix[second, first] = of_tables(tables[first, second])
     return matrix
 
 
 def of_table(table: Float[np.ndarray, "K L"]) -> float:
     """The correlation of one pair, from its contingency table; NaN where a margin has one category."""
-    table = np.asarray(table, float)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    if min(table.shape, default=0) < 2:
-        return float("nan")
-    if table.shape == (2, 2):
-        table = np.where(table == 0, CONTINUITY, table)
-    shares = table / table.sum()
-    a, b = (_thresholds(shares.sum(axis=axis)) for axis in (1, 0))
-
-    def likelihood(rho: float) -> float:
-        cdf = _bivariate(a[:, None], b[None, :], rho)
-        p = np.maximum(np.diff(np.diff(cdf, axis=0), axis=1), LEAST)
-        return float((shares * np.log(p)).sum())
-
-    low, high = -LARGEST, LARGEST  # the likelihood has one maximum
-    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
-    found = [likelihood(rho) for rho in inner]
-    for _ in range(STEPS):
-        if found[0] < found[1]:
-            low, inner[0], found[0] = inner[0], inner[1], found[1]
-            inner[1] = low + GOLDEN * (high - low)
-            found[1] = likelihood(inner[1])
-        else:
-            high, inner[1], found[1] = inner[1], inner[0], found[0]
-            inner[0] = high - GOLDEN * (high - low)
-            found[0] = likelihood(inner[0])
-    return (low + high) / 2
+    return float(of_tables(np.asarray(table, float)[None])[0])
 
 
-def _table(first: Int[np.ndarray, " J"], second: Int[np.ndarray, " J"]) -> Float[np.ndarray, "K L"]:
-    both = (first >= 0) & (second >= 0)
-    shape = max(int(first.max()), 0) + 1, max(int(second.max()), 0) + 1
-    flat = np.bincount(first[both] * shape[1] + second[both], minlength=shape[0] * shape[1])
-    return flat.reshape(shape).astype(float)
+def of_tables(tables: Float[np.ndarray, "P K L"]) -> Float[np.ndarray, " P"]:
+    """The correlations of pairs, from their contingency tables; NaN where a margin has one category."""
+    tables = np.asarray(tables, float)
+    rows, columns = tables.sum(axis=2) > 0, tables.sum(axis=1) > 0
+    numbers = rows.sum(axis=1), columns.sum(axis=1)
+    empty = rows[:, :, None] & columns[:, None, :] & (tables == 0)
+    tables = np.where(empty & ((numbers[0] == 2) & (numbers[1] == 2))[:, None, None], CONTINUITY, tables)
+    found, known = np.full(len(tables), np.nan), np.flatnonzero((numbers[0] > 1) & (numbers[1] > 1))
+    size = max(1, ENTRIES // (tables.shape[1] * tables.shape[2] * FEW))
+    for at in range(0, len(known), size):
+        some = known[at : at + size]
+        found[some] = _most_likely(tables[some], FEW)
+    strong = np.flatnonzero(np.abs(np.nan_to_num(found)) > MODERATE)
+    for at in range(0, len(strong), size):
+        some = strong[at : at + size]
+        found[some] = _most_likely(tables[some], MANY)
+    return found
 
 
-def _thresholds(shares: Float[np.ndarray, " K"]) -> Float[np.ndarray, " _"]:
-    return np.clip(ndtri(np.concatenate([[0.0], np.clip(np.cumsum(shares)[:-1], 0, 1), [1.0]])), -FAR, FAR)
+def _most_likely(tables: Float[np.ndarray, "P K L"], num_nodes: int) -> Float[np.ndarray, " P"]:
+    """The maxima by scoring, each within an interval at whose ends the likelihood rises and falls."""
+    n = tables.sum(axis=(1, 2))
+    shares = tables / n[:, None, None]
+    a, b = (_thresholds(shares.sum(axis=axis)) for axis in (2, 1))
+    rho, low, high = np.zeros(len(n)), np.full(len(n), -LARGEST), np.full(len(n), LARGEST)
+    for _ in range(MAX_STEPS):
+        cdf, density = _bivariate(a, b, rho, num_nodes)
+        p, by = (np.diff(np.diff(x, axis=1), axis=2) for x in (cdf, density))
+        p = np.maximum(p, LEAST)
+        slope, information = (shares * by / p).sum(axis=(1, 2)), (by**2 / p).sum(axis=(1, 2))
+        low, high = np.where(slope > 0, rho, low), np.where(slope > 0, high, rho)
+        following = rho + slope / np.maximum(information, LEAST)
+        following = np.where((following > low) & (following < high), following, (low + high) / 2)
+        moved, rho = np.abs(following - rho).max(), following
+        if moved < TOLERANCE:
+            break
+    return rho
 
 
-def _bivariate(h: Float[np.ndarray, "K 1"], k: Float[np.ndarray, "1 L"], rho: float) -> Float[np.ndarray, "K L"]:
-    """P(X ≤ h, Y ≤ k), as `irtjax.scale.tetrachoric.bivariate_normal_cdf`."""
-    angle = np.arcsin(rho)
-    t = angle * (NODES + 1) / 2
-    h_, k_ = h[..., None], k[..., None]
-    inside = np.exp(-(h_**2 + k_**2 - 2 * h_ * k_ * np.sin(t)) / (2 * np.cos(t) ** 2))
-    return ndtr(h) * ndtr(k) + (inside @ WEIGHTS) * angle / (4 * np.pi)
+def _thresholds(shares: Float[np.ndarray, "P K"]) -> Float[np.ndarray, "P _"]:
+    sums = np.clip(np.cumsum(shares, axis=1)[:, :-1], 0, 1)
+    ends = np.zeros((len(shares), 1))
+    return np.clip(ndtri(np.concatenate([ends, sums, ends + 1], axis=1)), -FAR, FAR)
+
+
+def _bivariate(
+    h: Float[np.ndarray, "P K"], k: Float[np.ndarray, "P L"], rho: Float[np.ndarray, " P"], num_nodes: int
+) -> tuple[Float[np.ndarray, "P K L"], Float[np.ndarray, "P K L"]]:
+    """P(X ≤ h, Y ≤ k), as `irtjax.scale.tetrachoric.bivariate_normal_cdf`, and its derivative, the density."""
+    nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
+    angle = np.arcsin(rho)[:, None, None]
+    h_, k_ = h[:, 1:-1, None], k[:, None, 1:-1]  # at the ends, which are infinite, there is no density
+    squares, product = h_**2 + k_**2, h_ * k_
+    inside = np.zeros(squares.shape)
+    for node, weight in zip(nodes, weights, strict=True):
+        t = angle * (node + 1) / 2
+        inside += weight * np.exp((2 * product * np.sin(t) - squares) / (2 * np.cos(t) ** 2))
+    gap = (1 - rho**2)[:, None, None]
+    density = np.exp((2 * rho[:, None, None] * product - squares) / (2 * gap)) / (2 * np.pi * np.sqrt(gap))
+    around = (0, 0), (1, 1), (1, 1)
+    of_independent = ndtr(h)[:, :, None] * ndtr(k)[:, None, :]
+    return of_independent + np.pad(inside * angle / (4 * np.pi), around), np.pad(density, around)

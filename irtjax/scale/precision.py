@@ -7,6 +7,7 @@ import pandas as pd
 
 from irtjax.fits.result import Fit
 from irtjax.scale import information
+from irtjax.scoring.family_items import known_items
 
 SHORT_FORM_RULES = ("information", "slope")
 
@@ -43,7 +44,7 @@ def precision(fit: Fit, size: int, ability_range: tuple[float, float] = informat
         size: of its short form, if the scale has so many items.
         ability_range: lowest and highest ability that the short form is chosen for.
     """
-    ids, items = fit.responses.item_ids, fit.parameters
+    ids, items = fit.responses.item_ids, known_items(fit) or fit.parameters
     size = min(size, len(ids))
     chosen = {rule: information.short_form(items, size, rule, ability_range) for rule in SHORT_FORM_RULES}
     best = chosen["information"]
@@ -60,3 +61,8 @@ def precision(fit: Fit, size: int, ability_range: tuple[float, float] = informat
         reliability=information.marginal_reliability(items),
         short_reliability=information.marginal_reliability(short),
     )
+
+
+def reliability_of(fit: Fit) -> float:
+    """Marginal reliability of the items of a fit."""
+    return information.marginal_reliability(known_items(fit) or fit.parameters)

@@ -203,7 +203,7 @@ def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str,
     Raises:
         InputError: an item that is not known, or a response that it cannot have.
     """
-    if isinstance(responses, np.ndarray | list | tuple):
+    if isinstance(responses, np.ndarray | list | tuple) and not isinstance(responses, Given):
         responses = _named(responses, known)
     elif not isinstance(responses, str | os.PathLike | Given) and not hasattr(responses, "to_numpy"):
         raise InputError(

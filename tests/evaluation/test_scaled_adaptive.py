@@ -1,5 +1,7 @@
 """Adaptive tests of graded items: the posterior against brute force, recovery and coverage, recorded grades."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -8,9 +10,14 @@ from simulation import simulate_grades
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive import REASONS, adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
-from irtjax.evaluation.scaled_replay import replay_scaled, simulate_scaled
+from irtjax.evaluation.dialogue import hold
+from irtjax.evaluation.scaled_replay import as_written, recorded, replay_recorded, replay_scaled, simulate_scaled
+from irtjax.evaluation.scaled_study import compare_scaled, scaled_form
+from irtjax.populations.normal import STANDARD
+from irtjax.responses.scaled import of_counts
+from irtjax.scoring.family_items import matched
 
 GRADES, _, ITEMS = simulate_grades(300, 40, seed=3)
 
@@ -100,3 +107,64 @@ def test_it_stops_and_refuses(graded):
             adaptive_test(ITEMS, stop=Stop(max_items=5), **arguments)
     with pytest.raises(InputError, match="item 'i0': 7, expected one of 1, 2, 3, 4"):
         graded.update(graded.init(), 0, 7)
+
+
+def test_all_subjects_at_once_are_as_one_by_one(graded):
+    grades = GRADES.iloc[:6, :20].astype(float).mask(np.random.default_rng(5).random((6, 20)) < 0.6)
+    test = adaptive_test(ITEMS, stop=Stop(max_items=8, standard_error=0.45))
+    known, _ = matched(grades, test.known)
+    found = replay_recorded(test, recorded(test, known))
+    for row, (_, answers) in enumerate(grades.iterrows()):
+        state = test.init(available=np.isin(test.known.item_ids, answers.index[answers.notna()]))
+        while not test.finished(state):
+            item = test.next_item(state)
+            state = test.update(state, item, int(answers[test.known.item_ids[item]]))
+        number = len(state.items)
+        assert found.number[row] == number
+        assert found.items[row, :number].tolist() == list(state.items)
+        assert found.reasons()[row] == REASONS[test.reason(state)]
+        last = [leaf[row, number - 1] for leaf in found[2:6]]
+        np.testing.assert_allclose(last, state.known, rtol=1e-10)
+    assert {"standard_error", "no_items"} <= set(found.reasons())
+
+
+def test_trials_of_each_response_count():
+    items = ITEMS[["item_id", "discrimination"]].assign(model="binomial", difficulty=0.3).iloc[:4]
+    test = adaptive_test(items, stop=Stop(max_items=4), trials=6)
+    counts, n = np.array([[3, 1, 2, 2], [5, 4, 9, 0]]), np.array([[4, 2, 5, 2], [6, 4, 9, 8]])
+    given = of_counts(counts, n, ["a", "b"], items.item_id)
+    last = replay_scaled(test, given).groupby("subject_id").last()
+    scored = irtjax.score(items, given)
+    np.testing.assert_allclose(last.ability, scored.ability, atol=1e-5)
+    np.testing.assert_allclose(last.score, (counts / n).mean(axis=1), atol=1e-12)
+
+
+def test_a_fixed_form_and_random_items_are_scored_alike(graded):
+    known, _ = matched(GRADES.iloc[:60], graded.known)
+    study = compare_scaled(graded, known, STANDARD)
+    at_end = study.errors[study.errors.num_items == 10].set_index("method")
+    assert at_end.ability_mae["adaptive"] < at_end.ability_mae["random"]
+    assert at_end.ability_se["adaptive"] < at_end.ability_se["random"]
+    form = scaled_form(graded, 10)
+    by_form = irtjax.score(ITEMS, GRADES.iloc[:60, form])
+    everything = irtjax.score(ITEMS, GRADES.iloc[:60])
+    expected = np.abs(by_form.ability - everything.ability).mean()
+    assert at_end.ability_mae["form"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_dialogue_takes_grades(graded):
+    asked, complaints = [], []
+    lines = ["4", '{"answer": 9}', "skip", "best", '{"answer": 2}']
+    found, end = hold(graded, graded.known.item_ids, 0, lines, asked.append, complaints.append)
+    state = graded.init()
+    for answer in (4, None, 2):
+        state = graded.update(state, graded.next_item(state), answer)
+    assert found.items[0, :3].tolist() == list(state.items)
+    assert (end["finished"], end["number"]) == ("end_of_input", 3)
+    assert end["ability"] == pytest.approx(state.ability, rel=1e-5)
+    assert as_written(graded, found)[0, [0, 2]].tolist() == [4, 2]
+    assert json.loads(asked[0])["ability"] == 0
+    assert [json.loads(line)["error"] for line in complaints] == [
+        f"line 2: item {str(ITEMS.item_id[state.items[1]])!r}: 9, expected one of 1, 2, 3, 4",
+        'line 4: is no JSON, expected one of 1, 2, 3, 4, or null for no answer, alone or in {"answer": ...}',
+    ]

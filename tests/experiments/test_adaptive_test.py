@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, assert_one_line, run, start
-from simulation import by_difficulty, draw
+from simulation import by_difficulty, draw, simulate_grades
 
 import irtjax
 from experiments.reports.adaptive_test import FILES
@@ -16,6 +16,7 @@ from irtjax import ResponseMatrix
 from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
 from irtjax.evaluation.dialogue import answer_in, hold
 from irtjax.evaluation.replay import replay
+from irtjax.evaluation.scaled_replay import replay_scaled
 from irtjax.item_models.tables import from_columns
 
 MODULE = "experiments.adaptive_test"
@@ -223,3 +224,34 @@ def test_bad_input_ends_in_one_line(folder, tmp_path):
         tmp_path,
     )
     assert_one_line(run(*own, module=MODULE), "--output_dir is missing: folder for the results")
+
+
+@pytest.mark.slow
+def test_grades_are_asked_and_reported_in_grades(tmp_path):
+    grades, _, items = simulate_grades(50, 12, seed=2)
+    items.iloc[:10].to_csv(tmp_path / "items.csv", index=False)
+    grades.to_csv(tmp_path / "grades.csv", index_label="subject_id")
+    bank, out = f"--items={tmp_path}/items.csv", tmp_path / "out"
+    own = bank, f"--responses={tmp_path}/grades.csv"
+    ended = run(*own, "--max_items=6", "--standard_error=0.4", f"--output_dir={out}", module=MODULE)
+    assert ended.returncode == 0, ended.stderr
+    assert "note: 2 of 12 items, such as 'i10', have no parameters: left out" in ended.stdout
+    assert {file.name for file in out.iterdir()} == set(FILES)
+    test = adaptive_test(items.iloc[:10], stop=Stop(6, standard_error=0.4))
+    found = replay_scaled(test, grades.iloc[:, :10])
+    answers = pd.read_csv(out / "answers.csv")
+    assert answers.item_id.tolist() == found.item_id.tolist()
+    assert answers.answer.tolist() == [grades.loc[j, i] for j, i in zip(found.subject_id, found.item_id, strict=True)]
+    np.testing.assert_allclose(answers.score, found.score, rtol=1e-4)
+    assert "A score is a mean grade over the bank of 10 items." in (out / "report.md").read_text()
+    cases = [
+        ([*own, "--randomesque=2"], "--randomesque has no effect with items with grades, counts or shares"),
+        ([*own, "--rule=kl"], "--rule=kl: items with grades, counts or shares are asked by one of information, random"),
+        ([*own, "--ability=ml"], "--ability=ml: tests of items with grades, counts or shares have eap alone"),
+        ([*own, "--max_items=11"], "--max_items 11, expected 1 to 10"),
+    ]
+    assert_bad_flags(MODULE, cases, tmp_path)
+    scores = run(
+        *own, f"--output_dir={tmp_path}/scores", module="experiments.score"
+    )  # a file with items that are unknown
+    assert scores.returncode == 0, scores.stderr

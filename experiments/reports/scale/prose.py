@@ -8,15 +8,17 @@ import pandas as pd
 
 from experiments.reports import markdown
 from experiments.reports.scale.findings import GroupFindings, Wanted
-from irtjax.responses.matrix import MISSING, proportion_correct
+from irtjax.responses.matrix import MISSING
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
 from irtjax.scale.forms import FEWEST, form_table
 from irtjax.scale.groups import level_means, values_of_subjects
 from irtjax.scale.information import GRID
+from irtjax.scale.item_tests import Graded
 from irtjax.scale.overall_fit import OverallFit
-from irtjax.scale.precision import Precision
+from irtjax.scale.precision import Precision, reliability_of
 from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
 
 SHOWN = 12  # items that a sentence names
@@ -32,13 +34,17 @@ def overview(groups: list[GroupFindings]) -> str:
             reasons.append(f"no scale ({result.no_scale})")
         reliability = ""
         if result.scale is not None:
-            reliability = f"{information.marginal_reliability(result.scale.fit.parameters):.3f}"
-        right = f"{proportion_correct(result.responses.values, axis=0).mean():.1%}"
+            reliability = f"{reliability_of(result.scale.fit):.3f}"
+        decided = result.decisions()
+        right = (
+            f"{decided['mean_response'].mean():.2f}" if result.graded else f"{decided.proportion_correct.mean():.1%}"
+        )
         removed = ", ".join(reasons) or "none"
         row = [markdown.inline(name), result.responses.num_items, right, result.num_retained, reliability, removed]
         rows.append(row)
     subjects = len({subject for group in groups for subject in group.result.responses.subject_ids.tolist()})
-    header = ["items", "number", "answered right", "retained", "reliability", "removed"]
+    answers = "mean response" if groups[0].result.graded else "answered right"
+    header = ["items", "number", answers, "retained", "reliability", "removed"]
     return f"# A test scale from {subjects:,} subjects\n\n{markdown.table(header, rows)}"
 
 
@@ -77,14 +83,14 @@ def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, fol
     if result.scale is None or result.overall is None or precision is None:
         parts.append(f"**No scale**: {result.no_scale}. No item is retained.")
         if not result.removals.empty:
-            parts.append(_removals(result.removals))
+            parts.append(_removals(result))
     else:
         parts += [
-            _removals(result.removals),
+            _removals(result),
             _fit(result.scale, result.overall, result.options.rules),
             _picture("curves", folder / "curves.png"),
             ""
-            if (result.scale.fit.responses.read().values == MISSING).any()
+            if (np.asarray(result.scale.fit.responses.read().values) == MISSING).any()
             else _picture("scores", folder / "scores.png"),
             _picture("wright", folder / "wright.png"),
             _precision(result.scale, precision, wanted),
@@ -103,10 +109,11 @@ def _design(result: ScaleResult) -> str:
     if not result.options.by_design:
         return ""
     table = form_table(result.responses)
-    seen = (result.responses.values != MISSING).astype(float)
+    seen = (np.asarray(result.responses.values) != MISSING).astype(float)
     together = (seen.T @ seen)[np.triu_indices(seen.shape[1], 1)]
     rest = result.responses.num_subjects - int(table["num_subjects"].sum())
-    left = f" The {rest} subjects of smaller forms are left out of S-X² and M2." if rest else ""
+    overall = "C2" if result.graded else "M2"
+    left = f" The {rest} subjects of smaller forms are left out of S-X² and {overall}." if rest else ""
     columns = {
         "form": "{form}",
         "subjects": "{num_subjects}",
@@ -115,8 +122,8 @@ def _design(result: ScaleResult) -> str:
         "last": "{last_item!c}",
     }
     return f"""**Design.** Answers are missing by design. Forms of {FEWEST} subjects or more: {len(table)}. At least
-{together.min():.0f} subjects answered both items of any pair. S-X² and M2 are summed over forms; everything else uses
-every answer.{left}
+{together.min():.0f} subjects answered both items of any pair. S-X² and {overall} are summed over forms; everything else
+uses every answer.{left}
 
 {markdown.table_of(table.head(SHOWN), columns)}"""
 
@@ -124,7 +131,8 @@ every answer.{left}
 def _dimensions(result: ScaleResult) -> str:
     eigenvalues = result.eigenvalues
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
-    return f"""**Dimensions.** Eigenvalues of the tetrachoric correlations: {first}, …; {eigenvalues.num_factors} of
+    correlations = "polychoric" if result.graded else "tetrachoric"
+    return f"""**Dimensions.** Eigenvalues of the {correlations} correlations: {first}, …; {eigenvalues.num_factors} of
 them above those of independent items. The first is {eigenvalues.ratio:.1f} times the second."""
 
 
@@ -133,8 +141,10 @@ def _factors(result: ScaleResult) -> str:
     if factors is None:
         return ""
     model = "3PL" if result.options.guessing is None else "2PL, guessing fixed"
+    if result.graded:
+        model = result.options.model
     prior = ""
-    if result.options.guessing is None:
+    if result.options.guessing is None and not result.graded:
         prior = (
             "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes, and "
             "the p-value and the criteria are approximate. "
@@ -167,6 +177,8 @@ def _doubt(result: ScaleResult) -> str:
 
 
 def _guessing(result: ScaleResult) -> str:
+    if result.graded:
+        return ""
     if result.options.guessing is not None:
         values = sorted(set(result.options.guessing.values()))
         known = f"at {values[0]:g}" if len(values) == 1 else f"at {values[0]:g} to {values[-1]:g}, by item"
@@ -182,7 +194,8 @@ def _guessing(result: ScaleResult) -> str:
     return f"**Guessing.** {len(significant)} items have significant guessing and get a 3PL curve: {names}."
 
 
-def _removals(removals: pd.DataFrame) -> str:
+def _removals(result: ScaleResult) -> str:
+    removals = result.removals
     columns = {
         "round": "{round}",
         "item": "{item_id!c}",
@@ -193,21 +206,40 @@ def _removals(removals: pd.DataFrame) -> str:
     }
     if removals.empty:
         return "**Elimination.** No item was removed."
-    return f"""**Elimination.** The statistic is the correlation for duplicates, the communality for items that do not
-discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, the residual for triplets,
-S-X² for misfits. P-values are adjusted by Holm's method, except for items that do not discriminate: there the p-value
-is the unadjusted one of a one-sided test of a slope above zero.
+    turned = removals["item_id"][removals["reason"] == "reversed"]
+    advice = ""
+    if len(turned) and result.graded:
+        advice = f"""
 
-{markdown.table_of(removals, columns)}"""
+Reversed items run against the others. If they are worded so, run again with `--reverse={",".join(turned)}`, which
+scores them the other way round."""
+    return f"""**Elimination.** {_statistics(result)} P-values are adjusted by Holm's method, except for items that
+do not discriminate: there the p-value is the unadjusted one of a one-sided test of a slope above zero.
+
+{markdown.table_of(removals, columns)}{advice}"""
+
+
+def _statistics(result: ScaleResult) -> str:
+    if not result.graded:
+        return """The statistic is the correlation for duplicates, the communality for items that do not
+discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, the residual for triplets,
+S-X² for misfits."""
+    rules = Graded()
+    return f"""The statistic is the correlation for duplicates, the share of variance explained for items that do not
+discriminate (flat, reversed, uncertain slope), Q3 less what the model expects for dependent pairs, S-X² for misfits. A
+pair is dependent if that is significant and {rules.least_of_pairs:g} or more; an item misfits if S-X² is significant
+and its mean response is off by {rules.least_rmsd:g} of its range or more (`rmsd`)."""
 
 
 def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
-    triplets = int((scale.triplets["p_holm"] < rules.level).sum())
     interval = f"90% interval {overall.rmsea_low:.3f} to {overall.rmsea_high:.3f}"
-    return f"""**Fit of the {scale.fit.responses.num_items} retained items.** M2 = {overall.m2:.1f} with
+    triplets = ""
+    if overall.name == "M2":
+        number = int((scale.triplets["p_holm"] < rules.level).sum())
+        triplets = f" Triplets with a significant residual:\n{number}."
+    return f"""**Fit of the {scale.fit.responses.num_items} retained items.** {overall.name} = {overall.m2:.1f} with
 {overall.degrees_of_freedom} degrees of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI
-{overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}. Triplets with a significant residual:
-{triplets}."""
+{overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}.{triplets}"""
 
 
 def _precision(scale: Scale, precision: Precision, wanted: Wanted) -> str:
@@ -219,6 +251,11 @@ def _precision(scale: Scale, precision: Precision, wanted: Wanted) -> str:
     slope = scale.fit.item_columns["discrimination"][scale.fit.responses.item_ids == precision.dominant][0]
     part = 1 - precision.others["test"][best.name] / best.test
     size = len(precision.short_forms["information"])
+    if isinstance(scale.fit.responses, ScaledResponses):
+        first = int(precision.scores["score"].iloc[0])
+        sums = f"sums of the responses (from {first}, the lowest response to all items)"
+    else:
+        sums = "numbers of right answers"
     return f"""**Precision.** The scale measures best at an ability of {best.theta:.2f}, with an information of
 {best.test:.1f} and a standard error of {best.standard_error:.2f}. Of this information {part:.0%} are of the item
 {markdown.code(precision.dominant)} (slope {slope:.2f}); without it the maximum is {others.test:.1f}, at
@@ -227,8 +264,8 @@ def _precision(scale: Scale, precision: Precision, wanted: Wanted) -> str:
 
 The marginal reliability is {precision.reliability:.3f}, that of a short form of {size} items
 {precision.short_reliability:.3f}. The short form has the items with the largest mean information over abilities from
-{low:g} to {high:g}; `short_form.csv` also lists the items with the largest slopes. `score_table.csv` turns numbers of
-right answers into abilities."""
+{low:g} to {high:g}; `short_form.csv` also lists the items with the largest slopes. `score_table.csv` turns
+{sums} into abilities."""
 
 
 def _confirmation(found: Confirmation, num_subjects: int) -> str:

@@ -6,23 +6,22 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports.scale.findings import GroupFindings
-from irtjax.responses.matrix import proportion_correct
-from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Scale
 from irtjax.scale.forms import form_table
 from irtjax.scale.groups import level_means, values_of_subjects
-from irtjax.scale.precision import Precision
+from irtjax.scale.precision import Precision, reliability_of
 from irtjax.scale.procedure import ScaleResult
 
 PARAMETERS = ["item_id", "difficulty", "difficulty_se", "discrimination", "discrimination_se"]
+MEANS = ("proportion_correct", "mean_response")
 # of a group of items; not every group has every one
 FILES = (
-    "items.csv", "subjects.csv", "eigenvalues.csv", "factors.csv", "loadings.csv", "guessing.csv",
-    "item_fit.csv", "dependence.csv", "triplets.csv", "information.csv", "short_form.csv", "score_table.csv",
-    "confirmation.csv", "confirmation_pairs.csv", "groups_raw_score.csv", "groups_ability.csv",
-    "regression_raw_score.csv", "regression_ability.csv", "groups_percent_correct.csv",
-    "regression_percent_correct.csv", "levels.csv", "forms.csv", "scale.json",
+    "items.csv", "subjects.csv", "eigenvalues.csv", "factors.csv", "loadings.csv", "guessing.csv", "item_fit.csv",
+    "dependence.csv", "triplets.csv", "information.csv", "short_form.csv", "score_table.csv", "confirmation.csv",
+    "confirmation_pairs.csv", "groups_raw_score.csv", "groups_ability.csv", "regression_raw_score.csv",
+    "regression_ability.csv", "groups_percent_correct.csv", "regression_percent_correct.csv",
+    "groups_mean_response.csv", "regression_mean_response.csv", "levels.csv", "forms.csv", "scale.json",
 )  # fmt: skip
 
 
@@ -32,7 +31,8 @@ def decisions(group: GroupFindings) -> pd.DataFrame:
     table.insert(1, "group", group.name)
     items = pd.DataFrame(columns=PARAMETERS)
     if group.result.scale is not None:
-        items = group.result.scale.fit.items().drop(columns=["num_responses", "proportion_correct"])
+        known = ["num_responses", "proportion_correct", "mean_response"]
+        items = group.result.scale.fit.items().drop(columns=known, errors="ignore")
     return table.merge(items, "left", "item_id")
 
 
@@ -73,13 +73,15 @@ def _dimensions(result: ScaleResult) -> dict[str, pd.DataFrame]:
 
 def _scale(scale: Scale) -> dict[str, pd.DataFrame]:
     ids = scale.fit.responses.item_ids
-    return {
+    found = {
         "items": scale.fit.items(),
         "subjects": scale.fit.subjects(),
         "item_fit": _of_items(scale.item_fit, ids),
         "dependence": _named(scale.dependence, ids, "first", "second"),
-        "triplets": _named(scale.triplets, ids, "first", "second", "third"),
     }
+    if len(scale.triplets):
+        found["triplets"] = _named(scale.triplets, ids, "first", "second", "third")
+    return found
 
 
 def _precision(precision: Precision) -> dict[str, pd.DataFrame]:
@@ -119,10 +121,11 @@ def summary(group: GroupFindings) -> dict[str, Any]:
         "num_items": result.responses.num_items,
         "num_retained": result.num_retained,
         "no_scale": result.no_scale or None,
-        "mean_proportion_correct": float(np.mean(proportion_correct(result.responses.values, axis=0))),
         "eigenvalue_ratio": result.eigenvalues.ratio,
         "factors_by_parallel_analysis": result.eigenvalues.num_factors,
     }
+    decided = result.decisions()
+    found |= {f"mean_{name}": float(decided[name].mean()) for name in MEANS if name in decided}
     if result.factors is not None:
         found |= {
             "factors_by_bic": result.factors.num_factors,
@@ -133,7 +136,7 @@ def summary(group: GroupFindings) -> dict[str, Any]:
     if result.scale is not None and result.overall is not None:
         found |= {
             "overall_fit": result.overall._asdict(),
-            "marginal_reliability": information.marginal_reliability(result.scale.fit.parameters),
+            "marginal_reliability": reliability_of(result.scale.fit),
             "models": dict(zip(result.scale.fit.responses.item_ids.tolist(), result.scale.types, strict=True)),
         }
     return found
