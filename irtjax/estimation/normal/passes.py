@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 
@@ -17,6 +17,7 @@ from irtjax.types import AnyArray
 jitted_subject_sums = jax.jit(subject_sums, static_argnames=("asymptotes", "mesh"))
 
 
+@runtime_checkable
 class Passes(Protocol):
     """Passes over all responses; arrays of items and subjects are padded as these are.
 
