@@ -21,6 +21,7 @@ from irtjax.crowd.train import crowd_job
 from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal.engine import NormalPosteriors, State
 from irtjax.estimation.normal.iteration import iterate
+from irtjax.estimation.normal.passes import ScoredPasses
 from irtjax.estimation.specify import specify, start_items
 from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, mesh_of, place
@@ -119,17 +120,8 @@ def _iteration(engine: NormalPosteriors, state: State) -> tuple[jax.stages.Wrapp
 
     def one(scaled: Any, damping: Any, leaves: Any) -> Any:
         specification = jax.tree.unflatten(structure, leaves)
-        return iterate(
-            scaled,
-            damping,
-            state.chunks,
-            state.weight,
-            specification,
-            True,
-            held=False,
-            asymptotes=state.asymptotes,
-            mesh=engine.mesh,
-        )
+        passes = ScoredPasses(state.chunks, state.asymptotes, engine.mesh)
+        return iterate(scaled, damping, passes, state.weight, specification, True, held=False)
 
     return jax.jit(one), state.scaled, state.damping, leaves
 

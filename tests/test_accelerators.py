@@ -30,6 +30,7 @@ from irtjax.estimation.driver import Problem
 from irtjax.estimation.normal import at_maximum
 from irtjax.estimation.normal.engine import NormalPosteriors
 from irtjax.estimation.normal.iteration import iterate
+from irtjax.estimation.normal.passes import ScoredPasses
 from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature import score_moments
 from irtjax.estimation.specify import specify, start_items
@@ -245,8 +246,8 @@ def test_an_iteration_of_the_long_engine(mesh):
 
         def one(scaled, damping, leaves, state=state, structure=structure):
             specification = jax.tree.unflatten(structure, leaves)
-            options = {"held": False, "asymptotes": state.asymptotes, "mesh": mesh}
-            return iterate(scaled, damping, state.chunks, state.weight, specification, True, **options)
+            passes = ScoredPasses(state.chunks, state.asymptotes, mesh)
+            return iterate(scaled, damping, passes, state.weight, specification, True, held=False)
 
         of_all = state.scaled.items, state.scaled.posterior, next(state.chunks.walk(lambda _, blocks: blocks, None))
         options = {"asymptotes": state.asymptotes, "mesh": mesh}

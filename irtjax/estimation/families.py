@@ -9,7 +9,7 @@ import pandas as pd
 
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
-from irtjax.estimation import dispersion, empirical_priors
+from irtjax.estimation import dispersion, driver, empirical_priors, family_integration
 from irtjax.estimation.binomial_curves import fit_curves
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
 from irtjax.estimation.driver import Estimate, Problem, run
@@ -17,25 +17,22 @@ from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
 from irtjax.estimation.mml import in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
+from irtjax.estimation.normal import family_engine
+from irtjax.estimation.normal.family_engine import FamilyPosteriors
 from irtjax.estimation.priors import Prior
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.specify import check_dims
-from irtjax.estimation.specify_families import FamilyPlan, plan_families, with_item_priors
+from irtjax.estimation.specify_families import plan_families, with_item_priors
 from irtjax.fits.result import Fit
-from irtjax.integration.rules import SharedNodes
 from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal import of_categories
-from irtjax.kernels.quadrature import nodes_per_dimension, spacing
 from irtjax.populations.groups import Groups
 from irtjax.responses.scaled import ScaledResponses
 
 MOST_DIMS = 3  # in which subjects share nodes
-OF_A_RESPONSE = 0.25  # information about ability, roughly, with slopes of 1
-BYTES = 64  # of memory at the peak, for each derivative of a curve at a node: 2.6 GB with 300 × 3,000 grades 0 to 4
-MOST_BYTES = 16e9
 
 
 def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimate:
@@ -69,6 +66,7 @@ def fit_families(
     priors: str | None = "auto",
     slope_prior: Prior = None,
     intercept_prior: Prior = None,
+    integration: str = "auto",
     num_nodes: int | None = None,
     tolerance: float | None = None,
     max_iterations: int = 3000,
@@ -77,9 +75,9 @@ def fit_families(
 ) -> Fit:
     """Fits items with grades or categories by marginal maximum likelihood (Bock and Aitkin 1981).
 
-    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them, and
-    `anchors` as `family_anchors.anchors_of`. A `slope_prior`, which is one of asinh slope, and an `intercept_prior` are
-    `ItemPriors`, in one dimension.
+    Arguments are those of `irtjax.estimation.mml.fit_mml`; `priors` as `specify_families.plan_families` has them,
+    `anchors` as `family_anchors.anchors_of`, and `integration` as `family_integration.choose`. A `slope_prior`, which
+    is one of asinh slope, and an `intercept_prior` are `ItemPriors`, in one dimension.
 
     Raises:
         InputError: responses or models that cannot be fitted, or a test so long that nodes would not fit into memory.
@@ -92,6 +90,8 @@ def fit_families(
     if tolerance is not None:
         not_negative("tolerance", tolerance)
     if set(models) & set(WITH_ASYMPTOTES):
+        if integration not in ("auto", "nodes"):
+            raise InputError(f"`integration` {integration!r}: counts with asymptotes have 'nodes' that subjects share")
         return fit_curves(
             responses,
             model,
@@ -119,11 +119,13 @@ def fit_families(
         member, specification = in_groups(found, plan.responses.values, specification, anchored)
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
-    rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
-    if dims == 1 and num_nodes is None:
-        _require_affordable(plan, rule)
-    precision = TOLERANCE if tolerance is None else tolerance
-    engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
+    rule = family_integration.choose(integration, num_nodes, plan, dims, several_groups=found is not None)
+    engine: QuadratureEngine | FamilyPosteriors
+    if rule is None:
+        engine = FamilyPosteriors(family_engine.TOLERANCE if tolerance is None else tolerance, standard_errors)
+    else:
+        precision = TOLERANCE if tolerance is None else tolerance
+        engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
     top = np.asarray(plan.items.top)
     given = coded(plan.model, np.asarray(plan.responses.values), plan.responses.trials, top)
     items = plan.items._replace(top=given.top)
@@ -131,12 +133,13 @@ def fit_families(
         engine,
         Problem(given.values, items, specification, given.model, given.trials, member),
         max_iterations=max_iterations,
-        patience=fixed_nodes.PATIENCE,
+        patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
     estimate = estimate._replace(items=estimate.items._replace(top=plan.items.top))
     estimate = oriented_by_categories(oriented(estimate), models)
-    if found is None and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
+    by_nodes = found is None and rule is not None  # normal posteriors are in these units
+    if by_nodes and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
         estimate = in_units_of_population(estimate, plan.model, plan.responses)
     number = num_parameters(estimate.specification)
     if plan.in_logits:
@@ -177,23 +180,3 @@ def _models_of(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:
     if len(models) != num_items:
         raise InputError(f"{len(models)} models for {num_items} items")
     return models
-
-
-def _require_affordable(plan: FamilyPlan, rule: SharedNodes) -> None:
-    """Refuses a test with posteriors so narrow that the nodes which resolve them would not fit into memory.
-
-    Raises:
-        InputError: says how many nodes, and what to do.
-    """
-    responses = plan.responses
-    trials = responses.observed if responses.trials is None else np.where(responses.observed, responses.trials, 0)
-    width = (1 + OF_A_RESPONSE * trials.sum() / responses.num_subjects) ** -0.5
-    while spacing(rule.number, rule.bound) > width:
-        rule = rule.finer()
-    numbers = rule.number * responses.num_items * plan.model.per_item * (2 + plan.items.others.shape[1])
-    if numbers * BYTES > MOST_BYTES:
-        size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
-        raise InputError(
-            f"{size}: posteriors need some {rule.number:,} nodes that all subjects share, and "
-            f"{numbers * BYTES / 1e9:,.0f} GB of memory: use estimator svi, or fit items in parts"
-        )

@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from irtjax.estimation.problem import Specification
-from irtjax.types import Float
+from irtjax.types import Bool, Float
 
 ITEMS = 2**16  # whose matrices are inverted at a time
 
@@ -42,14 +42,15 @@ def item_covariances(
     free = np.array(specification.free)[:, :size]
     rotated = free[:, :dims] | free[:, :1]  # slopes held for the rotation only are as free as the others
     own = np.concatenate([rotated, free[:, dims:]], axis=1)
-    shared = np.asarray(specification.shared)
-    own[shared, 0] = False
+    common = {column: np.asarray(items) for column, items in specification.common.items() if column < size}
+    for column, items in common.items():
+        own[items, column] = False
     covariance = _inverse(information, own)
     if dims > 1:
         covariance = _fix_rotation(covariance, slope)
         covariance = np.where(free[:, :, None] & free[:, None, :], covariance, 0.0)
-    if specification.has_shared:
-        covariance[shared] += _shared_slope(information[shared], own[shared])
+    if common:
+        covariance += _of_common(information, own, common)
     if anchor_information is not None:
         # where no slope is free the unit of the scale is that of the slopes, without error
         origin_and_unit = (
@@ -88,13 +89,22 @@ def _inverse(information: np.ndarray, free: np.ndarray) -> np.ndarray:
     return inverse
 
 
-def _shared_slope(information: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """What the error of the common slope, all items' together, adds to each: (I, K, K)."""
-    coupling = np.where(own, information[:, :, 0], 0.0)
-    response = -np.einsum("ikl,il->ik", _inverse(information, own), coupling)
-    curvature = (information[:, 0, 0] + (coupling * response).sum(axis=1)).sum()
-    response[:, 0] = 1.0
-    return response[:, :, None] * response[:, None, :] / curvature
+def _of_common(
+    information: np.ndarray, own: np.ndarray, common: dict[int, Bool[np.ndarray, " I"]]
+) -> Float[np.ndarray, "I K K"]:
+    """What the errors of parameters that items have in common, such as a slope, add to each of these items."""
+    inverse = _inverse(information, own)
+    changes = []  # (I, K) of each item with one of them
+    for column, items in common.items():
+        coupling = np.where(own & items[:, None], information[:, :, column], 0.0)
+        change = -np.einsum("ikl,il->ik", inverse, coupling)
+        change[items, column] = 1.0
+        changes.append(change)
+    moved = np.stack(changes, axis=2)
+    # of those that hold no such parameter nothing moves; of the others the own parameters are where they are best
+    moved = np.where(np.isfinite(moved), moved, 0.0)
+    curvature = np.einsum("ikc,ikl,ild->cd", moved, information, moved)
+    return moved @ np.linalg.inv(curvature) @ moved.transpose(0, 2, 1)
 
 
 def _fix_rotation(covariance: np.ndarray, slope: np.ndarray) -> np.ndarray:

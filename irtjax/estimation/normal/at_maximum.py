@@ -7,16 +7,15 @@ import jax
 import numpy as np
 
 from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.normal.passes import jitted_subject_sums
 from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale
 from irtjax.estimation.problem import Specification, as_array
-from irtjax.integration.normal_expectations import item_sums, missing_information, subject_expansion, subject_sums
+from irtjax.integration.normal_expectations import item_sums, missing_information, subject_expansion
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.models import ItemParameters
 from irtjax.processes import fetch
 from irtjax.responses.blocks import Chunks
 from irtjax.types import Float
-
-jitted_subject_sums = jax.jit(subject_sums, static_argnames=("asymptotes", "mesh"))
 
 
 class AtMaximum(NamedTuple):

@@ -8,7 +8,6 @@ expectations from `irtjax.integration.normal_expectations`. The error is of orde
 
 import dataclasses
 import enum
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -19,10 +18,11 @@ from jax.sharding import PartitionSpec as P
 from irtjax.estimation import item_errors
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.normal.ability_step import settled
-from irtjax.estimation.normal.at_maximum import at_maximum, jitted_subject_sums, marginal_log_likelihoods
+from irtjax.estimation.normal.at_maximum import at_maximum, marginal_log_likelihoods
 from irtjax.estimation.normal.check import sampled_error
 from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.iteration import iterate
+from irtjax.estimation.normal.passes import ScoredPasses
 from irtjax.estimation.normal.scale import LatentScale, rotate
 from irtjax.estimation.normal.start import starting_posterior
 from irtjax.estimation.problem import Specification, as_array, without_asymptotes
@@ -135,13 +135,11 @@ class NormalPosteriors:
         scaled, damping, specification, change = iterate(
             state.scaled,
             state.damping,
-            state.chunks,
+            self._passes(state),
             state.weight,
             state.specification,
             state.steps >= priors_fixed,
             held=phase is Phase.ABILITIES_HELD,
-            asymptotes=state.asymptotes,
-            mesh=self.mesh,
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
         tolerance = self._tolerance(state) if phase.value is None else phase.value
@@ -177,11 +175,7 @@ class NormalPosteriors:
             assert revised is not None
             state = revised
         asymptotes, chunks, specification = state.asymptotes, state.chunks, state.specification
-        sums = chunks.by_subject(
-            functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=self.mesh),
-            state.scaled.items,
-            state.scaled.posterior,
-        )
+        sums = self._passes(state).subject_sums(state.scaled.items, state.scaled.posterior)
         scaled = settled(state.scaled, sums, state.weight, specification, asymptotes=asymptotes)
         found = at_maximum(scaled, chunks, specification, asymptotes=asymptotes, mesh=self.mesh)
         num_subjects, num_items = state.problem.values.shape
@@ -226,6 +220,9 @@ class NormalPosteriors:
             return estimate
         error = sampled_error(estimate, state.problem.values, state.whole.mine)
         return estimate._replace(log_likelihood=estimate.log_likelihood + error, log_likelihood_error=abs(error))
+
+    def _passes(self, state: State) -> ScoredPasses:
+        return ScoredPasses(state.chunks, state.asymptotes, self.mesh)
 
     def _tolerance(self, state: State) -> float:
         """Where the last phase ends."""

@@ -8,16 +8,14 @@ import jax.numpy as jnp
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_of, scoring_step
 from irtjax.estimation.normal.ability_step import ability_step
-from irtjax.estimation.normal.at_maximum import jitted_subject_sums
 from irtjax.estimation.normal.damping import Damping, damp
+from irtjax.estimation.normal.passes import Passes
 from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, anchors_only, standardize
 from irtjax.estimation.problem import Specification, as_array, as_items
-from irtjax.integration.normal_expectations import item_gains, item_sums
-from irtjax.integration.normal_posterior import Posterior
+from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import BY_ITEM, on_mesh
-from irtjax.responses.blocks import Chunks
 from irtjax.types import AnyArray
 
 SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is judged
@@ -26,14 +24,12 @@ SHARE_STILL_MOVING = 1e-3  # of items, that does not count when convergence is j
 def iterate(
     state: LatentScale,
     damping: tuple[Damping, Damping],
-    chunks: Chunks,
+    passes: Passes,
     weight: AnyArray,
     specification: Specification,
     estimate_priors: bool,
     *,
     held: bool,
-    asymptotes: bool,
-    mesh: jax.sharding.Mesh | None,
 ) -> tuple[LatentScale, tuple[Damping, Damping], Specification, jax.Array]:
     """A step of all items given the posteriors, then one of all posteriors given the items, then the scale fixed anew.
 
@@ -42,39 +38,35 @@ def iterate(
     Args:
         state: items, posteriors and population.
         damping: of the steps of items and of subjects.
-        chunks: the responses.
+        passes: over the responses.
         weight: (J',) 1 for a subject, 0 for padding.
         specification: what is free; priors.
         estimate_priors: whether those that can be are estimated anew.
         held: whether the posteriors stay as they are.
-        asymptotes: whether any item has one.
-        mesh: of devices; None for one.
 
     Returns:
         The new state, damping and specification, and the largest change in standard errors.
     """
     items, posterior, mean, sd = state
     of_items, of_subjects = damping
-    over = {"asymptotes": asymptotes, "mesh": mesh}
-    sums = chunks.by_item(functools.partial(_item_sums, **over), items, posterior)
+    asymptotes, mesh = passes.asymptotes, passes.mesh
+    sums = passes.item_sums(items, posterior)
     specification, of_items, steps = _item_steps(
         items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
     )
     if asymptotes:
-        gains = chunks.by_item(functools.partial(_item_gains, mesh=mesh), (steps, items), posterior)
-        stepped = _best(steps, gains, specification)
+        stepped = _best(steps, passes.item_gains(steps, items, posterior), specification)
     else:
-        stepped = as_items(steps)
+        stepped = as_items(steps, items)
     if held:
         moved = LatentScale(stepped, posterior, mean, sd)
         new, change = _close(moved, state, sums[1], None, weight, specification, mesh=mesh)
         return new, (of_items, of_subjects), specification, change
-    sums_of_subjects = functools.partial(chunks.by_subject, functools.partial(jitted_subject_sums, **over))
     moved, of_subjects, precisions = ability_step(
-        state, sums_of_subjects(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
+        state, passes.subject_sums(stepped, posterior), of_subjects, weight, specification, asymptotes=asymptotes
     )
     if not specification.mean_fixed:
-        anchor_sums = sums_of_subjects(anchors_only(stepped, specification), moved)
+        anchor_sums = passes.subject_sums(anchors_only(stepped, specification), moved)
         stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
     new, change = _close(
         LatentScale(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh
@@ -82,35 +74,9 @@ def iterate(
     return new, (of_items, of_subjects), specification, change
 
 
-@functools.partial(jax.jit, static_argnames=("asymptotes", "mesh"))
-def _item_sums(
-    items: ItemParameters,
-    posterior: Posterior,
-    blocks: jax.Array,
-    *,
-    asymptotes: bool,
-    mesh: jax.sharding.Mesh | None,
-) -> tuple[jax.Array, ...]:
-    sums = item_sums(items, posterior, blocks, asymptotes=asymptotes, mesh=mesh)
-    return sums if asymptotes else sums[:2]  # expected and observed information are the same then
-
-
-@functools.partial(jax.jit, static_argnames="mesh")
-def _item_gains(
-    steps_and_items: tuple[AnyArray, ItemParameters],
-    posterior: Posterior,
-    blocks: jax.Array,
-    *,
-    mesh: jax.sharding.Mesh | None,
-) -> jax.Array:
-    steps, items = steps_and_items
-    tried = jax.vmap(as_items, in_axes=1, out_axes=1)(steps)
-    return item_gains(tried, items, posterior, blocks, mesh=mesh)
-
-
 @functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
 def _item_steps(
-    items: ItemParameters,
+    items: Items,
     sums: tuple[jax.Array, ...],
     damping: Damping,
     specification: Specification,
@@ -121,7 +87,9 @@ def _item_steps(
     """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
     gradient, information = sums[:2]
     if specification.estimated:
-        estimated = empirical_priors.reestimate(items, gradient, information, specification)
+        # as on nodes that subjects share; on tests of thousands of right/wrong items it makes no difference
+        unit_by_slopes = isinstance(items, PredictorParameters) and specification.asinh_slopes
+        estimated = empirical_priors.reestimate(items, gradient, information, specification, unit_by_slopes)
         specification = jax.tree.map(lambda new, old: jnp.where(estimate_priors, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
     if asymptotes:

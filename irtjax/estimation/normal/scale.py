@@ -4,7 +4,7 @@ It is fixed anew at each iteration, items and abilities together, so that every 
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpy as np
 
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
-from irtjax.kernels.models import ItemParameters
+from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
@@ -20,7 +20,7 @@ from irtjax.types import AnyArray, Float
 class LatentScale(NamedTuple):
     """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
 
-    items: ItemParameters
+    items: Any
     posterior: Posterior
     mean: AnyArray
     sd: AnyArray
@@ -48,7 +48,8 @@ def standardize(
     unit = jnp.linalg.cholesky(spread / number) if m.shape[1] > 1 else jnp.sqrt(spread / number)
     sd = jnp.sqrt(jnp.diagonal(spread) / number)
     if specification.mean_fixed:
-        m, items = centred, items._replace(intercept=items.intercept + items.slope @ mean)
+        moved = items._replace(intercept=items.intercept + items.slope @ mean)
+        m, items = centred, _with_categories(moved, mean[0], 1.0, specification)
         mean = jnp.zeros_like(mean)
     if specification.sd_fixed:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
@@ -62,6 +63,7 @@ def standardize(
         covariance = inverse[None] @ covariance @ inverse.T[None]
         free = specification.free[:, : m.shape[1]]
         items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
+        items = _with_categories(items, 0.0, unit[0, 0], specification)
         sd = jnp.ones_like(sd)
     return LatentScale(items, Posterior(m, covariance), mean, sd)
 
@@ -83,8 +85,8 @@ def project_out_scale(
 @jax.jit
 @in_full_precision
 def align_to_anchors(
-    items: ItemParameters, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
-) -> tuple[ItemParameters, Posterior]:
+    items: Items, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
+) -> tuple[Any, Posterior]:
     """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
 
     Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
@@ -100,13 +102,36 @@ def align_to_anchors(
     slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
     intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
     posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
-    return items._replace(slope=slope, intercept=intercept), posterior
+    moved = items._replace(slope=slope, intercept=intercept)
+    return _with_categories(moved, -origin / unit, 1 / unit, specification), posterior
 
 
 @jax.jit
-def anchors_only(items: ItemParameters, specification: Specification) -> ItemParameters:
+def anchors_only(items: Items, specification: Specification) -> Any:
     """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
-    return items._replace(slope=jnp.where(specification.free[:, 1:2], 0.0, items.slope))
+    return items._replace(slope=jnp.where(specification.free.any(axis=1)[:, None], 0.0, items.slope))
+
+
+def categories_alone(specification: Specification) -> AnyArray:
+    """Which items (I,) have slopes and intercepts of categories, and none of their own (`item_models.nominal`)."""
+    own = specification.dims + 1
+    return ~specification.free[:, :own].any(axis=1) & specification.free[:, own:].any(axis=1)
+
+
+def _with_categories(
+    items: Items, origin: AnyArray | float, unit: AnyArray | float, specification: Specification
+) -> Any:
+    """Slopes and intercepts of categories for abilities (θ - origin) / unit; those of the items are so already."""
+    if not isinstance(items, PredictorParameters) or specification.dims > 1:
+        return items
+    alone, others = categories_alone(specification)[:, None], items.others
+    half = others.shape[1] // 2
+    slopes, intercepts = others[:, :half], others[:, half : 2 * half]
+    parts = [unit * slopes, intercepts + origin * slopes, others[:, 2 * half :]]
+    return items._replace(
+        intercept=jnp.where(alone[:, 0], 0.0, items.intercept),
+        others=jnp.where(alone, jnp.concatenate(parts, axis=1), others),
+    )
 
 
 @in_full_precision

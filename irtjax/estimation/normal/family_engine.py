@@ -1,0 +1,215 @@
+"""The engine for long tests of items of families: a normal posterior for each subject, as of right and wrong answers.
+
+An iteration is that of `normal.iteration`. At the end the marginal likelihood is integrated by adaptive Gauss-Hermite
+quadrature (Naylor and Smith 1982): by the few nodes of the fit, and by more, which tell what those are off by.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.estimation import empirical_priors, item_errors
+from irtjax.estimation.driver import Estimate, Info, Problem
+from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.normal.ability_step import ability_step, settled
+from irtjax.estimation.normal.damping import Damping, undamped
+from irtjax.estimation.normal.family_passes import NUMBER, FamilyPasses, around, passes_over
+from irtjax.estimation.normal.iteration import iterate
+from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale
+from irtjax.estimation.problem import Specification, as_array
+from irtjax.integration.normal_posterior import Posterior
+from irtjax.item_models.protocol import PredictorParameters
+from irtjax.populations.normal import Population
+from irtjax.types import Float
+
+TOLERANCE = 0.01  # standard errors
+FINER = 11  # nodes of a subject, by which the likelihood is told at the end
+STARTING_STEPS = 8  # of abilities, on the items as they start
+FEWEST_ITERATIONS = 2  # before priors are estimated: starting values are alike, and say nothing
+
+
+class State(NamedTuple):
+    """Where the iteration is; numbers in float32.
+
+    Attributes:
+        problem: what is estimated.
+        passes: over its responses.
+        scaled: items, posteriors and population.
+        damping: of the steps of items and of subjects.
+        specification: what is free; priors.
+        steps: made.
+    """
+
+    problem: Problem
+    passes: FamilyPasses
+    scaled: LatentScale
+    damping: tuple[Damping, Damping]
+    specification: Specification
+    steps: int
+
+
+class Integrated(NamedTuple):
+    """Marginal log-likelihoods (J,) in nats, and means and standard deviations (J,) of the posteriors."""
+
+    log_likelihoods: Float[np.ndarray, " J"]
+    mean: Float[np.ndarray, " J"]
+    sd: Float[np.ndarray, " J"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilyPosteriors:
+    """Marginal maximum likelihood of items of families with a normal posterior for each subject, D = 1.
+
+    Attributes:
+        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged.
+        standard_errors: whether they are computed.
+    """
+
+    tolerance: float = TOLERANCE
+    standard_errors: bool = True
+
+    def init(self, problem: Problem) -> State:
+        """Begins at the items as they are given, with abilities that go with these."""
+        passes = passes_over(problem, NUMBER, np.float32)
+        items, specification = _placed((problem.items, problem.specification))
+        scaled = _with_abilities(items, passes, specification, problem.values.shape[0])
+        damping = undamped(as_array(items)), undamped(scaled.posterior.mean)
+        return State(problem, passes, scaled, damping, specification, 0)
+
+    def step(self, state: State) -> tuple[State, Info]:
+        """A step of all items, then one of all abilities."""
+        priors_fixed = FEWEST_ITERATIONS if state.specification.estimated else 0
+        weight = jnp.ones(state.problem.values.shape[0], jnp.float32)
+        scaled, damping, specification, change = iterate(
+            state.scaled,
+            state.damping,
+            state.passes,
+            weight,
+            state.specification,
+            state.steps >= priors_fixed,
+            held=False,
+        )
+        state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
+        return state, Info(np.nan, float(change), self.tolerance if state.steps > priors_fixed else 0.0)
+
+    def revise(self, state: State) -> State | None:
+        """Without the estimated prior of slopes, where responses determine these and intercepts have none either."""
+        specification = state.specification
+        if (0,) not in specification.estimated or (specification.dims,) in specification.estimated:
+            return None
+        sums = state.passes.item_sums(state.scaled.items, state.scaled.posterior)
+        items, specification = jax.tree.map(np.asarray, (state.scaled.items, specification))
+        share = empirical_priors.slopes_determined(items, *map(np.asarray, sums), specification)
+        if share <= empirical_priors.DETERMINED:
+            return None
+        return state._replace(specification=_placed(empirical_priors.without_slopes(specification)))
+
+    def finish(self, state: State) -> Estimate:
+        """Covariances of the items, and the log-likelihood on more nodes."""
+        passes, specification, problem = state.passes, state.specification, state.problem
+        number = problem.values.shape[0]
+        sums = passes.subject_sums(state.scaled.items, state.scaled.posterior)
+        weight = jnp.ones(number, jnp.float32)
+        scaled = settled(state.scaled, sums, weight, specification, asymptotes=False)
+        items, posterior, *population = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), scaled)
+        items = items._replace(top=np.asarray(problem.items.top))
+        found = Population(*population)
+        base = problem.model.log_base(np.asarray(problem.values), problem.trials)
+        of_fit, finer = (_integrated(problem, items, posterior, found, nodes) for nodes in (NUMBER, FINER))
+        difference = finer.log_likelihoods - of_fit.log_likelihoods
+        return Estimate(
+            items=items,
+            population=found,
+            covariances=_covariances(scaled, passes, specification, number, self.standard_errors),
+            ability=finer.mean[:, None],
+            ability_se=finer.sd[:, None],
+            log_likelihoods=finer.log_likelihoods + base,
+            log_likelihood=float((finer.log_likelihoods + base).sum()),
+            log_likelihood_error=float(max(abs(difference.sum()), np.sqrt((difference**2).sum()))),
+            distance=np.nan,
+            integration="normal",
+            unbounded=np.zeros(len(items.intercept), bool),
+            identified=True,
+            specification=jax.tree.map(np.asarray, specification),
+            details={"posteriors": "normal", "nodes": NUMBER}
+            | ({"standard_errors": "each item"} if self.standard_errors else {}),
+        )
+
+
+def _placed(tree: Any) -> Any:
+    """Numbers in float32, on the device."""
+
+    def one(leaf: Any) -> jax.Array:
+        leaf = np.asarray(leaf)
+        return jnp.asarray(leaf.astype(np.float32) if leaf.dtype.kind == "f" else leaf)
+
+    return jax.tree.map(one, tree)
+
+
+def _with_abilities(
+    items: PredictorParameters, passes: FamilyPasses, specification: Specification, number: int
+) -> LatentScale:
+    """Abilities at their modes given the items as they start, then of mean 0 and variance 1."""
+    zero, one, weight = (jnp.full(shape, x, jnp.float32) for shape, x in ((1, 0.0), (1, 1.0), (number, 1.0)))
+    posterior = Posterior(jnp.zeros((number, 1), jnp.float32), jnp.ones((number, 1, 1), jnp.float32))
+    state, damping = LatentScale(items, posterior, zero, one), undamped(posterior.mean)
+    free = dataclasses.replace(specification, mean_fixed=False, sd_fixed=False)  # the prior says where abilities are
+    for _ in range(STARTING_STEPS):
+        sums = passes.subject_sums(items, state.posterior)
+        posterior, damping, _ = ability_step(state, sums, damping, weight, free, asymptotes=False)
+        state = state._replace(posterior=posterior)
+    if not specification.mean_fixed:
+        return state
+    mean, covariance = state.posterior
+    centred = mean - mean.mean()
+    unit = jnp.maximum(jnp.sqrt((centred**2).mean() + covariance.mean()), 1e-3)
+    return state._replace(posterior=Posterior(centred / unit, covariance / unit**2))
+
+
+def _integrated(
+    problem: Problem, items: PredictorParameters, posterior: Posterior, population: Population, number: int
+) -> Integrated:
+    """By so many nodes around each posterior, in float64."""
+    with jax.enable_x64(True):
+        passes = passes_over(problem, number, np.float64)
+        theta = np.asarray(around(Posterior(*map(jnp.asarray, posterior)), passes.rule))
+        values = np.asarray(passes.log_likelihoods(PredictorParameters(*map(jnp.asarray, items)), jnp.asarray(theta)))
+    (mean,), (sd,) = population
+    width = np.sqrt(posterior.covariance[:, 0, 0])
+    nodes, weights = passes.rule
+    joint = values - 0.5 * ((theta - mean) / sd) ** 2 - np.log(sd) + (0.5 * nodes**2 + np.log(weights))[:, None]
+    largest = joint.max(axis=0)
+    shares = np.exp(joint - largest)
+    total = shares.sum(axis=0)
+    shares /= total
+    centre = (shares * theta).sum(axis=0)
+    spread = np.sqrt((shares * (theta - centre) ** 2).sum(axis=0))
+    return Integrated(largest + np.log(total) + np.log(width), centre, spread)
+
+
+def _covariances(
+    scaled: LatentScale, passes: FamilyPasses, specification: Specification, num_subjects: int, wanted: bool
+) -> Float[np.ndarray, "I K K"]:
+    """Of each item, and what all share by the scale; NaN unless wanted."""
+    items, posterior, _, sd = scaled
+    if not wanted:
+        shape = np.asarray(specification.free).shape
+        return np.full((*shape, shape[1]), np.nan)
+    information = np.array(passes.observed_information(items, posterior), np.float64)
+    places = np.arange(information.shape[1])
+    information[:, places, places] += np.asarray(priors_of(as_array(items), specification).information)
+    anchor_information = None
+    if not specification.mean_fixed:
+        of_anchors = passes.subject_sums(anchors_only(items, specification), posterior)
+        anchor_information = np.asarray(by_scale(posterior, of_anchors)[1], np.float64)
+    return item_errors.item_covariances(
+        np.asarray(items.slope, np.float64),
+        information,
+        jax.tree.map(np.asarray, specification),
+        np.asarray(sd, np.float64),
+        num_subjects,
+        anchor_information,
+    )

@@ -1,0 +1,145 @@
+"""Passes over responses to items of families (`item_models.families`), each family by itself, D = 1."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.estimation.driver import Problem
+from irtjax.integration import family_expectations as expectations
+from irtjax.integration.family_expectations import Cells, Rule
+from irtjax.integration.normal_posterior import Posterior
+from irtjax.item_models.families import Families
+from irtjax.item_models.protocol import PredictorParameters
+from irtjax.responses.matrix import MISSING
+from irtjax.types import AnyArray, Float, Int, Shaped
+
+NUMBER = 3  # nodes of a subject
+TOGETHER = 2**22  # numbers of a block that are held at a time: 16 MB, some times
+MOST_ITEMS = 1024  # of a block
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The items of one family.
+
+    Attributes:
+        model: of these items.
+        places: (I',) where they are in the test; the last one again, as padding without responses.
+        cells: their responses, in blocks.
+    """
+
+    model: Families
+    places: Int[np.ndarray, " I"]
+    cells: Cells
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilyPasses:
+    """Passes over all of them, as `normal.passes.Passes`.
+
+    Attributes:
+        groups: of items.
+        order: (I,) where each item is in the items of all groups, one after the other.
+        rule: nodes of a subject, around its posterior.
+    """
+
+    groups: tuple[Group, ...]
+    order: Int[np.ndarray, " I"]
+    rule: Rule
+    asymptotes: bool = False  # derivatives in all parameters are those of the groups
+    mesh: jax.sharding.Mesh | None = None
+
+    def item_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, ...]:
+        """Gradient (I, K) and expected information (I, K, K)."""
+        theta, weights = around(posterior, self.rule), jnp.asarray(self.rule.weights, posterior.mean.dtype)
+        return self._by_item(expectations.item_sums, items, theta, weights)
+
+    def observed_information(self, items: PredictorParameters, posterior: Posterior) -> Any:
+        """(I, K, K) of each item by itself."""
+        theta, weights = around(posterior, self.rule), jnp.asarray(self.rule.weights, posterior.mean.dtype)
+        return self._by_item(lambda *given: (expectations.observed_information(*given),), items, theta, weights)[0]
+
+    def subject_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, Any]:
+        """Expected gradient (J, 1) in each ability, and minus its expected derivative (J, 1, 1), by Stein's lemma."""
+        slopes = self._by_subject(expectations.slopes_of_subjects, items, around(posterior, self.rule))
+        return _expected(slopes, posterior, *(jnp.asarray(leaf, slopes.dtype) for leaf in self.rule))
+
+    def item_gains(self, steps: AnyArray, items: PredictorParameters, posterior: Posterior) -> Any:
+        """Of no use: without asymptotes one step is tried."""
+        raise TypeError("only one step of items of families is tried")
+
+    def log_likelihoods(self, items: PredictorParameters, theta: Float[AnyArray, "Q J"]) -> Float[AnyArray, "Q J"]:
+        """Of each subject at abilities, without log h, in nats."""
+        return self._by_subject(expectations.log_likelihoods, items, theta)
+
+    def _by_item(self, function: Callable, items: PredictorParameters, *arguments: Any) -> tuple[Any, ...]:
+        parts = [function(group.model, _some(items, group), group.cells, *arguments) for group in self.groups]
+        return tuple(jnp.concatenate(leaves)[self.order] for leaves in zip(*parts, strict=True))
+
+    def _by_subject(self, function: Callable, items: PredictorParameters, theta: AnyArray) -> Any:
+        first, *rest = (function(group.model, _some(items, group), group.cells, theta) for group in self.groups)
+        return sum(rest, first)
+
+
+def passes_over(problem: Problem, number: int, dtype: Any) -> FamilyPasses:
+    """Lays out the responses of a problem for so many nodes of each subject, and numbers of this type."""
+    model = problem.model
+    assert isinstance(model, Families)
+    values, top, size = np.asarray(problem.values), np.asarray(problem.items.top), problem.items.others.shape[1]
+    groups, starts, order = [], 0, np.empty(len(top), int)
+    for family, items in model.groups(len(top)):
+        if not len(items):
+            continue
+        per_item = max(family.num_statistics(int(k)) for k in np.unique(top[items]))
+        width = TOGETHER // (len(values) * number * per_item * (size + 2))
+        block = int(np.clip(width, 1, min(MOST_ITEMS, len(items))))
+        places = np.pad(items, (0, -len(items) % block), mode="edge")
+        order[items] = starts + np.arange(len(items))
+        starts += len(places)
+        trials = None if problem.trials is None else np.asarray(problem.trials)[:, items]
+        cells = Cells(
+            _blocks(_numbers(values[:, items], dtype), block, MISSING),
+            None if trials is None else _blocks(trials.astype(np.int32), block, 0),
+        )
+        groups.append(Group(Families((family,), (0,), per_item), places, cells))
+    return FamilyPasses(tuple(groups), order, expectations.rule(number))
+
+
+def around(posterior: Posterior, rule: Rule) -> Float[jax.Array, "Q J"]:
+    """Nodes m + s z of each subject."""
+    mean, sd = posterior.mean[:, 0], jnp.sqrt(posterior.covariance[:, 0, 0])
+    return mean[None, :] + jnp.asarray(rule.nodes, mean.dtype)[:, None] * sd[None, :]
+
+
+@jax.jit
+def _expected(
+    slopes: AnyArray, posterior: Posterior, nodes: AnyArray, weights: AnyArray
+) -> tuple[Float[AnyArray, "J 1"], Float[AnyArray, "J 1 1"]]:
+    sd = jnp.sqrt(posterior.covariance[:, 0, 0])
+    curvature = -((weights * nodes) @ slopes) / sd
+    return (weights @ slopes)[:, None], jnp.maximum(curvature, 0.0)[:, None, None]
+
+
+def _some(items: PredictorParameters, group: Group) -> PredictorParameters:
+    return items.take(group.places)
+
+
+def _numbers(values: Shaped[np.ndarray, "J I"], dtype: Any) -> Shaped[np.ndarray, "J I"]:
+    """Categories and counts in as few bytes as they need; shares so that none becomes exactly 1 by rounding."""
+    if values.dtype.kind == "f":
+        inner = (values > 0) & (values < 1)
+        if inner.any():
+            ends = np.finfo(dtype).tiny, 1 - np.finfo(dtype).epsneg
+            return np.where(inner, np.clip(values, *ends), values).astype(dtype)
+    kinds = (np.int8, np.int16, np.int32)
+    return values.astype(next(kind for kind in kinds if values.max(initial=0) <= np.iinfo(kind).max))
+
+
+def _blocks(array: Shaped[np.ndarray, "J I"], size: int, fill: int) -> jax.Array:
+    """(N, J, size), filled up."""
+    padded = np.pad(array, ((0, 0), (0, -array.shape[1] % size)), constant_values=fill)
+    return jnp.asarray(padded.reshape(len(array), -1, size).swapaxes(0, 1))

@@ -1,0 +1,199 @@
+"""Sums over responses to items of one family, at a few abilities around the posterior of each subject (D = 1).
+
+Expectations under normal posteriors θ ~ N(m, s²) are sums over Q Gauss-Hermite nodes m + s z. Three of them are exact
+for polynomials of fifth degree: on a test of n items, where s² is of order 1/n, they err by less than the normal
+distribution does (`irtjax.integration.normal_expectations` has one node and a second derivative, at the same order).
+
+All passes walk blocks of items. Abilities (Q, J) are taken as one row of Q J.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from irtjax.item_models.families import Families
+from irtjax.item_models.protocol import Moments, PredictorParameters
+from irtjax.kernels.precision import in_full_precision
+from irtjax.types import AnyArray, Float, Shaped
+
+
+class Rule(NamedTuple):
+    """Gauss-Hermite nodes (Q,) of a standard normal distribution, and their weights, which sum to 1."""
+
+    nodes: AnyArray
+    weights: AnyArray
+
+
+@functools.cache
+def rule(number: int) -> Rule:
+    """So many nodes."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(number)
+    return Rule(nodes, weights / weights.sum())
+
+
+class Cells(NamedTuple):
+    """Responses in N blocks of B items.
+
+    Attributes:
+        values: (N, J, B), as the model encodes them; negative where missing.
+        trials: (N, J, B) of each; None for one.
+    """
+
+    values: Shaped[AnyArray, "N J B"]
+    trials: Shaped[AnyArray, "N J B"] | None
+
+
+class _Block(NamedTuple):
+    """A block of items at abilities: T and n of each subject, repeated for each of its nodes."""
+
+    items: PredictorParameters
+    statistics: AnyArray
+    observed: AnyArray
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@in_full_precision
+def item_sums(
+    model: Families,
+    items: PredictorParameters,
+    cells: Cells,
+    theta: Float[AnyArray, "Q J"],
+    weights: Float[AnyArray, " Q"],
+) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K K"]]:
+    """Gradient of the expected log-likelihood in slope, intercept and others of each item; expected information."""
+    at, weight = theta.ravel()[:, None], jnp.repeat(weights, theta.shape[1])[:, None]
+
+    def of_block(block: _Block) -> tuple[AnyArray, AnyArray]:
+        found = model.moments(block.items, at, asymptotes=True)
+        observed = weight * block.observed
+        by_x, *others = found.scores(found.residual(weight * block.statistics, observed))
+        return _gradient(by_x, others, at), _information(found.weights(observed), at)
+
+    return _joined(model, of_block, items, cells, theta)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@in_full_precision
+def observed_information(
+    model: Families,
+    items: PredictorParameters,
+    cells: Cells,
+    theta: Float[AnyArray, "Q J"],
+    weights: Float[AnyArray, " Q"],
+) -> Float[AnyArray, "I K K"]:
+    """Observed information of each item by itself (Louis 1982): what not knowing the abilities takes is off."""
+    at, weight = theta.ravel()[:, None], jnp.repeat(weights, theta.shape[1])[:, None]
+
+    def of_block(block: _Block) -> tuple[AnyArray]:
+        found = model.moments(block.items, at, asymptotes=True)
+        residual = found.residual(block.statistics, block.observed)
+        curvature = model.curvature(block.items, at, weight * residual)
+        complete = [
+            [one - curvature[:, :, k, n] for n, one in enumerate(row)]
+            for k, row in enumerate(found.weights(weight * block.observed))
+        ]
+        by_x, *others = found.scores(residual)
+        scores = jnp.stack([at * by_x, by_x, *others]).reshape(-1, *theta.shape, by_x.shape[1])
+        centred = scores - jnp.einsum("q,kqjb->kjb", weights, scores)[:, None]
+        missing = jnp.einsum("kqjb,nqjb->bkn", weights[None, :, None, None] * centred, centred)
+        return (_information(complete, at) - missing,)
+
+    return _joined(model, of_block, items, cells, theta)[0]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@in_full_precision
+def slopes_of_subjects(
+    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J"]
+) -> Float[AnyArray, "Q J"]:
+    """Derivative of the log-likelihood of each subject in its ability, at these."""
+    at = theta.ravel()[:, None]
+
+    def add(total: AnyArray, block: _Block) -> AnyArray:
+        found: Moments = model.moments(block.items, at, asymptotes=True)
+        return total + found.scores(found.residual(block.statistics, block.observed))[0] @ block.items.slope[:, 0]
+
+    return _total(model, add, items, cells, theta)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@in_full_precision
+def log_likelihoods(
+    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J"]
+) -> Float[AnyArray, "Q J"]:
+    """Log-likelihood of each subject at these abilities, without log h, in nats."""
+    at = theta.ravel()[:, None]
+
+    def add(total: AnyArray, block: _Block) -> AnyArray:
+        eta, log_normalizer = model.natural(block.items, at, asymptotes=True)
+        return total + (block.statistics * eta).sum(axis=1) - (block.observed * log_normalizer).sum(axis=1)
+
+    return _total(model, add, items, cells, theta)
+
+
+def _joined(
+    model: Families,
+    of_block: Callable[[_Block], tuple[AnyArray, ...]],
+    items: PredictorParameters,
+    cells: Cells,
+    theta: AnyArray,
+) -> tuple[Any, ...]:
+    """What all blocks come to, their items one after the other."""
+
+    def step(_: None, at: tuple[PredictorParameters, Cells]) -> tuple[None, tuple[AnyArray, ...]]:
+        return None, of_block(_block(model, *at, theta))
+
+    _, found = jax.lax.scan(step, None, (_by_block(items, cells), cells))
+    return tuple(leaf.reshape(-1, *leaf.shape[2:]) for leaf in found)
+
+
+def _total(
+    model: Families,
+    add: Callable[[AnyArray, _Block], AnyArray],
+    items: PredictorParameters,
+    cells: Cells,
+    theta: AnyArray,
+) -> AnyArray:
+    """A sum (Q, J) over all blocks."""
+
+    def step(total: AnyArray, at: tuple[PredictorParameters, Cells]) -> tuple[AnyArray, None]:
+        return add(total, _block(model, *at, theta)), None
+
+    zeros = jnp.zeros_like(theta.ravel())
+    return jax.lax.scan(step, zeros, (_by_block(items, cells), cells))[0].reshape(theta.shape)
+
+
+def _by_block(items: PredictorParameters, cells: Cells) -> PredictorParameters:
+    number, _, size = cells.values.shape
+    return PredictorParameters(*(leaf.reshape(number, size, *leaf.shape[1:]) for leaf in items))
+
+
+def _block(model: Families, items: PredictorParameters, cells: Cells, theta: AnyArray) -> _Block:
+    observed = (cells.values >= 0).astype(theta.dtype)
+    if cells.trials is not None:
+        observed = observed * cells.trials.astype(theta.dtype)
+    statistics = model.statistics(cells.values).astype(theta.dtype)
+    repeated = (jnp.tile(leaf, (theta.shape[0], 1)) for leaf in (statistics, observed))
+    return _Block(items, *repeated)
+
+
+def _gradient(by_x: AnyArray, others: list[AnyArray], at: AnyArray) -> Float[AnyArray, "B K"]:
+    one = jnp.ones_like(at[:, 0])
+    return jnp.stack([at[:, 0] @ by_x, one @ by_x, *(one @ by for by in others)], axis=1)
+
+
+def _information(weights: list[list[AnyArray]], at: AnyArray) -> Float[AnyArray, "B K K"]:
+    """Of slope, intercept and others, by weights (Q J, B) of pairs of predictor and others up to the diagonal."""
+    theta, one = at[:, 0], jnp.ones_like(at[:, 0])
+    (of_x,), *rows = weights
+    entries = {(0, 0): theta**2 @ of_x, (1, 0): theta @ of_x, (1, 1): one @ of_x}
+    for k, (cross, *own) in enumerate(rows, 2):
+        entries |= {(k, 0): theta @ cross, (k, 1): one @ cross}
+        entries |= {(k, n): one @ weight for n, weight in enumerate(own, 2)}
+    size = len(weights) + 1
+    lines = [[entries[max(k, n), min(k, n)] for n in range(size)] for k in range(size)]
+    return jnp.stack([jnp.stack(line, axis=-1) for line in lines], axis=-2)
