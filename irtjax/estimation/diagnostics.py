@@ -169,6 +169,8 @@ def _of_steep_items(fit: Fit) -> str | None:
 
 
 def _of_spread(fit: Fit) -> str | None:
+    if fit.model == "nominal":  # whose slopes are those of categories
+        return None
     spread = np.abs(fit.parameters.slope).max() * fit.reference.sd.max()
     if not spread < LEAST_SPREAD:
         return None

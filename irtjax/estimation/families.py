@@ -28,7 +28,7 @@ from irtjax.estimation.specify_families import plan_families, with_item_priors
 from irtjax.fits.result import Fit
 from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
-from irtjax.item_models.nominal import of_categories
+from irtjax.item_models.nominal_dimensions import of_categories
 from irtjax.populations.groups import Groups
 from irtjax.responses.scaled import ScaledResponses
 
@@ -39,20 +39,21 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
     """Turned around where all items are nominal and higher categories go with lower abilities: no slope says so."""
     if set(models) != {"nominal"}:
         return estimate
-    slopes, _ = of_categories(estimate.items.others, int(estimate.items.top.max()))
-    if (slopes @ np.arange(slopes.shape[1])).sum() >= 0:
+    others, top, dims = estimate.items.others, int(estimate.items.top.max()), estimate.items.slope.shape[1]
+    slopes, _ = of_categories(others, top, dims)
+    sign = np.where((slopes @ np.arange(top + 1)).sum(axis=0) >= 0, 1.0, -1.0)
+    if (sign > 0).all():
         return estimate
-    half = estimate.items.others.shape[1] // 2
-    sign = np.ones(estimate.covariances.shape[1])
-    sign[2 : 2 + half] = -1.0
+    of_all, width = np.ones(estimate.covariances.shape[1]), others.shape[1] // (dims + 1)
+    of_all[dims + 1 : dims + 1 + dims * width] = np.repeat(sign, width)
     population = estimate.population
     if isinstance(population, Groups):
-        population = population._replace(mean=-population.mean)
+        population = population._replace(mean=population.mean * sign)
     return estimate._replace(
         population=population,
-        items=estimate.items._replace(others=estimate.items.others * sign[2:]),
-        ability=-estimate.ability,
-        covariances=estimate.covariances * sign[:, None] * sign[None, :],
+        items=estimate.items._replace(others=others * of_all[dims + 1 :]),
+        ability=estimate.ability * sign,
+        covariances=estimate.covariances * of_all[:, None] * of_all[None, :],
     )
 
 
@@ -138,7 +139,7 @@ def fit_families(
     )
     estimate = estimate._replace(items=estimate.items._replace(top=plan.items.top))
     estimate = oriented_by_categories(oriented(estimate), models)
-    by_nodes = found is None and rule is not None  # normal posteriors are in these units
+    by_nodes = dims == 1 and found is None and rule is not None  # normal posteriors are in these units
     if by_nodes and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
         estimate = in_units_of_population(estimate, plan.model, plan.responses)
     number = num_parameters(estimate.specification)

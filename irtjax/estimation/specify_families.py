@@ -22,6 +22,7 @@ from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify import start_slopes
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, OF_SHARES, model_of, num_others
+from irtjax.item_models.nominal_dimensions import NominalInDimensions
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import CUT, LOG_GAP, ORDERED_BETA, without_ends
 from irtjax.responses.scaled import ScaledResponses
@@ -76,6 +77,8 @@ def plan_families(
     Anchors have the categories and parameters that they had. The population's mean and standard deviation are then
     free, and what all items have in common, such as slopes of partial credit, is as the anchors have it.
 
+    In several dimensions there are no priors but one of the slopes of categories without order, N(0, 3²).
+
     With `whole_scales` no category is taken out, so that the mean of the thresholds is the same of every item.
 
     Raises:
@@ -96,7 +99,7 @@ def plan_families(
     if determined:
         responses = used
     top = np.array([scale.top for scale in responses.scales])
-    model = model_of(tuple(models), top)
+    model = model_of(tuple(models), top, dims)
     free, shared, steps_in_common = _free(models, top, dims, num_others(model))
     ends = kinds.ends(responses, models, determined)
     free[:, dims + 1 :][:, CUT : LOG_GAP + 1] &= ends[:, : max(free.shape[1] - dims - 1 - CUT, 0)]
@@ -111,6 +114,9 @@ def plan_families(
     estimated: tuple[tuple[int, ...], ...] = ()
     if may_have_priors:
         mean, precision, estimated = _priors(models, free, shared, steps_in_common, determined)
+    elif priors is not None and dims > 1 and set(models) == {"nominal"}:  # the same after a rotation
+        precision[:, dims + 1 : dims + 1 + dims * ((free.shape[1] - dims - 1) // (dims + 1))] = OPTION_SD**-2.0
+        precision[~free] = 0.0
     specification = Specification(
         free=free,
         shared=shared,
@@ -247,11 +253,13 @@ def _free(
     listed = [MODELS[name] for name in models]
     nominal = np.array([one.family.name == "nominal" for one in listed])
     shared = np.array([not one.own_slopes for one in listed])
-    if dims > 1 and (shared | nominal).any():
-        name = models[int(np.argmax(shared | nominal))]
+    if dims > 1 and shared.any():
+        name = models[int(np.argmax(shared))]
         raise InputError(
             f"dims {dims} needs items with slopes of their own, such as graded: those of the {name} have one dimension"
         )
+    if dims > 1 and nominal.any() and not nominal.all():
+        raise InputError(f"dims {dims}: items of the nominal model go with no others: fit them on their own")
     steps = np.array([one.common_steps for one in listed])
     if steps.any() and not (steps.all() and np.ptp(top) == 0):
         raise InputError(
@@ -261,6 +269,11 @@ def _free(
     free[:, :dims], free[:, dims] = ~nominal[:, None], ~nominal
     for item in range(dims - 1):
         free[item, item + 1 : dims] = False
+    if dims > 1 and nominal.all():
+        width = size // (dims + 1)
+        own = np.tile(np.arange(width) < top[:, None], dims + 1)
+        free[:, dims + 1 :] = own & ~NominalInDimensions(dims).fixes_rotation(top, width)
+        return free, shared, ()
     places = np.arange(size)
     in_order = (
         places < np.array([one.family.num_others(k) for one, k in zip(listed, top.tolist(), strict=True)])[:, None]

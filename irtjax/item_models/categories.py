@@ -18,11 +18,13 @@ class Coordinates(NamedTuple):
         x: (Q, I) predictor.
         others: (I, L).
         top: (I,) highest category.
+        theta: (Q, D) abilities, for families of several dimensions.
     """
 
     x: AnyArray
     others: AnyArray
     top: AnyArray
+    theta: AnyArray | None = None
 
 
 def frequencies(values: Shaped[np.ndarray, "J I"], top: int) -> Float[np.ndarray, "I C"]:

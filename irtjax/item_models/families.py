@@ -129,13 +129,13 @@ class Families:
         """η and A at abilities."""
         del asymptotes
         x = theta @ items.slope.T + items.intercept[None, :]
-        return Natural(*self._natural(Coordinates(x, items.others, items.top)))
+        return Natural(*self._natural(Coordinates(x, items.others, items.top, theta)))
 
     def moments(self, items: PredictorParameters, theta: Float[AnyArray, "Q D"], *, asymptotes: bool) -> Moments:
         """Means, covariances and derivatives of the statistics."""
         del asymptotes
         x = theta @ items.slope.T + items.intercept[None, :]
-        at = Coordinates(x, items.others, items.top)
+        at = Coordinates(x, items.others, items.top, theta)
         return self._moments(at) if self.has_indicators else Moments(*_moments(self, at))
 
     def worth(
@@ -150,7 +150,7 @@ class Families:
     ) -> Float[AnyArray, "Q I K K"]:
         """Σ_s residual_s ∂²η_s by predictor and others."""
         x = theta @ items.slope.T + items.intercept[None, :]
-        at = Coordinates(x, items.others, items.top)
+        at = Coordinates(x, items.others, items.top, theta)
         if not self.has_indicators:
             return _curvature(self, at, residual)
         xp = x.__array_namespace__()
@@ -223,7 +223,7 @@ class Families:
 
 
 def _some(at: Coordinates, items: AnyArray | slice) -> Coordinates:
-    return Coordinates(at.x[:, items], at.others[items], at.top[items])
+    return Coordinates(at.x[:, items], at.others[items], at.top[items], at.theta)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -262,7 +262,7 @@ def _derivatives(function: Callable[[Coordinates], Any], at: Coordinates) -> jax
         of_x, of_others = tangent[0], tangent[1:]
 
         def moved(x: jax.Array, others: jax.Array) -> jax.Array:
-            return function(Coordinates(x, others, at.top))
+            return function(Coordinates(x, others, at.top, at.theta))
 
         tangents = jnp.full_like(at.x, of_x), jnp.broadcast_to(of_others, at.others.shape)
         return jax.jvp(moved, (at.x, at.others), tangents)[1]

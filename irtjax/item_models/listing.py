@@ -14,6 +14,7 @@ from irtjax.item_models.binomial_curves import BINOMIAL_CURVE
 from irtjax.item_models.families import Families
 from irtjax.item_models.graded import GRADED
 from irtjax.item_models.nominal import NOMINAL
+from irtjax.item_models.nominal_dimensions import NominalInDimensions
 from irtjax.item_models.partial_credit import PARTIAL_CREDIT
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import BETA, ORDERED_BETA
@@ -55,10 +56,12 @@ OF_COUNTS, OF_SHARES = (*CURVES_OF_COUNTS, "beta_binomial"), ("ordered_beta", "b
 CATEGORICAL = tuple(name for name in MODELS if name not in (*OF_COUNTS, *OF_SHARES))
 
 
-def model_of(models: tuple[str, ...], top: Int[np.ndarray, " I"]) -> Families:
-    """The model of a test, out of that of each item and its highest category."""
-    families = tuple(dict.fromkeys(MODELS[name].family for name in models))
+def model_of(models: tuple[str, ...], top: Int[np.ndarray, " I"], dims: int = 1) -> Families:
+    """The model of a test in D dimensions, out of that of each item and its highest category."""
+    families: tuple[Any, ...] = tuple(dict.fromkeys(MODELS[name].family for name in models))
     which = tuple(families.index(MODELS[name].family) for name in models)
+    if dims > 1:
+        families = tuple(NominalInDimensions(dims) if one is NOMINAL else one for one in families)
     per_item = max(family.num_statistics(int(top.max())) for family in families)
     return Families(families, which if len(families) > 1 else (0,), per_item)
 

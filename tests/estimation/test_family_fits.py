@@ -278,7 +278,7 @@ def test_what_cannot_be_fitted_is_refused():
     with pytest.raises(InputError, match="3 models for 4 items"):
         fit_families(of_table(TABLE), ["graded"] * 3)
     with pytest.raises(InputError, match="have one dimension"):
-        fit_families(of_table(TABLE), "nominal", dims=2)
+        fit_families(of_table(TABLE), "pcm", dims=2)
     with pytest.raises(InputError, match="rsm needs all items on one scale"):
         fit_families(of_table(TABLE), "rsm", priors=None)
 
