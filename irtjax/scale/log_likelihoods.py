@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import gammaln
 
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
@@ -41,7 +41,7 @@ def terms_at(test: Tested, rows: slice, theta: Float[np.ndarray, " J"]) -> Terms
             alone = dataclasses.replace(test.model, families=(family,), of_items=(0,))
             part = of_categories(values[:, items].astype(int), category_curves(alone, own, theta))
         elif isinstance(family, Binomial):
-            part = _of_counts(values[:, items], test.observed[rows][:, items], theta, own)
+            part = _of_counts(values[:, items], test.observed[rows][:, items], theta, own, family)
         else:
             part = _of_shares(values[:, items], theta, own, family)
         for leaf, found_of_items in zip(found, part, strict=True):
@@ -60,30 +60,39 @@ def _of_counts(
     trials: Float[np.ndarray, "J N"],
     theta: Float[np.ndarray, " J"],
     items: PredictorParameters,
+    family: Any,
 ) -> Terms:
-    slope = np.asarray(items.slope)[:, 0]
-    x = (theta[:, None] * slope + np.asarray(items.intercept))[:, :, None]
+    eta, log_normalizer = (np.asarray(leaf) for leaf in family.natural(_at(items, theta), 1))
+    right = np.asarray(family.mean(_at(items, theta), 1))
     n = np.maximum(trials, 1.0)[:, :, None]
     k = np.arange(n.max() + 1)
-    log_p = gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1) + k * x - n * np.logaddexp(0, x)
-    by_theta = (k - n * expit(x)) * slope[None, :, None]
+    log_p = gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1)
+    log_p = log_p + k * eta - n * log_normalizer[:, :, None]
+    by_theta = (k - n * right) * _slope_of_natural(items, theta, family, 1)
     curves = CategoryCurves(np.where(k <= n, log_p, -np.inf), np.where(k <= n, by_theta, 0.0))
     return of_categories(values.astype(int), curves)
+
+
+def _at(items: PredictorParameters, theta: Float[np.ndarray, " J"]) -> Coordinates:
+    x = theta[:, None] * np.asarray(items.slope)[:, 0] + np.asarray(items.intercept)
+    return Coordinates(x, np.asarray(items.others), np.asarray(items.top))
+
+
+def _slope_of_natural(
+    items: PredictorParameters, theta: Float[np.ndarray, " J"], family: Any, number: int
+) -> Float[np.ndarray, "J N S"]:
+    """∂η / ∂θ."""
+    above, below = (np.asarray(family.natural(_at(items, theta + step), number)[0]) for step in (STEP, -STEP))
+    return (above - below) / (2 * STEP)
 
 
 def _of_shares(
     values: Shaped[np.ndarray, "J N"], theta: Float[np.ndarray, " J"], items: PredictorParameters, family: Any
 ) -> Terms:
-    number, slope = family.num_statistics(1), np.asarray(items.slope)[:, 0]
-    others, top = np.asarray(items.others), np.asarray(items.top)
-
-    def at(step: float) -> Coordinates:
-        return Coordinates((theta[:, None] + step) * slope + np.asarray(items.intercept), others, top)
-
-    eta, above, below = (np.asarray(family.natural(at(step), number)[0]) for step in (0.0, STEP, -STEP))
-    residual = np.asarray(family.statistics(values, number)) - np.asarray(family.mean(at(0.0), number))
-    covariance, by = np.asarray(family.covariance(at(0.0), number)), (above - below) / (2 * STEP)
-    weight = eta.copy()
+    number, at = family.num_statistics(1), _at(items, theta)
+    residual = np.asarray(family.statistics(values, number)) - np.asarray(family.mean(at, number))
+    covariance, by = np.asarray(family.covariance(at, number)), _slope_of_natural(items, theta, family, number)
+    weight = np.array(family.natural(at, number)[0])
     weight[:, :, -2:] -= 1.0  # of the base, log h = -log y - log(1 - y)
 
     def product(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, "J N"]:

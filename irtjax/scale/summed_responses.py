@@ -3,12 +3,11 @@
 import dataclasses
 
 import numpy as np
-from scipy.special import expit
 from scipy.stats import binom
 
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
-from irtjax.item_models.categories import Indicators
+from irtjax.item_models.categories import Coordinates, Indicators
 from irtjax.scale.response_curves import category_curves
 from irtjax.scale.tested import Tested
 from irtjax.types import Float, Int
@@ -49,6 +48,7 @@ def summed_curves(
             some = category_curves(alone, own, theta).p[:, :, : p.shape[2]]
             p[:, items, : some.shape[2]] = some
         elif len(items):
-            right = expit(theta[:, None] * np.asarray(own.slope)[:, 0] + np.asarray(own.intercept))
+            x = theta[:, None] * np.asarray(own.slope)[:, 0] + np.asarray(own.intercept)
+            right = np.asarray(family.mean(Coordinates(x, np.asarray(own.others), np.asarray(own.top)), 1))[:, :, 0]
             p[:, items] = binom.pmf(np.arange(p.shape[2]), top[items, None], right[:, :, None])
     return p

@@ -9,12 +9,12 @@ from scipy.stats import norm
 from simulation import simulate_grades
 
 from irtjax import InputError
-from irtjax.estimation.family_items import known_items
 from irtjax.responses.matrix import completed
 from irtjax.responses.scaled import Scale, of_counts, of_grades, reversed_items
 from irtjax.scale.elimination import before_fitting, eliminate
 from irtjax.scale.information import lowest_score, marginal_reliability, score_table, short_form
 from irtjax.scale.procedure import ScaleOptions, build_scale
+from irtjax.scoring.family_items import known_items
 
 
 def grades_of(table):
