@@ -26,11 +26,8 @@ from experiments.common.progress import steps
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.write import GROUP_FILES, RUN_FILES, folder_name, former_files, write
 from irtjax import FitWarning, InputError, ResponseMatrix
-from irtjax.errors import NotScoredError
-from irtjax.fits.category_text import said
 from irtjax.fits.reading import AUTO
 from irtjax.responses.agreement import agreement_table
-from irtjax.responses.kinds import GRADES, kinds_of
 from irtjax.responses.matrix import MISSING, completed
 from irtjax.responses.scaled import ScaledResponses, reversed_items
 from irtjax.scale.confirmation import confirm, require_enough
@@ -186,17 +183,13 @@ def _responses() -> Answers:
 
 def _read() -> Answers:
     """Right and wrong answers; or grades, where --model, --grades or most of the items say so."""
-    path, asked = _RESPONSES.value, _MODEL.value != AUTO or bool(_GRADES.value)
-    if not asked:
-        try:
-            return response_files.read(path)
-        except NotScoredError as error:
-            kinds = kinds_of(response_files.read_given(path))
-            if kinds.count(GRADES) <= len(kinds) / 2:  # a slip in some cells
-                raise InputError(f"{error}; a scale of grades needs --model=graded") from error
-    app.without_effect(RIGHT_WRONG_ONLY, "grades")
-    found = response_files.read_scaled(path, _MODEL.value)
-    print(f"{found.num_subjects:,} subjects × {found.num_items:,} items of {said(found.scales)}", flush=True)
+    path = _RESPONSES.value
+    if _MODEL.value == AUTO and not _GRADES.value:
+        found = response_files.read_or_grades(path, "a scale of grades needs --model=graded")
+    else:
+        found = response_files.read_scaled(path, _MODEL.value)
+    if isinstance(found, ScaledResponses):
+        app.without_effect(RIGHT_WRONG_ONLY, "grades")
     return found
 
 

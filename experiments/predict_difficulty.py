@@ -4,8 +4,9 @@ r"""How hard will a new item be? Predicts difficulties from texts, and fits them
     --pretrained=all-MiniLM-L6-v2 --output_dir=runs/predicted
 
 Fits the Rasch model with b_i = f(x_i) + residual, where x are vectors of a pre-trained encoder, the number of words and
-further columns of the table. Writes report.md, items.csv (one row per item), predictors.csv (how good each way of
-predicting is, on items that were held out), curve.csv (the error against responses per item), pictures, and `fit/`.
+further columns of the table. Of counts it is the same model of each trial; of grades b_i is the mean of the thresholds
+of the graded model. Writes report.md, items.csv (one row per item), predictors.csv (how good each way of predicting is,
+on items that were held out), curve.csv (the error against responses per item; not of grades), pictures, and `fit/`.
 --new_items has the texts of items that nobody has answered; their difficulties are in new_items.csv.
 
 On 2 CPU cores, some 10 minutes for 90 subjects and 10,000 items.
@@ -27,6 +28,7 @@ from irtjax.comparison.rank_agreement import spearman_brown
 from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
 from irtjax.explanatory import new_items, text_baselines
+from irtjax.fits.reading import AUTO
 from irtjax.fits.result import Z_95
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
@@ -34,6 +36,7 @@ from irtjax.storage.files import whole_results, write_csv
 from irtjax.tasks.item_texts import ItemTexts, read_item_texts
 
 LEAST_ITEMS = 20
+MODELS = ("rasch", "graded", "binomial")
 NUMBERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # responses per new item
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
@@ -41,6 +44,11 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
+_TRIALS = response_files.define_trials()
+_GRADES = response_files.define_grades()
+_MODEL = flags.DEFINE_enum(
+    "model", AUTO, [AUTO, *MODELS], "rasch, graded of grades, binomial of counts; auto goes by the responses"
+)
 _TEXTS = define_path("texts", "CSV of ids and texts; items that it does not have are left out", required=True)
 _TEXT_COLUMNS = flags.DEFINE_list(
     "text_columns", [], "columns of text, one or two (default: text, or premise and hypothesis)"
@@ -64,7 +72,7 @@ def main() -> None:
     app.keep_inputs(["responses", "texts", "glove", "new_items"], _OUTPUT_DIR.value, (*report.FILES, *report.FORMER))
     texts = read_item_texts(_TEXTS.value, _TEXT_COLUMNS.value, _COVARIATES.value)
     response_files.require_effect([_RESPONSES.value])
-    responses, items = joined(response_files.read(_RESPONSES.value), texts)
+    responses, items = joined(read(), texts)
     fresh = None
     if _NEW_ITEMS.value is not None:
         fresh = read_item_texts(_NEW_ITEMS.value, _TEXT_COLUMNS.value, _COVARIATES.value)
@@ -75,7 +83,7 @@ def main() -> None:
         found = study(responses, items, features, predictors(items, features))
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
     given |= app.lists(("text_columns", "covariates"))
-    given |= {name: flags.FLAGS[name].value for name in ("folds", "shown", "seed")}
+    given |= {name: flags.FLAGS[name].value for name in ("model", "folds", "shown", "seed")}
     given |= response_files.given()
     with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         verdict = report.write(found, given, directory)
@@ -85,14 +93,33 @@ def main() -> None:
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html and report.md")
 
 
-def joined(responses: ResponseMatrix, texts: ItemTexts) -> tuple[ResponseMatrix, ItemTexts]:
+def read() -> new_items.Answers:
+    """The responses: right and wrong, or grades or counts.
+
+    Raises:
+        InputError: they cannot be read, or are shares, or of several kinds.
+    """
+    path = _RESPONSES.value
+    if _MODEL.value == MODELS[0]:
+        app.without_effect(("grades", "trials"), f"--model={MODELS[0]}")
+        return response_files.read(path)
+    if _MODEL.value == AUTO and not (_GRADES.value or _TRIALS.value):
+        found = response_files.read_or_grades(path, "grades need --model=graded, counts --model=binomial")
+    else:
+        found = response_files.read_scaled(path, _MODEL.value)
+    with app.naming(path):
+        new_items.model_of_difficulties(found)
+    return found
+
+
+def joined(responses: Any, texts: ItemTexts) -> tuple[Any, ItemTexts]:
     """The items that have responses and a text, in the order of the responses.
 
     Raises:
         InputError: there are too few.
     """
     at = pd.Index(texts.ids).get_indexer(pd.Index(responses.item_ids.astype(str)))
-    chosen = (at >= 0) & (responses.values != MISSING).any(0)
+    chosen = (at >= 0) & (np.asarray(responses.values) != MISSING).any(0)
     if chosen.sum() < LEAST_ITEMS:
         raise InputError(
             f"{_TEXTS.value}: has {(at >= 0).sum():,} of the {responses.num_items:,} items of {_RESPONSES.value}, "
@@ -125,7 +152,7 @@ def predictors(items: ItemTexts, features: Features) -> dict[str, new_items.Pred
 
 
 def study(
-    responses: ResponseMatrix, items: ItemTexts, features: Features, predictors: dict[str, new_items.Predictor]
+    responses: Any, items: ItemTexts, features: Features, predictors: dict[str, new_items.Predictor]
 ) -> report.Predicted:
     """All fits."""
     everything, seed = features.blocks(), _SEED.value
@@ -133,18 +160,30 @@ def study(
         say("all responses, without features")
         reference = new_items.without_features(responses)
         say("halves of the subjects")
-        halves = split_half(responses, new_items.without_features)
+        reliability = reliability_of(responses)
         say("all responses, with features")
         joint = new_items.with_features(responses, everything)
     with counting_bar("predictions", _FOLDS.value * len(predictors)) as on_progress:
         held_out = new_items.hold_out(responses, predictors, _FOLDS.value, seed, on_progress)
-    answered = int((responses.values != MISSING).sum(0).min())
-    numbers = [number for number in NUMBERS if number <= max(answered // 2, 1)]
-    with counting_bar("fits", 2 * len(numbers)) as on_progress:
-        curve = new_items.by_number(responses, everything, numbers, reference, seed, on_progress)
+    curve = None
+    if new_items.model_of_difficulties(responses) != new_items.OF_GRADES:  # a few responses are of one grade
+        answered = int((np.asarray(responses.values) != MISSING).sum(0).min())
+        numbers = [number for number in NUMBERS if number <= max(answered // 2, 1)]
+        with counting_bar("fits", 2 * len(numbers)) as on_progress:
+            curve = new_items.by_number(responses, everything, numbers, reference, seed, on_progress)
     places = features.vectors if features.vectors.size else everything.values
     places = places if places.shape[1] > 1 else np.zeros((len(places), 0))
-    return report.Predicted(items, reference, spearman_brown(halves.spearman), joint, held_out, curve, places)
+    return report.Predicted(items, reference, reliability, joint, held_out, curve, places)
+
+
+def reliability_of(responses: Any) -> float:
+    """Split-half reliability of the difficulties; NaN where half of the subjects gave an item one grade alone."""
+    if isinstance(responses, ResponseMatrix):
+        return spearman_brown(split_half(responses, new_items.without_features).spearman)
+    try:
+        return spearman_brown(split_half(responses, new_items.without_features).spearman)
+    except InputError:
+        return float("nan")
 
 
 def predicted_table(fit: irtjax.Fit, items: ItemTexts, features: Features) -> pd.DataFrame:

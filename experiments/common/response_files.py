@@ -8,13 +8,16 @@ from absl import flags
 
 import irtjax
 from experiments.common import app, help
+from irtjax.errors import InputError, NotScoredError
 from irtjax.fits import reading
+from irtjax.fits.category_text import said
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given
 from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import FACET
 from irtjax.responses.formats.long_tables import ROLES as EVERY_ROLE
+from irtjax.responses.kinds import GRADES, kinds_of
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 
@@ -175,6 +178,27 @@ def read(path: str | Sequence[str]) -> irtjax.ResponseMatrix:
     return responses.transposed() if _value("transpose") else responses
 
 
+def read_or_grades(path: str, advice: str) -> irtjax.ResponseMatrix | ScaledResponses:
+    """The responses of a file or folder, right and wrong; or grades, where most of the items have such.
+
+    Args:
+        path: of the file or folder.
+        advice: what to do where some cells are neither right nor wrong.
+
+    Raises:
+        InputError: they cannot be read, or some cells are neither right nor wrong.
+    """
+    try:
+        return read(path)
+    except NotScoredError as error:
+        kinds = kinds_of(read_given(path))
+        if kinds.count(GRADES) <= len(kinds) / 2:  # a slip in some cells
+            raise InputError(f"{error}; {advice}") from error
+    found = read_scaled(path, reading.AUTO)
+    print(f"{found.num_subjects:,} subjects × {found.num_items:,} items of {said(found.scales)}", flush=True)
+    return found
+
+
 def read_scaled(path: str, model: str) -> ScaledResponses:
     """The grades, counts or shares of a table, by the flags.
 
@@ -182,7 +206,8 @@ def read_scaled(path: str, model: str) -> ScaledResponses:
         InputError: they cannot be read, or are not what the model is of.
     """
     given = {name: _value(name) for name in ("columns", *OF_GRADES)}
-    found = reading.read(path, model, transpose=bool(_value("transpose")), **given)[0]
+    trials = number_of_trials() or _value("trials")
+    found = reading.read(path, model, transpose=bool(_value("transpose")), trials=trials, **given)[0]
     assert isinstance(found, ScaledResponses)
     return found
 

@@ -78,7 +78,7 @@ def _of_items(items: pd.DataFrame) -> str:
     sums = (
         f"S-X² (Holm) is significant for {number} of {tested}"
         if tested
-        else "no S-X², which needs 30 subjects who answered the same items, and categories"
+        else "no S-X², which needs 30 subjects who answered the same items, and categories or counts of equal trials"
     )
     has_t = items["infit_t"].notna()
     squares = (
@@ -100,7 +100,7 @@ def _of_pairs(pairs: pd.DataFrame) -> str:
 def _of_subjects(subjects: pd.DataFrame) -> str:
     known = subjects["lz_star"].dropna()
     if not len(known):
-        return "Subjects: no lz*, which is of items with categories."
+        return "Subjects: no lz*, as no subject has responses that could be other than they are."
     text = f"Subjects: lz* has p < 0.05 for {(subjects['p_value'] < LEVEL).sum():,} of {len(known):,}."
     if known.mean() > FAR:
         text += (

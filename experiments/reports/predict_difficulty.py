@@ -9,15 +9,32 @@ import pandas as pd
 from experiments.reports import document, markdown
 from irtjax import Fit, versions
 from irtjax.comparison.rank_agreement import disattenuated
-from irtjax.explanatory.new_items import Predictions, accuracy, plane, surprises, worth
+from irtjax.explanatory.new_items import (
+    OF_COUNTS,
+    OF_GRADES,
+    RASCH,
+    Predictions,
+    accuracy,
+    model_of_difficulties,
+    plane,
+    surprises,
+    worth,
+)
 from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 from irtjax.tasks.item_texts import ItemTexts
 
-FILES = (*document.FILES, "items.csv", "predictors.csv", "curve.csv", "predicted.png", "curve.png")
-FORMER = ("map.png", "new_items.csv")  # not of every run
+FILES = (*document.FILES, "items.csv", "predictors.csv", "predicted.png")
+FORMER = ("map.png", "new_items.csv", "curve.csv", "curve.png")  # not of every run
 LONGEST = 160  # characters of a text in a table
+WHAT = {RASCH: "Difficulties", OF_COUNTS: "Difficulties", OF_GRADES: "Locations (means of the thresholds)"}
+MEANT = {
+    OF_GRADES: """The difficulty of an item is its location: the mean of the thresholds of the graded model. A threshold
+is the ability at which a grade, or a higher one, has probability 1/2; abilities have mean 0 and variance 1.""",
+    OF_COUNTS: """The difficulty of an item is the ability at which a trial succeeds with probability 1/2; all items
+have one slope, and abilities mean 0 and variance 1.""",
+}
 
 
 class Predicted(NamedTuple):
@@ -25,11 +42,11 @@ class Predicted(NamedTuple):
 
     Attributes:
         items: with their texts.
-        reference: the Rasch model without features, of all responses.
+        reference: the model without features, of all responses.
         reliability: of its difficulties, by split halves.
         joint: the model with features, of all responses.
         held_out: predictions of held-out items; the first predictor is the model with features.
-        curve: of `irtjax.explanatory.new_items.by_number`.
+        curve: of `irtjax.explanatory.new_items.by_number`; None of grades.
         places: (I, D) vectors of the items, D of at least 2; (I, 0) where there are none to draw a map of.
     """
 
@@ -38,7 +55,7 @@ class Predicted(NamedTuple):
     reliability: float
     joint: Fit
     held_out: Predictions
-    curve: pd.DataFrame
+    curve: pd.DataFrame | None
     places: np.ndarray
 
 
@@ -47,8 +64,8 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
     scores = accuracy(found.held_out, found.reference)
     scores.insert(2, "disattenuated", [disattenuated(value, found.reliability, 1.0) for value in scores.spearman])
     write_csv(scores, directory / "predictors.csv")
-    curve = found.curve.assign(features=found.curve.features.astype(int))
-    write_csv(curve, directory / "curve.csv")
+    if found.curve is not None:
+        write_csv(found.curve.assign(features=found.curve.features.astype(int)), directory / "curve.csv")
     table = surprises(found.held_out, found.reference, found.joint)
     table.insert(0, "item_id", found.items.ids)
     table["text"] = found.items.shown()
@@ -58,19 +75,20 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
         predicted_and_fitted(table.predicted.to_numpy(), found.reference.difficulty, f"Held-out items, {size}"),
         directory / "predicted.png",
     )
-    save_figure(error_by_number(found.curve, f"New items, {size}"), directory / "curve.png")
-    best = scores.iloc[0]
+    if found.curve is not None:
+        save_figure(error_by_number(found.curve, f"New items, {size}"), directory / "curve.png")
+    best, what = scores.iloc[0], model_of_difficulties(found.reference.responses.read())
     verdict = (
-        f"Difficulties of held-out items are predicted with Spearman {best.spearman:.3f} and an error of "
+        f"{WHAT[what]} of held-out items are predicted with Spearman {best.spearman:.3f} and an error of "
         f"{best.rmse:.2f} logits ({scores.rmse.iloc[-1]:.2f} by their mean)."
     )
     parts = [
         "# Difficulty from text",
         f"{size}. {verdict}",
+        MEANT.get(what, ""),
         predictors(found, scores),
         "![Difficulty by responses against predicted difficulty](predicted.png)",
-        numbers(found),
-        "![Error against responses per item](curve.png)",
+        numbers(found.curve),
         "## Items\n\nEasiest and hardest by their text, each predicted while it was held out.",
         listed(table.sort_values("predicted", kind="stable"), flags["shown"]),
         listed(table.sort_values("predicted", ascending=False, kind="stable"), flags["shown"]),
@@ -108,6 +126,11 @@ def predictors(found: Predicted, scores: pd.DataFrame) -> str:
         "in 95% interval": "{coverage:.1%}",
         "log-loss": "{log_loss:.4f}",
     }
+    of_responses = """ Log-loss is of
+the responses to held-out items, in nats, abilities from the other items."""
+    if scores.log_loss.isna().all():
+        of_responses = ""
+        del columns["log-loss"]
     regression = found.joint.regression
     assert regression is not None
     return f"""## Held-out items
@@ -115,8 +138,7 @@ def predictors(found: Predicted, scores: pd.DataFrame) -> str:
 Each item is predicted from the others: only its text is known. *Features* is the model that is fitted to
 responses and features at once; the other rows are regressions of difficulties that were fitted before. Disattenuated
 is Spearman's correlation without the sampling error of the difficulties, whose split-half reliability is
-{found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself. Log-loss is of
-the responses to held-out items, in nats, abilities from the other items.
+{found.reliability:.3f}. The interval is that of the prediction, with the error of the difficulty itself.{of_responses}
 
 {markdown.table_of(scores, columns)}
 
@@ -124,11 +146,13 @@ In the fit to all items, difficulties scatter around what their features predict
 {float(regression.residual_sd):.2f} logits; around their mean, with {found.reference.difficulty.std():.2f}."""
 
 
-def numbers(found: Predicted) -> str:
-    """The table of numbers of responses."""
-    wide = found.curve.pivot(index="responses", columns="features", values="rmse")
-    as_good = worth(found.curve)
-    most = found.curve.responses.max()
+def numbers(curve: pd.DataFrame | None) -> str:
+    """The table of numbers of responses; nothing of grades, a few of which do not tell the thresholds of an item."""
+    if curve is None:
+        return ""
+    wide = curve.pivot(index="responses", columns="features", values="rmse")
+    as_good = worth(curve)
+    most = curve.responses.max()
     rows = []
     for number, row in wide.iterrows():
         same = as_good[number]
@@ -142,7 +166,9 @@ root mean square difference from the difficulty by all responses. The last colum
 are as good without the text. Where an item has all its responses, the error without text is 0 by definition; so the
 column is too low at the end.
 
-{markdown.table(header, rows)}"""
+{markdown.table(header, rows)}
+
+![Error against responses per item](curve.png)"""
 
 
 def listed(table: pd.DataFrame, shown: int) -> str:

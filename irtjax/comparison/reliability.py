@@ -1,12 +1,11 @@
 """How reliable are difficulties? Split-half reliability: do two disjoint halves of the subjects agree on them?"""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.types import AnyArray, Float, Shaped
 
 
@@ -34,14 +33,14 @@ class SplitHalf(NamedTuple):
     subjects_per_half: int
 
 
-def split_half(responses: ResponseMatrix, fit: Callable[[ResponseMatrix], HasDifficulty]) -> SplitHalf:
+def split_half(responses: Any, fit: Callable[[Any], HasDifficulty]) -> SplitHalf:
     """Fits two halves of the subjects apart from each other and correlates the difficulties of the items.
 
     The halves are the subjects at even and at odd positions: random samples where subjects come in a random order, as
     the members of a crowd do. Items that nobody in one of the halves has answered are left out.
 
     Args:
-        responses: of at least two subjects in each half, whatever `fit` needs.
+        responses: of at least two subjects in each half, whatever `fit` needs; right/wrong ones or `ScaledResponses`.
         fit: an estimator of responses, such as `functools.partial(irtjax.fit, model="1pl")`; called once per half.
     """
     halves = common_items(*alternate_subjects(responses))
@@ -54,15 +53,13 @@ def split_half(responses: ResponseMatrix, fit: Callable[[ResponseMatrix], HasDif
     )
 
 
-def alternate_subjects(responses: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
+def alternate_subjects(responses: Any) -> tuple[Any, Any]:
     """The subjects at even positions, and those at odd ones."""
-    even, odd = (
-        ResponseMatrix(responses.values[at::2], responses.subject_ids[at::2], responses.item_ids) for at in (0, 1)
-    )
+    even, odd = (responses.choose_subjects(np.arange(at, responses.num_subjects, 2)) for at in (0, 1))
     return even, odd
 
 
-def common_items(one: ResponseMatrix, other: ResponseMatrix) -> tuple[ResponseMatrix, ResponseMatrix]:
+def common_items(one: Any, other: Any) -> tuple[Any, Any]:
     """The items that subjects of both matrices, whose items are the same, have answered."""
-    both = np.logical_and(*((half.values != MISSING).any(axis=0) for half in (one, other)))
+    both = np.logical_and(*((np.asarray(half.values) >= 0).any(axis=0) for half in (one, other)))
     return one.choose_items(both), other.choose_items(both)

@@ -1,11 +1,13 @@
 """Items that nobody has answered: how well are their difficulties predicted, and the answers they will get?
 
-Difficulties are those of the Rasch model, in logits. Items are held out fold by fold: what predicts an item has seen
-neither its responses nor a fit in which they took part.
+Difficulties are those of the Rasch model, in logits; of counts those of its binomial form, of grades the means of the
+thresholds of the graded model. Items are held out fold by fold: what predicts an item has seen neither its responses
+nor a fit in which they took part.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from sklearn.decomposition import PCA
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.explanatory.amortised import difficulties_alone, fit_amortised
+from irtjax.explanatory.family_likelihoods import family_likelihoods
 from irtjax.explanatory.item_likelihoods import item_likelihoods
 from irtjax.fits.item_features import ItemFeatures
 from irtjax.fits.regression import Regression
@@ -24,10 +27,14 @@ from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float, Int
 
 NORMAL = gauss_hermite(15)  # of the integral over ability and difficulty
 CELLS = 2_000_000  # responses predicted at once
+LEAST_INFORMATION = 1e-6  # of an intercept, from which on responses say something of it
+RASCH, OF_GRADES, OF_COUNTS = "rasch", "graded", "binomial_1pl"
+Answers = ResponseMatrix | ScaledResponses
 
 
 class Known(NamedTuple):
@@ -40,7 +47,7 @@ class Known(NamedTuple):
         new: positions of the items to predict.
     """
 
-    responses: ResponseMatrix
+    responses: Answers
     rows: Int[np.ndarray, " K"]
     fit: Fit
     new: Int[np.ndarray, " N"]
@@ -55,7 +62,7 @@ class Predictions(NamedTuple):
     Attributes:
         mean, sd: (I, P) in logits, one column per predictor.
         fold: (I,) in which each item was held out.
-        log_loss: (P,) of the responses to held-out items, in nats per response.
+        log_loss: (P,) of the responses to held-out items, in nats per response; NaN of grades and counts.
     """
 
     mean: pd.DataFrame
@@ -64,16 +71,35 @@ class Predictions(NamedTuple):
     log_loss: pd.Series
 
 
-def with_features(responses: ResponseMatrix, features: ItemFeatures) -> Fit:
-    """The Rasch model of `fit_amortised`, of the subjects who have responses; warns where it has not converged."""
-    fit = fit_amortised(responses.with_responses(), "rasch", features=features)
+def model_of_difficulties(responses: Answers) -> str:
+    """The model whose difficulties are predicted: the Rasch model, of counts its binomial form, of grades the graded.
+
+    Raises:
+        InputError: shares, or responses of several kinds.
+    """
+    if not isinstance(responses, ScaledResponses):
+        return RASCH
+    with_grades = [scale.labels is not None for scale in responses.scales]
+    if all(with_grades):
+        return OF_GRADES
+    if responses.trials is None or any(with_grades):
+        item = responses.item_ids[with_grades.index(False)]
+        raise InputError(
+            f"item {str(item)!r} has shares, or counts beside grades: expected grades alone or counts alone"
+        )
+    return OF_COUNTS
+
+
+def with_features(responses: Answers, features: ItemFeatures) -> Fit:
+    """The model of `fit_amortised`, of the subjects who have responses; warns where it has not converged."""
+    fit = fit_amortised(responses.with_responses(), model_of_difficulties(responses), features=features)
     if not fit.converged:
         diagnostics.warn(fit)
     return fit
 
 
-def without_features(responses: ResponseMatrix) -> Fit:
-    """The Rasch model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
+def without_features(responses: Answers) -> Fit:
+    """The same model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
     return with_features(responses, _nothing(responses.num_items))
 
 
@@ -104,7 +130,7 @@ def by_features(features: ItemFeatures) -> Predictor:
 
 
 def hold_out(
-    responses: ResponseMatrix,
+    responses: Answers,
     predictors: Mapping[str, Predictor],
     folds: int = 5,
     seed: int = 0,
@@ -125,7 +151,7 @@ def hold_out(
     require_folds(responses.num_items, folds)
     fold_of = folds_of(responses.num_items, folds, seed)
     mean, sd = (pd.DataFrame(np.nan, responses.item_ids, list(predictors)) for _ in range(2))
-    loss, number, done = dict.fromkeys(predictors, 0.0), int((responses.values != MISSING).sum()), 0
+    loss, number, done = dict.fromkeys(predictors, 0.0), int((np.asarray(responses.values) >= 0).sum()), 0
     for fold in range(folds):
         on_progress(done, folds * len(predictors), f"fold {fold + 1}")
         new, rows = (np.flatnonzero(chosen) for chosen in (fold_of == fold, fold_of != fold))
@@ -136,7 +162,10 @@ def hold_out(
             on_progress(done, folds * len(predictors), f"fold {fold + 1}, {name}")
             found, deviation = predict(known)
             mean.loc[mean.index[new], name], sd.loc[sd.index[new], name] = found, deviation
-            loss[name] += total_log_loss(responses.values[:, new], ability, ability_sd, found, deviation)
+            if isinstance(responses, ResponseMatrix):
+                loss[name] += total_log_loss(responses.values[:, new], ability, ability_sd, found, deviation)
+            else:
+                loss[name] = np.nan
             done += 1
     on_progress(done, done, "done")
     return Predictions(mean, sd, fold_of, pd.Series(loss) / number)
@@ -152,10 +181,10 @@ def require_folds(num_items: int, folds: int) -> None:
         raise InputError(f"`folds`={folds} of {num_items} items, expected two items or more in each")
 
 
-def abilities(fit: Fit, responses: ResponseMatrix) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
+def abilities(fit: Fit, responses: Answers) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Abilities of subjects and their standard deviations; those of the population where a fit does not have them."""
     at = pd.Index(fit.responses.subject_ids).get_indexer(pd.Index(responses.subject_ids))
-    population_mean, population_sd = (float(values[0]) for values in fit.population)
+    population_mean, population_sd = (float(np.ravel(leaf)[0]) for leaf in fit.one_population)
     return np.where(at >= 0, fit.ability[at], population_mean), np.where(at >= 0, fit.ability_se[at], population_sd)
 
 
@@ -202,7 +231,7 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
         is in the 95% interval of its prediction and its own error; `log_loss`.
     """
     b = reference.difficulty
-    alone, variance = difficulties_alone(item_likelihoods(reference))
+    alone, variance = _alone(reference)
     rows = []
     for name in predictions.mean:
         mean, sd = predictions.mean[name].to_numpy(), predictions.sd[name].to_numpy()
@@ -219,6 +248,20 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _alone(reference: Fit) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
+    """Difficulties as the responses alone have them, and the variances of their errors; given the slopes of the fit."""
+    if not isinstance(reference.responses, ScaledResponses):
+        return difficulties_alone(item_likelihoods(reference))
+    own_slopes = model_of_difficulties(reference.responses) == OF_GRADES
+    found = family_likelihoods(reference, own_slopes=own_slopes)
+    information = np.maximum(found.information[:, 1, 1], LEAST_INFORMATION)
+    intercept = found.intercept + found.gradient[:, 1] / information
+    slope = np.where(found.slope == 0, np.nan, found.slope)
+    known = (found.information[:, 1, 1] > LEAST_INFORMATION) & np.isfinite(slope)
+    alone = found.origin - found.unit * intercept / slope
+    return np.where(known, alone, 0.0), np.where(known, found.unit**2 / (information * slope**2), np.inf)
 
 
 def surprises(predictions: Predictions, reference: Fit, joint: Fit) -> pd.DataFrame:
@@ -253,7 +296,7 @@ def plane(vectors: Float[np.ndarray, "I D"]) -> Float[np.ndarray, "I 2"]:
 
 
 def by_number(
-    responses: ResponseMatrix,
+    responses: Answers,
     features: ItemFeatures,
     numbers: Sequence[int],
     reference: Fit,
@@ -278,7 +321,7 @@ def by_number(
     """
     new = folds_of(responses.num_items, 5, seed) == 0
     order = np.random.default_rng(seed).random(responses.values.shape)
-    order[responses.values == MISSING] = 2  # after all that are there
+    order[np.asarray(responses.values) == MISSING] = 2  # after all that are there
     rank = order.argsort(0).argsort(0)
     plain = _nothing(responses.num_items)
     rows: list[dict[str, float]] = []
@@ -301,14 +344,14 @@ def by_number(
 
 
 def _with_few(
-    responses: ResponseMatrix, features: ItemFeatures, new: np.ndarray, kept: np.ndarray | None
+    responses: Any, features: ItemFeatures, new: np.ndarray, kept: np.ndarray | None
 ) -> Float[np.ndarray, " N"]:
     """Difficulties of new items of whose responses some are kept, or none."""
     if kept is None:
         fit = with_features(responses.choose_items(~new), features.choose(~new))
         return regression(fit).predict(features.values[new])[0]
-    values = np.where(new & ~kept, np.int8(MISSING), responses.values)
-    fit = with_features(ResponseMatrix(values, responses.subject_ids, responses.item_ids), features)
+    values = np.where(new & ~kept, MISSING, responses.values).astype(np.asarray(responses.values).dtype)
+    fit = with_features(dataclasses.replace(responses, values=values), features)
     return fit.difficulty[new]
 
 

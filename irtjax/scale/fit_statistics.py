@@ -23,6 +23,7 @@ from irtjax.scale.overall_fit import Curves, OverallFit, fit_of_margins, of_free
 from irtjax.scale.overall_fit import overall_fit as m2_of_fit
 from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
+from irtjax.scale.summed_responses import highest_sums, summed_curves
 from irtjax.scale.tested import Tested, informative, some_subjects
 from irtjax.scoring.abilities import METHODS, abilities
 from irtjax.scoring.family_scores import family_abilities
@@ -38,7 +39,8 @@ def item_fit(
     """Fit of each item: S-X2, infit and outfit.
 
     S-X2 (`irtjax.scale.item_fit.s_x2`) compares the shares of the categories at each sum of the responses. It needs
-    items with categories, and 30 subjects who answered the same items: other subjects do not count for it. Infit and
+    items with categories, or counts of as many trials for all subjects (up to 500 of all items together), and 30
+    subjects who answered the same items: other subjects do not count for it. Of shares there is none. Infit and
     outfit (`irtjax.scale.mean_squares`) are of responses of any kind, and take all that there are. Where the responses
     are those that were fitted, both allow for the estimation of the item's parameters; anchors count as estimated.
 
@@ -75,16 +77,17 @@ def item_fit(
 
 
 def _s_x2(test: Tested, free: np.ndarray) -> pd.DataFrame:
-    """S-X2 of items with categories, NaN where there are others, or too few subjects for it."""
+    """S-X2 of items with categories or counts, NaN where there are others, or too few subjects for it."""
     complete = np.unique(test.observed > 0, axis=0, return_counts=True)[1].max() if len(test.values) else 0
-    if not test.categorical or complete < FEWEST:
+    top = highest_sums(test)
+    if top is None or complete < FEWEST:
         none = np.full(len(test.top), np.nan)
         return pd.DataFrame({"s_x2": none, "degrees_of_freedom": 0, "p_value": none, "rmsd": none})
-    nodes = rectangular(STANDARD_NODES if test.top.sum() < LONG_TEST else 2 * STANDARD_NODES - 1)
+    nodes = rectangular(STANDARD_NODES if top.sum() < LONG_TEST else 2 * STANDARD_NODES - 1)
     mean, sd = test.population
-    curves = category_curves(test.model, test.items, float(mean) + float(sd) * nodes.nodes[:, 0])
+    p = summed_curves(test, float(mean) + float(sd) * nodes.nodes[:, 0], top)
     values = np.where(test.observed > 0, test.values, -1).astype(int)
-    return s_x2(values, curves.p, np.exp(nodes.log_weights), test.top, free)
+    return s_x2(values, p, np.exp(nodes.log_weights), top, free)
 
 
 def person_fit(

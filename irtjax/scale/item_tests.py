@@ -5,7 +5,7 @@ Items are right or wrong, or have ordered grades. Both answer alike, so that one
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ TRIPLETS = 1000  # that are reported; a long test has millions
 GRADED = ("graded", "gpcm")  # models of ordered grades that a scale is built by
 
 
+@runtime_checkable
 class ItemTests(Protocol):
     """How items of one kind are fitted and tested. Pairs and triplets are of positions, as `first`, `second`, `third`.
 

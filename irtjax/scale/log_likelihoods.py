@@ -8,19 +8,23 @@ natural parameters η (`irtjax.item_models.unit_interval`)
 so that E l = Σ w_s E T_s - A, Var l = w' Cov T w and Cov(l, s) = w' Cov T g with g = ∂η / ∂θ.
 """
 
+import dataclasses
 from typing import Any
 
-import jax
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import gammaln
 
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
-from irtjax.item_models.categories import Indicators
+from irtjax.item_models.categories import Coordinates, Indicators
+from irtjax.item_models.protocol import PredictorParameters
 from irtjax.scale.person_fit import Terms, of_categories
 from irtjax.scale.response_curves import CategoryCurves, category_curves
 from irtjax.scale.tested import Tested
-from irtjax.types import Float, Int
+from irtjax.types import Float, Shaped
+
+STEP = 1e-5  # logits, of a difference quotient
+OF_A_SHARE = 16  # covariances of its statistics
 
 
 def terms_at(test: Tested, rows: slice, theta: Float[np.ndarray, " J"]) -> Terms:
@@ -32,53 +36,64 @@ def terms_at(test: Tested, rows: slice, theta: Float[np.ndarray, " J"]) -> Terms
     for family, items in test.model.groups(number):
         if not len(items):
             continue
+        own = test.items.take(items)
         if isinstance(family, Indicators):
-            curves = category_curves(test.model, test.items, theta)
-            part = of_categories(values[:, items].astype(int), CategoryCurves(*(leaf[:, items] for leaf in curves)))
+            alone = dataclasses.replace(test.model, families=(family,), of_items=(0,))
+            part = of_categories(values[:, items].astype(int), category_curves(alone, own, theta))
         elif isinstance(family, Binomial):
-            part = _of_counts(test, rows, theta, items)
+            part = _of_counts(values[:, items], test.observed[rows][:, items], theta, own, family)
         else:
-            part = _of_shares(test, values, theta, items, family)
-        for leaf, own in zip(found, part, strict=True):
-            leaf[:, items] = own
+            part = _of_shares(values[:, items], theta, own, family)
+        for leaf, found_of_items in zip(found, part, strict=True):
+            leaf[:, items] = found_of_items
     return found
 
 
 def most_values(test: Tested) -> int:
     """The most responses that there could be to an item, or entries of a covariance of its statistics."""
     trials = int(test.observed.max(initial=1.0)) + 1
-    return max(trials, int(test.top.max()) + 1, 1 if test.known is None else test.known.model.per_item**2)
+    return max(trials, int(test.top.max()) + 1, OF_A_SHARE)
 
 
-def _of_counts(test: Tested, rows: slice, theta: Float[np.ndarray, " J"], items: Int[np.ndarray, " N"]) -> Terms:
-    slope = np.asarray(test.items.slope)[items, 0]
-    x = theta[:, None] * slope + np.asarray(test.items.intercept)[items]
-    n = np.maximum(test.observed[rows][:, items], 1.0)[:, :, None]
+def _of_counts(
+    values: Shaped[np.ndarray, "J N"],
+    trials: Float[np.ndarray, "J N"],
+    theta: Float[np.ndarray, " J"],
+    items: PredictorParameters,
+    family: Any,
+) -> Terms:
+    eta, log_normalizer = (np.asarray(leaf) for leaf in family.natural(_at(items, theta), 1))
+    right = np.asarray(family.mean(_at(items, theta), 1))
+    n = np.maximum(trials, 1.0)[:, :, None]
     k = np.arange(n.max() + 1)
-    with np.errstate(invalid="ignore"):
-        log_p = gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1) + k * x[:, :, None]
-    log_p = np.where(k <= n, log_p - n * np.logaddexp(0, x)[:, :, None], -np.inf)
-    by_theta = np.where(k <= n, (k - n * expit(x)[:, :, None]) * slope[None, :, None], 0.0)
-    curves = CategoryCurves(log_p, by_theta)
-    return of_categories(test.values[rows][:, items].astype(int), curves)
+    log_p = gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1)
+    log_p = log_p + k * eta - n * log_normalizer[:, :, None]
+    by_theta = (k - n * right) * _slope_of_natural(items, theta, family, 1)
+    curves = CategoryCurves(np.where(k <= n, log_p, -np.inf), np.where(k <= n, by_theta, 0.0))
+    return of_categories(values.astype(int), curves)
+
+
+def _at(items: PredictorParameters, theta: Float[np.ndarray, " J"]) -> Coordinates:
+    x = theta[:, None] * np.asarray(items.slope)[:, 0] + np.asarray(items.intercept)
+    return Coordinates(x, np.asarray(items.others), np.asarray(items.top))
+
+
+def _slope_of_natural(
+    items: PredictorParameters, theta: Float[np.ndarray, " J"], family: Any, number: int
+) -> Float[np.ndarray, "J N S"]:
+    """∂η / ∂θ."""
+    above, below = (np.asarray(family.natural(_at(items, theta + step), number)[0]) for step in (STEP, -STEP))
+    return (above - below) / (2 * STEP)
 
 
 def _of_shares(
-    test: Tested, values: np.ndarray, theta: Float[np.ndarray, " J"], items: Int[np.ndarray, " N"], family: Any
+    values: Shaped[np.ndarray, "J N"], theta: Float[np.ndarray, " J"], items: PredictorParameters, family: Any
 ) -> Terms:
-    shape = len(theta), test.values.shape[1], -1
-    with jax.enable_x64(True):
-        natural = test.model.natural(test.items, theta[:, None], asymptotes=False)
-        moments = test.model.moments(test.items, theta[:, None], asymptotes=False)
-    eta, mean, by_x = (
-        np.asarray(leaf).reshape(shape)[:, items] for leaf in (natural.eta, moments.mean, moments.by_predictor)
-    )
-    covariance = np.asarray(moments.covariance)[:, items]
-    statistics = np.asarray(test.model.statistics(values)).reshape(len(values), values.shape[1], -1)[:, items]
-    own = family.num_statistics(1)
-    weight, by = eta.copy(), by_x * np.asarray(test.items.slope)[items, :1]
-    weight[:, :, own - 2 : own] -= 1.0  # of the base, log h = -log y - log(1 - y)
-    residual = statistics - mean
+    number, at = family.num_statistics(1), _at(items, theta)
+    residual = np.asarray(family.statistics(values, number)) - np.asarray(family.mean(at, number))
+    covariance, by = np.asarray(family.covariance(at, number)), _slope_of_natural(items, theta, family, number)
+    weight = np.array(family.natural(at, number)[0])
+    weight[:, :, -2:] -= 1.0  # of the base, log h = -log y - log(1 - y)
 
     def product(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, "J N"]:
         return np.einsum("jis,jist,jit->ji", one, covariance, other)

@@ -123,9 +123,10 @@ def _of_family(family: Any, at: Coordinates, of_categories: np.ndarray) -> tuple
         p = np.concatenate([1 - above.sum(axis=2, keepdims=True), above], axis=2)
         mean = (p * of_categories[None]).sum(axis=2)
         return mean, (p * (of_categories[None] - mean[:, :, None]) ** 2).sum(axis=2)
-    mu = expit(at.x)
     if isinstance(family, Binomial):
-        return mu, mu * (1 - mu)
+        mean, variance = family.worth(at, of_categories)
+        return np.asarray(mean), np.asarray(variance)
+    mu = expit(at.x)
     square = mu**2 + mu * (1 - mu) / (1 + np.exp(at.others[:, PRECISION]))[None]
     if not isinstance(family, OrderedBeta):
         return mu, square - mu**2

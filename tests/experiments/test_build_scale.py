@@ -9,7 +9,7 @@ import pytest
 from binaries import assert_bad_flags, run
 from matplotlib.image import imread
 from scipy.special import expit
-from simulation import draw
+from simulation import draw, simulate_grades
 
 import irtjax
 
@@ -263,3 +263,51 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([responses, "--group_column=kind"], "--group_column has no effect with no --items: leave it out"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_scale_of_grades(tmp_path):
+    grades, theta, _ = simulate_grades(400, 7, seed=3)
+    rng = np.random.default_rng(0)
+    grades["against"] = 5 - np.clip(np.round(2.5 + theta + rng.normal(size=400)), 1, 4).astype(int)
+    grades.mask(np.arange(grades.size).reshape(grades.shape) == 0).to_csv(
+        tmp_path / "grades.csv", index_label="subject_id"
+    )
+    people = pd.DataFrame({"who": grades.index, "group": np.where(theta > 0, "up", "down")})
+    people.to_csv(tmp_path / "people.csv", index=False)
+    given = f"--responses={tmp_path}/grades.csv", "--nofactors"
+    out = tmp_path / "out"
+    more = "--missing=drop", f"--subjects={tmp_path}/people.csv", "--short_form=3"
+    result = run(*given, *more, f"--output_dir={out}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    assert "400 subjects × 8 items of grades 1 to 4" in result.stdout
+    table = pd.read_csv(out / "scale.csv").set_index("item_id")
+    assert table.reason["against"] == "reversed"
+    assert table.retained.sum() == 7
+    assert table.threshold_3[table.retained == 1].notna().all()
+    report = (out / "report.md").read_text()
+    assert "run again with `--reverse=against`" in report
+    assert "Eigenvalues of the polychoric correlations" in report
+    assert "C2 = " in report
+    for picture in PICTURES:
+        assert imread(out / picture).std() > 0.01
+    scores = pd.read_csv(out / "score_table.csv")
+    assert scores.score.tolist() == list(range(7, 29))
+    assert len(pd.read_csv(out / "short_form.csv")) == 3
+    assert pd.read_csv(out / "groups_raw_score.csv").p_value[0] < 1e-6
+    assert json.loads((out / "scale.json").read_text())["overall_fit"]["name"] == "C2"
+    result = run(
+        *given, "--missing=by_design", "--reverse=against", "--model=gpcm", f"--output_dir={out}", module=MODULE
+    )
+    assert result.returncode == 0, result.stderr
+    assert pd.read_csv(out / "scale.csv").reason.isna().all()
+    assert_bad_flags(
+        MODULE,
+        [
+            ([*given], "drop these subjects (--missing=drop), or use what they answered (--missing=by_design)"),
+            ([*given, "--missing=wrong"], "--missing=wrong is of right and wrong answers"),
+            ([*given, "--missing=drop", "--guessing=0.2"], "--guessing has no effect with grades"),
+            ([*given, "--missing=drop", "--reverse=no"], "--reverse: item 'no' is not in"),
+        ],
+        tmp_path,
+    )

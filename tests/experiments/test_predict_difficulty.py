@@ -127,3 +127,38 @@ def test_texts_of_one_word_and_nothing_else(folder, tmp_path):
     assert pd.read_csv(directory / "predictors.csv").predictor.tolist() == [
         "features", "features, in two steps", "length", "mean"
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_locations_of_grades_and_difficulties_of_counts(folder, tmp_path):
+    """Subjects have two questions on each item: grades 0 to 2, or counts of two trials."""
+    rng, texts = np.random.default_rng(1), pd.read_csv(folder / "texts.csv")
+    hard = texts.text.str.count("|".join(HARD)) - 1.5 + 1.5 * (texts.kind == "b")
+    p = expit(rng.normal(size=(80, 1)) - hard.to_numpy())
+    sums = pd.DataFrame((rng.random((2, *p.shape)) < p).sum(axis=0), [f"s{j}" for j in range(80)], texts.item_id)
+    sums.to_csv(tmp_path / "grades.csv", index_label="subject_id")
+    counts = sums.rename_axis("subject_id").reset_index().melt("subject_id", var_name="item_id", value_name="response")
+    counts.assign(trials=2).to_csv(tmp_path / "counts.csv", index=False)
+    given = f"--texts={folder}/texts.csv", f"--new_items={folder}/new.csv", "--covariates=kind", "--folds=2"
+    for name, more, what in (
+        ("grades", [], "Locations (means of the thresholds)"),
+        ("counts", ["--model=binomial"], "Difficulties"),
+    ):
+        out = tmp_path / name
+        ended = run(*given, *more, f"--responses={tmp_path}/{name}.csv", f"--output_dir={out}", module=MODULE)
+        assert ended.returncode == 0, ended.stderr
+        assert f"{what} of held-out items are predicted" in ended.stdout
+        scores = pd.read_csv(out / "predictors.csv").set_index("predictor")
+        assert scores.rmse["features"] < 0.8 * scores.rmse["mean"]
+        assert scores.coverage["features"] > 0.85
+        assert (out / "curve.csv").exists() == (name == "counts")
+        items = pd.read_csv(out / "items.csv")
+        assert np.corrcoef(items.by_responses, hard)[0, 1] > 0.8
+        new = pd.read_csv(out / "new_items.csv")
+        truth = pd.read_csv(folder / "new.csv")
+        assert new.difficulty[truth.kind == "b"].min() > new.difficulty[truth.kind == "a"].max()
+    assert_bad_flags(
+        MODULE,
+        [([*given, f"--responses={folder}/responses.csv", "--model=rasch", "--grades=0,1"], "--grades has no effect")],
+        tmp_path,
+    )

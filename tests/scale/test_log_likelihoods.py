@@ -1,0 +1,102 @@
+"""Means, variances and covariances of log-likelihoods of counts and shares: against integrals and sums."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import beta, binom
+
+import irtjax
+from irtjax.responses.scaled import ScaledResponses, of_counts, of_shares
+from irtjax.scale import tested
+from irtjax.scale.fit_statistics import person_fit
+from irtjax.scale.log_likelihoods import terms_at
+from irtjax.scoring.family_items import known_items
+
+STEP = 1e-5
+ITEMS = pd.DataFrame(
+    {
+        "model": ["graded", "ordered_beta", "binomial_3pl"],
+        "grades": ["0|1|2", "", ""],
+        "discrimination": [1.3, 0.8, 1.1],
+        "difficulty": [np.nan, 0.3, -0.2],
+        "threshold_1": [-1, np.nan, np.nan],
+        "threshold_2": [0.4, np.nan, np.nan],
+        "precision": [np.nan, 5.0, np.nan],
+        "cut_0": [np.nan, -2.0, np.nan],
+        "cut_1": [np.nan, 1.5, np.nan],
+        "guessing": [np.nan, np.nan, 0.2],
+    },
+    index=["g", "y", "k"],
+)
+
+
+def mixed_test():
+    """Responses of three subjects to a graded item, a share and a count."""
+    known, values = known_items(ITEMS), np.array([[2, 0.37, 3], [0, 1.0, 0], [1, 0.0, 6]])
+    trials = np.array([[1, 1, 5], [1, 1, 4], [1, 1, 6]])
+    responses = ScaledResponses(values, np.array(list("abc")), known.item_ids, known.scales, trials)
+    top = np.asarray(known.parameters.top)
+    return tested.Tested(
+        None, responses, values, trials.astype(float), known.model, known.parameters, known, top, None, None, False
+    )
+
+
+def test_they_are_those_of_all_responses_that_there_could_be():
+    test, theta = mixed_test(), np.array([-0.7, 0.2, 1.1])
+    found, values = terms_at(test, slice(0, 3), theta), test.values
+
+    def log_density(y, x, row):
+        low, high = expit(x - row.cut_0), expit(x - row.cut_1)
+        ends = {0.0: np.log1p(-low), 1.0: np.log(high)}
+        shape = expit(x) * row.precision, expit(-x) * row.precision
+        return ends[y] if y in ends else np.log(low - high) + beta.logpdf(y, *shape)
+
+    for j in range(3):
+        row = ITEMS.loc["y"]
+        x = [row.discrimination * (theta[j] + step - row.difficulty) for step in (-STEP, 0.0, STEP)]
+
+        def moment(of, row=row, x=x):
+            def weighted(y):
+                low, middle, high = (log_density(y, each, row) for each in x)
+                return np.exp(middle) * of(middle, (high - low) / (2 * STEP))
+
+            return weighted(0.0) + weighted(1.0) + quad(weighted, 0, 1, epsabs=1e-11)[0]
+
+        mean = moment(lambda height, _: height)
+        own = log_density(float(values[j, 1]), x[1], row)
+        expected = [
+            own - mean,
+            moment(lambda height, _: height**2) - mean**2,
+            moment(lambda height, score: height * score),
+            moment(lambda _, score: score**2),
+        ]
+        leaves = found.residual, found.variance, found.both, found.information
+        np.testing.assert_allclose([leaf[j, 1] for leaf in leaves], expected, rtol=1e-6)
+        row, n = ITEMS.loc["k"], test.observed[j, 2]
+        k = np.arange(n + 1)
+        low, middle, high = (0.2 + 0.8 * expit(1.1 * (theta[j] + step + 0.2)) for step in (-STEP, 0.0, STEP))
+        pmf, score = binom.pmf(k, n, middle), (binom.logpmf(k, n, high) - binom.logpmf(k, n, low)) / (2 * STEP)
+        centred = np.log(pmf) - pmf @ np.log(pmf)
+        expected = [centred[int(values[j, 2])], pmf @ centred**2, pmf @ (centred * score), pmf @ score**2]
+        np.testing.assert_allclose([leaf[j, 2] for leaf in leaves], expected, rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_lz_of_counts_and_shares_is_about_standard_normal():
+    rng, theta, slope = np.random.default_rng(0), np.random.default_rng(1).normal(size=600), np.linspace(0.7, 1.6, 24)
+    mean = expit(slope * (theta[:, None] - np.linspace(-1.2, 1.2, 24)))
+    ids = [f"s{j}" for j in range(600)], [f"i{i}" for i in range(24)]
+    for responses in (
+        of_counts(rng.binomial(6, mean), 6, *ids),
+        of_shares(rng.beta(6 * mean, 6 * (1 - mean)), *ids, ends=False),
+    ):
+        found = person_fit(irtjax.fit(responses, standard_errors=False)).lz_star
+        assert abs(found.mean()) < 0.15
+        assert 0.9 < found.std() < 1.1
+        assert 0.03 < (found < -1.645).mean() < 0.08
+        values = np.array(responses.values)
+        values[:10] = values[:10][:, rng.permutation(24)]  # whose responses belong to other items
+        odd = person_fit(irtjax.fit(type(responses)(values, *ids, responses.scales, responses.trials))).lz_star
+        assert odd[:10].mean() < -1.5
