@@ -50,7 +50,7 @@ def divergence_by_difficulty(table: pd.DataFrame) -> Figure:
     )
     correlation = spearmanr(known.difficulty, known.kl).statistic
     axis.set(xlabel="difficulty (logits)", ylabel="KL (people ‖ networks), nats", ylim=(0, None))
-    axis.set_title(f"Do networks divide as people do? Spearman {correlation:.2f}")
+    axis.set_title(f"Networks against people: rank correlation with difficulty {correlation:.2f}")
     axis.legend(frameon=False)
     return plain(figure)
 
