@@ -76,7 +76,6 @@ def item_sums(
     return _joined(model, of_block, items, cells, theta)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 @in_full_precision
 def observed_information(
     model: Families,
@@ -84,9 +83,13 @@ def observed_information(
     cells: Cells,
     theta: Float[AnyArray, "Q J"],
     weights: Float[AnyArray, " Q"],
-) -> Float[AnyArray, "I K K"]:
-    """Observed information of each item by itself (Louis 1982): what not knowing the abilities takes is off."""
-    at, weight = theta.ravel()[:, None], jnp.repeat(weights, theta.shape[1])[:, None]
+) -> tuple[Float[AnyArray, "I K K"]]:
+    """Observed information of each item by itself (Louis 1982): what not knowing the abilities takes is off.
+
+    NumPy arrays need no compilation.
+    """
+    xp = theta.__array_namespace__()
+    at, weight = theta.reshape(-1, 1), xp.repeat(weights, theta.shape[1])[:, None]
 
     def of_block(block: _Block) -> tuple[AnyArray]:
         found = model.moments(block.items, at, asymptotes=True)
@@ -97,12 +100,15 @@ def observed_information(
             for k, row in enumerate(found.weights(weight * block.observed))
         ]
         by_x, *others = found.scores(residual)
-        scores = jnp.stack([at * by_x, by_x, *others]).reshape(-1, *theta.shape, by_x.shape[1])
-        centred = scores - jnp.einsum("q,kqjb->kjb", weights, scores)[:, None]
-        missing = jnp.einsum("kqjb,nqjb->bkn", weights[None, :, None, None] * centred, centred)
+        scores = xp.stack([at * by_x, by_x, *others]).reshape(-1, *theta.shape, by_x.shape[1])
+        centred = scores - xp.einsum("q,kqjb->kjb", weights, scores)[:, None]
+        missing = xp.einsum("kqjb,nqjb->bkn", weights[None, :, None, None] * centred, centred, optimize=True)
         return (_information(complete, at) - missing,)
 
-    return _joined(model, of_block, items, cells, theta)[0]
+    return _joined(model, of_block, items, cells, theta)  # type: ignore[return-value]
+
+
+compiled_information = jax.jit(observed_information, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -147,7 +153,12 @@ def _joined(
     def step(_: None, at: tuple[PredictorParameters, Cells]) -> tuple[None, tuple[AnyArray, ...]]:
         return None, of_block(_block(model, *at, theta))
 
-    _, found = jax.lax.scan(step, None, (_by_block(items, cells), cells))
+    blocks = _by_block(items, cells), cells
+    if isinstance(theta, np.ndarray):
+        parts = [step(None, jax.tree.map(lambda leaf, n=n: leaf[n], blocks))[1] for n in range(len(cells.values))]
+        found = tuple(np.stack(leaves) for leaves in zip(*parts, strict=True))
+    else:
+        _, found = jax.lax.scan(step, None, blocks)
     return tuple(leaf.reshape(-1, *leaf.shape[2:]) for leaf in found)
 
 
@@ -177,7 +188,8 @@ def _block(model: Families, items: PredictorParameters, cells: Cells, theta: Any
     if cells.trials is not None:
         observed = observed * cells.trials.astype(theta.dtype)
     statistics = model.statistics(cells.values).astype(theta.dtype)
-    repeated = (jnp.tile(leaf, (theta.shape[0], 1)) for leaf in (statistics, observed))
+    xp = theta.__array_namespace__()
+    repeated = (xp.tile(leaf, (theta.shape[0], 1)) for leaf in (statistics, observed))
     return _Block(items, *repeated)
 
 
@@ -188,7 +200,8 @@ def _gradient(by_x: AnyArray, others: list[AnyArray], at: AnyArray) -> Float[Any
 
 def _information(weights: list[list[AnyArray]], at: AnyArray) -> Float[AnyArray, "B K K"]:
     """Of slope, intercept and others, by weights (Q J, B) of pairs of predictor and others up to the diagonal."""
-    theta, one = at[:, 0], jnp.ones_like(at[:, 0])
+    xp = at.__array_namespace__()
+    theta, one = at[:, 0], xp.ones_like(at[:, 0])
     (of_x,), *rows = weights
     entries = {(0, 0): theta**2 @ of_x, (1, 0): theta @ of_x, (1, 1): one @ of_x}
     for k, (cross, *own) in enumerate(rows, 2):
@@ -196,4 +209,4 @@ def _information(weights: list[list[AnyArray]], at: AnyArray) -> Float[AnyArray,
         entries |= {(k, n): one @ weight for n, weight in enumerate(own, 2)}
     size = len(weights) + 1
     lines = [[entries[max(k, n), min(k, n)] for n in range(size)] for k in range(size)]
-    return jnp.stack([jnp.stack(line, axis=-1) for line in lines], axis=-2)
+    return xp.stack([xp.stack(line, axis=-1) for line in lines], axis=-2)

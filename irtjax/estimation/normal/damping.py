@@ -2,9 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from irtjax.types import AnyArray, Float
 
 
@@ -17,21 +14,23 @@ class Damping(NamedTuple):
     """
 
     last: AnyArray
-    share: jax.Array
+    share: AnyArray
 
 
 def undamped(start: Float[AnyArray, "N K"]) -> Damping:
     """The damping of steps of which none has been made yet."""
-    return Damping(jnp.zeros_like(start), jnp.ones_like(start[:, 0]))
+    xp = start.__array_namespace__()
+    return Damping(xp.zeros_like(start), xp.ones_like(start[:, 0]))
 
 
-def damp(damping: Damping, step: Float[AnyArray, "N K"]) -> tuple[Damping, Float[jax.Array, "N K"]]:
+def damp(damping: Damping, step: Float[AnyArray, "N K"]) -> tuple[Damping, Float[AnyArray, "N K"]]:
     """The share of each step to make: half of the last one where the step turns back, else more again, up to 1.
 
     A step that turns back by a share r of the last one leaves r of what was to go if it is made in full, and (1 - r)/2
     if half of it is made: that is less only where r is more than a third.
     """
+    xp = step.__array_namespace__()
     back = (step * damping.last).sum(axis=1) < -(damping.last**2).sum(axis=1) / 3
-    share = jnp.where(back, 0.5 * damping.share, jnp.minimum(1.0, 1.4 * damping.share))
+    share = xp.where(back, 0.5 * damping.share, xp.minimum(1.0, 1.4 * damping.share))
     step = share[:, None] * step
     return Damping(step, share), step

@@ -14,12 +14,13 @@ import numpy as np
 from irtjax.estimation import empirical_priors, item_errors
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.normal.ability_step import ability_step, settled
+from irtjax.estimation.normal.ability_step import settled
 from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.family_passes import NUMBER, FamilyPasses, around, passes_over
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale
+from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale, categories_alone
 from irtjax.estimation.problem import Specification, as_array
+from irtjax.integration.family_expectations import Rule, rule
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
@@ -28,6 +29,7 @@ from irtjax.types import Float
 TOLERANCE = 0.01  # standard errors
 FINER = 11  # nodes of a subject, by which the likelihood is told at the end
 STARTING_STEPS = 8  # of abilities, on the items as they start
+MOST_CHANGE, LEAST_UNIT = 1.0, 1e-3  # of an ability in one of these; of their standard deviation after them
 FEWEST_ITERATIONS = 2  # before priors are estimated: starting values are alike, and say nothing
 
 
@@ -76,13 +78,13 @@ class FamilyPosteriors:
         passes = passes_over(problem, NUMBER, np.float32)
         items, specification = _placed((problem.items, problem.specification))
         scaled = _with_abilities(items, passes, specification, problem.values.shape[0])
-        damping = undamped(as_array(items)), undamped(scaled.posterior.mean)
+        damping = undamped(np.asarray(as_array(problem.items))), undamped(scaled.posterior.mean)
         return State(problem, passes, scaled, damping, specification, 0)
 
     def step(self, state: State) -> tuple[State, Info]:
         """A step of all items, then one of all abilities."""
         priors_fixed = FEWEST_ITERATIONS if state.specification.estimated else 0
-        weight = jnp.ones(state.problem.values.shape[0], jnp.float32)
+        weight = _placed(np.ones(state.problem.values.shape[0]))
         scaled, damping, specification, change = iterate(
             state.scaled,
             state.damping,
@@ -102,7 +104,7 @@ class FamilyPosteriors:
             return None
         sums = state.passes.item_sums(state.scaled.items, state.scaled.posterior)
         items, specification = jax.tree.map(np.asarray, (state.scaled.items, specification))
-        share = empirical_priors.slopes_determined(items, *map(np.asarray, sums), specification)
+        share = empirical_priors.slopes_determined(items, *sums, specification)
         if share <= empirical_priors.DETERMINED:
             return None
         return state._replace(specification=_placed(empirical_priors.without_slopes(specification)))
@@ -112,13 +114,13 @@ class FamilyPosteriors:
         passes, specification, problem = state.passes, state.specification, state.problem
         number = problem.values.shape[0]
         sums = passes.subject_sums(state.scaled.items, state.scaled.posterior)
-        weight = jnp.ones(number, jnp.float32)
+        weight = _placed(np.ones(number))
         scaled = settled(state.scaled, sums, weight, specification, asymptotes=False)
         items, posterior, *population = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), scaled)
         items = items._replace(top=np.asarray(problem.items.top))
         found = Population(*population)
         base = problem.model.log_base(np.asarray(problem.values), problem.trials)
-        of_fit, finer = (_integrated(problem, items, posterior, found, nodes) for nodes in (NUMBER, FINER))
+        of_fit, finer = _integrated(problem, items, posterior, found)
         difference = finer.log_likelihoods - of_fit.log_likelihoods
         return Estimate(
             items=items,
@@ -152,42 +154,42 @@ def _placed(tree: Any) -> Any:
 def _with_abilities(
     items: PredictorParameters, passes: FamilyPasses, specification: Specification, number: int
 ) -> LatentScale:
-    """Abilities at their modes given the items as they start, then of mean 0 and variance 1."""
-    zero, one, weight = (jnp.full(shape, x, jnp.float32) for shape, x in ((1, 0.0), (1, 1.0), (number, 1.0)))
-    posterior = Posterior(jnp.zeros((number, 1), jnp.float32), jnp.ones((number, 1, 1), jnp.float32))
-    state, damping = LatentScale(items, posterior, zero, one), undamped(posterior.mean)
-    free = dataclasses.replace(specification, mean_fixed=False, sd_fixed=False)  # the prior says where abilities are
+    """Abilities near their modes given the items as they start, by Newton steps; then of mean 0 and variance 1."""
+    mean, covariance = np.zeros((number, 1)), np.ones((number, 1, 1))
     for _ in range(STARTING_STEPS):
-        sums = passes.subject_sums(items, state.posterior)
-        posterior, damping, _ = ability_step(state, sums, damping, weight, free, asymptotes=False)
-        state = state._replace(posterior=posterior)
-    if not specification.mean_fixed:
-        return state
-    mean, covariance = state.posterior
-    centred = mean - mean.mean()
-    unit = jnp.maximum(jnp.sqrt((centred**2).mean() + covariance.mean()), 1e-3)
-    return state._replace(posterior=Posterior(centred / unit, covariance / unit**2))
+        gradient, curvature = passes.subject_sums(items, Posterior(mean, covariance))
+        covariance = 1 / (1 + curvature)
+        mean = mean + np.clip(covariance[:, 0] * (gradient - mean), -MOST_CHANGE, MOST_CHANGE)
+    if specification.mean_fixed:
+        mean = mean - mean.mean()
+        unit = max(float(np.sqrt((mean**2).mean() + covariance.mean())), LEAST_UNIT)
+        mean, covariance = mean / unit, covariance / unit**2
+    return LatentScale(items, *_placed((Posterior(mean, covariance), np.zeros(1), np.ones(1))))
 
 
 def _integrated(
-    problem: Problem, items: PredictorParameters, posterior: Posterior, population: Population, number: int
-) -> Integrated:
-    """By so many nodes around each posterior, in float64."""
+    problem: Problem, items: PredictorParameters, posterior: Posterior, population: Population
+) -> tuple[Integrated, Integrated]:
+    """By the nodes of the fit around each posterior, and by more, in float64."""
+    rules = rule(NUMBER), rule(FINER)
+    theta = np.concatenate([around(posterior, one) for one in rules])
     with jax.enable_x64(True):
-        passes = passes_over(problem, number, np.float64)
-        theta = np.asarray(around(Posterior(*map(jnp.asarray, posterior)), passes.rule))
-        values = np.asarray(passes.log_likelihoods(PredictorParameters(*map(jnp.asarray, items)), jnp.asarray(theta)))
+        values = np.asarray(passes_over(problem, len(theta), np.float64).log_likelihoods(items, theta))
     (mean,), (sd,) = population
     width = np.sqrt(posterior.covariance[:, 0, 0])
-    nodes, weights = passes.rule
-    joint = values - 0.5 * ((theta - mean) / sd) ** 2 - np.log(sd) + (0.5 * nodes**2 + np.log(weights))[:, None]
-    largest = joint.max(axis=0)
-    shares = np.exp(joint - largest)
-    total = shares.sum(axis=0)
-    shares /= total
-    centre = (shares * theta).sum(axis=0)
-    spread = np.sqrt((shares * (theta - centre) ** 2).sum(axis=0))
-    return Integrated(largest + np.log(total) + np.log(width), centre, spread)
+
+    def by(rows: slice, one: Rule) -> Integrated:
+        at, weighed = theta[rows], 0.5 * one.nodes**2 + np.log(one.weights)
+        joint = values[rows] - 0.5 * ((at - mean) / sd) ** 2 - np.log(sd) + weighed[:, None]
+        largest = joint.max(axis=0)
+        shares = np.exp(joint - largest)
+        total = shares.sum(axis=0)
+        shares /= total
+        centre = (shares * at).sum(axis=0)
+        spread = np.sqrt((shares * (at - centre) ** 2).sum(axis=0))
+        return Integrated(largest + np.log(total) + np.log(width), centre, spread)
+
+    return by(slice(0, NUMBER), rules[0]), by(slice(NUMBER, None), rules[1])
 
 
 def _covariances(
@@ -205,11 +207,31 @@ def _covariances(
     if not specification.mean_fixed:
         of_anchors = passes.subject_sums(anchors_only(items, specification), posterior)
         anchor_information = np.asarray(by_scale(posterior, of_anchors)[1], np.float64)
-    return item_errors.item_covariances(
+    specification = jax.tree.map(np.asarray, specification)
+    covariances = item_errors.item_covariances(
         np.asarray(items.slope, np.float64),
         information,
-        jax.tree.map(np.asarray, specification),
+        specification,
         np.asarray(sd, np.float64),
         num_subjects,
         anchor_information,
     )
+    return covariances + _of_scale(items, specification, num_subjects, anchor_information)
+
+
+def _of_scale(
+    items: PredictorParameters,
+    specification: Specification,
+    num_subjects: int,
+    anchor_information: Float[np.ndarray, "2 2"] | None,
+) -> Float[np.ndarray, "I K K"]:
+    """What the error of the scale (`item_errors`) adds to slopes and intercepts of categories, 0 for other items."""
+    alone, half = categories_alone(specification), items.others.shape[1] // 2
+    slopes = np.where(alone[:, None], np.asarray(items.others, np.float64)[:, :half], 0.0)
+    moved = np.zeros((*specification.free.shape, 2))
+    moved[:, 2 : 2 + half, 1], moved[:, 2 + half : 2 + 2 * half, 0] = slopes, slopes
+    if anchor_information is None:
+        origin_and_unit = np.diag([1 / num_subjects, 1 / (2 * num_subjects)])
+    else:
+        origin_and_unit = np.linalg.pinv(anchor_information)
+    return moved @ origin_and_unit @ moved.transpose(0, 2, 1)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,10 @@ from irtjax.types import AnyArray, Float, Int, Shaped
 NUMBER = 3  # nodes of a subject
 TOGETHER = 2**22  # numbers of a block that are held at a time: 16 MB, some times
 MOST_ITEMS = 1024  # of a block
+COMPILED = 2**20  # items at nodes, beyond which compilation of what is done once is worth it
 
 
-@dataclasses.dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """The items of one family.
 
     Attributes:
@@ -52,21 +52,29 @@ class FamilyPasses:
     rule: Rule
     asymptotes: bool = False  # derivatives in all parameters are those of the groups
     mesh: jax.sharding.Mesh | None = None
+    compiled: bool = False  # steps of items
 
     def item_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, ...]:
         """Gradient (I, K) and expected information (I, K, K)."""
-        theta, weights = around(posterior, self.rule), jnp.asarray(self.rule.weights, posterior.mean.dtype)
-        return self._by_item(expectations.item_sums, items, theta, weights)
+        return self._by_item(expectations.item_sums, items, around(posterior, self.rule), self.rule.weights)
 
     def observed_information(self, items: PredictorParameters, posterior: Posterior) -> Any:
         """(I, K, K) of each item by itself."""
-        theta, weights = around(posterior, self.rule), jnp.asarray(self.rule.weights, posterior.mean.dtype)
-        return self._by_item(lambda *given: (expectations.observed_information(*given),), items, theta, weights)[0]
+        theta = around(posterior, self.rule)
+        if theta.size * len(self.order) > COMPILED:
+            return self._by_item(expectations.compiled_information, items, theta, self.rule.weights)[0]
+        plain = dataclasses.replace(
+            self, groups=tuple(group._replace(cells=jax.tree.map(np.asarray, group.cells)) for group in self.groups)
+        )
+        return plain._by_item(expectations.observed_information, items, theta, self.rule.weights)[0]
 
     def subject_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, Any]:
         """Expected gradient (J, 1) in each ability, and minus its expected derivative (J, 1, 1), by Stein's lemma."""
         slopes = self._by_subject(expectations.slopes_of_subjects, items, around(posterior, self.rule))
-        return _expected(slopes, posterior, *(jnp.asarray(leaf, slopes.dtype) for leaf in self.rule))
+        weights, nodes = self.rule.weights, self.rule.nodes
+        slopes, sd = np.asarray(slopes, float), np.sqrt(np.asarray(posterior.covariance, float)[:, 0, 0])
+        curvature = np.maximum(-((weights * nodes) @ slopes) / sd, 0.0)
+        return (weights @ slopes)[:, None], curvature[:, None, None]
 
     def item_gains(self, steps: AnyArray, items: PredictorParameters, posterior: Posterior) -> Any:
         """Of no use: without asymptotes one step is tried."""
@@ -78,7 +86,7 @@ class FamilyPasses:
 
     def _by_item(self, function: Callable, items: PredictorParameters, *arguments: Any) -> tuple[Any, ...]:
         parts = [function(group.model, _some(items, group), group.cells, *arguments) for group in self.groups]
-        return tuple(jnp.concatenate(leaves)[self.order] for leaves in zip(*parts, strict=True))
+        return tuple(np.concatenate(leaves).astype(float)[self.order] for leaves in zip(*parts, strict=True))
 
     def _by_subject(self, function: Callable, items: PredictorParameters, theta: AnyArray) -> Any:
         first, *rest = (function(group.model, _some(items, group), group.cells, theta) for group in self.groups)
@@ -109,23 +117,14 @@ def passes_over(problem: Problem, number: int, dtype: Any) -> FamilyPasses:
     return FamilyPasses(tuple(groups), order, expectations.rule(number))
 
 
-def around(posterior: Posterior, rule: Rule) -> Float[jax.Array, "Q J"]:
+def around(posterior: Posterior, rule: Rule) -> Float[np.ndarray, "Q J"]:
     """Nodes m + s z of each subject."""
-    mean, sd = posterior.mean[:, 0], jnp.sqrt(posterior.covariance[:, 0, 0])
-    return mean[None, :] + jnp.asarray(rule.nodes, mean.dtype)[:, None] * sd[None, :]
-
-
-@jax.jit
-def _expected(
-    slopes: AnyArray, posterior: Posterior, nodes: AnyArray, weights: AnyArray
-) -> tuple[Float[AnyArray, "J 1"], Float[AnyArray, "J 1 1"]]:
-    sd = jnp.sqrt(posterior.covariance[:, 0, 0])
-    curvature = -((weights * nodes) @ slopes) / sd
-    return (weights @ slopes)[:, None], jnp.maximum(curvature, 0.0)[:, None, None]
+    mean, variance = (np.asarray(leaf, float) for leaf in (posterior.mean[:, 0], posterior.covariance[:, 0, 0]))
+    return mean[None, :] + rule.nodes[:, None] * np.sqrt(variance)[None, :]
 
 
 def _some(items: PredictorParameters, group: Group) -> PredictorParameters:
-    return items.take(group.places)
+    return PredictorParameters(*(np.asarray(leaf)[group.places] for leaf in items))
 
 
 def _numbers(values: Shaped[np.ndarray, "J I"], dtype: Any) -> Shaped[np.ndarray, "J I"]:

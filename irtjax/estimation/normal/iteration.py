@@ -4,6 +4,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_of, scoring_step
@@ -51,9 +52,13 @@ def iterate(
     of_items, of_subjects = damping
     asymptotes, mesh = passes.asymptotes, passes.mesh
     sums = passes.item_sums(items, posterior)
-    specification, of_items, steps = _item_steps(
-        items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
-    )
+    if passes.compiled:
+        specification, of_items, steps = _item_steps(
+            items, sums, of_items, specification, estimate_priors, asymptotes=asymptotes
+        )
+    else:
+        items, specification = jax.tree.map(np.asarray, (items, specification))
+        specification, of_items, steps = item_steps(items, sums, of_items, specification, estimate_priors)
     if asymptotes:
         stepped = _best(steps, passes.item_gains(steps, items, posterior), specification)
     else:
@@ -74,23 +79,26 @@ def iterate(
     return new, (of_items, of_subjects), specification, change
 
 
-@functools.partial(jax.jit, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
-def _item_steps(
+def item_steps(
     items: Items,
-    sums: tuple[jax.Array, ...],
+    sums: tuple[AnyArray, ...],
     damping: Damping,
     specification: Specification,
-    estimate_priors: bool | jax.Array,
+    estimate_priors: bool | AnyArray,
     *,
-    asymptotes: bool,
+    asymptotes: bool = False,
 ) -> tuple[Specification, Damping, AnyArray]:
-    """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K)."""
+    """Priors as estimated, and where the items go, (I, K); with asymptotes candidates for that, (I, S, K).
+
+    NumPy arrays give NumPy arrays, without compilation: where items have many parameters, that takes longer than a fit.
+    """
     gradient, information = sums[:2]
     if specification.estimated:
+        xp = gradient.__array_namespace__()
         # as on nodes that subjects share; on tests of thousands of right/wrong items it makes no difference
         unit_by_slopes = isinstance(items, PredictorParameters) and specification.asinh_slopes
         estimated = empirical_priors.reestimate(items, gradient, information, specification, unit_by_slopes)
-        specification = jax.tree.map(lambda new, old: jnp.where(estimate_priors, new, old), estimated, specification)
+        specification = jax.tree.map(lambda new, old: xp.where(estimate_priors, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
     if asymptotes:
         # scoring creeps along the flat ridges of asymptotes, and Newton's step may lead anywhere but where it is best
@@ -101,6 +109,9 @@ def _item_steps(
     if not specification.has_shared:
         damping, step = damp(damping, step)
     return specification, damping, as_array(items) + step
+
+
+_item_steps = jax.jit(item_steps, static_argnames="asymptotes", donate_argnames=("damping", "specification"))
 
 
 @jax.jit

@@ -24,6 +24,7 @@ class Passes(Protocol):
     Attributes:
         asymptotes: whether any item has one, so that several steps are tried.
         mesh: of devices; None for one.
+        compiled: whether sums of items are JAX's, and their steps compiled; else they are NumPy's.
     """
 
     @property
@@ -31,6 +32,9 @@ class Passes(Protocol):
 
     @property
     def mesh(self) -> jax.sharding.Mesh | None: ...  # noqa: D102
+
+    @property
+    def compiled(self) -> bool: ...  # noqa: D102
 
     def item_sums(self, items: Items, posterior: Posterior) -> tuple[Any, ...]:
         """Gradient (I, K) and expected information (I, K, K); with asymptotes the observed one too."""
@@ -49,6 +53,7 @@ class ScoredPasses:
     chunks: Chunks
     asymptotes: bool
     mesh: jax.sharding.Mesh | None
+    compiled: bool = True
 
     def item_sums(self, items: ItemParameters, posterior: Posterior) -> tuple[Any, ...]:
         """Without asymptotes expected and observed information are the same."""
