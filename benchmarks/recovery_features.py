@@ -50,8 +50,9 @@ def recovered(model: str, seed: int) -> Recovered:
     responses = simulated(model, rng, slope, difficulty)
     found = irtjax.fit(responses, model, features=features).regression
     assert found is not None
-    error = np.sqrt(np.diag(found.covariance))[1:] / found.scale
-    return Recovered(found.weights / found.scale - WEIGHTS, error, float(found.residual_sd))
+    error = np.sqrt(np.diag(found.covariance))[1:] / np.asarray(found.scale)
+    weights = np.asarray(found.weights) / np.asarray(found.scale)
+    return Recovered(weights - WEIGHTS, error, float(found.residual_sd))
 
 
 def simulated(

@@ -93,6 +93,12 @@ class BetaBinomial(Indicators):
         more = at.others.shape[1] - 1
         return xp.pad(square, ((0, 0), (0, 0), (0, more), (0, more)))
 
+    def worth(
+        self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
+    ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
+        """P and P (1 - P) of a single trial, whatever the precision is."""
+        return BINOMIAL.worth(at, of_categories)
+
     def start(
         self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
@@ -116,7 +122,7 @@ class BetaBinomial(Indicators):
             InputError: what asks has not numbered them (`coded`).
         """
         if not self.trials:
-            raise InputError("the beta_binomial is fitted by mml and scored, and no more: take the binomial here")
+            raise InputError("the beta_binomial is fitted by mml, scored, drawn, and no more: take the binomial here")
         k = np.concatenate([np.arange(n + 1) for n in self.trials])
         which = np.repeat(np.arange(len(self.trials)), np.array(self.trials) + 1)
         return k, np.array(self.trials)[which], which

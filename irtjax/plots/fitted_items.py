@@ -9,7 +9,7 @@ from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.kernels.models import information, probabilities
 from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.scoring.family_items import KnownItems, known_items
+from irtjax.scoring.family_items import KnownItems, known_items, ready
 from irtjax.scoring.family_worth import information_at, of_scales, worth_at
 from irtjax.types import Float, Int
 
@@ -123,7 +123,8 @@ def information_of_items(fit: Fit, theta: Float[np.ndarray, " Q"]) -> Float[np.n
     known = of_families(fit)
     if known is None:
         return np.asarray(information(fit.parameters, theta[:, None]))
-    found, responses = information_at(known, theta), fit.responses
+    responses, known = ready(fit.responses, known)
+    found = information_at(known, theta)
     if responses.trials is None:
         return found
     observed = responses.observed

@@ -1,5 +1,6 @@
 """Empirical item curves: the share of right answers at each ability, estimated without a model of the item."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import Answers, place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere
+from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import model_of
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
@@ -91,7 +93,9 @@ def empirical_means(
     """
     responses = fit.responses
     model = model_of(tuple(fit.details["models"]), np.asarray(fit.parameters.top))
-    theta, posterior = _posteriors(fit, to_answers(np.asarray(responses.values), model, responses.trials))
+    given = coded(model, np.asarray(responses.values), responses.trials, np.asarray(fit.parameters.top))
+    of_counts = dataclasses.replace(fit, parameters=fit.parameters._replace(top=given.top))
+    theta, posterior = _posteriors(of_counts, to_answers(given.values, given.model, given.trials))
     members = _ranges(posterior.sum(axis=0)) if grouped else None
     columns = []
     for column in values.T:

@@ -11,6 +11,7 @@ from irtjax.fits import category_text
 from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
 from irtjax.item_models.categories import Coordinates
 from irtjax.item_models.families import Families
+from irtjax.plots.fitted_items import information_of_items
 from irtjax.responses.scaled import of_counts
 
 SUBJECTS, ITEMS, PHI = 150, 6, 6.0
@@ -115,6 +116,33 @@ def test_what_is_not_there_for_the_model_is_refused():
     at = Coordinates(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1, int))
     with pytest.raises(InputError, match="take the binomial here"):
         BETA_BINOMIAL.natural(at, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
+def test_pictures_show_curves_and_information(counts):
+    """The information of a response is the mean square of its score, here by differences."""
+    fit = irtjax.fit(counts, "beta_binomial", max_iterations=30, standard_errors=False)
+    theta, step = np.array([-1.0, 0.5]), 1e-5
+    slope, intercept = fit.parameters.slope[:, 0], fit.parameters.intercept
+    phi = np.exp(fit.parameters.others[:, 0])
+
+    def log_p(k, n, i, theta):
+        p = expit(slope[i] * theta + intercept[i])
+        return betabinom.logpmf(k, n, p * phi[i], (1 - p) * phi[i])
+
+    found = information_of_items(fit, theta)
+    for i in (0, 3):
+        there = counts.observed[:, i]
+        expected = 0.0
+        for n in (3, 8):
+            k = np.arange(n + 1)[:, None]
+            score = (log_p(k, n, i, theta + step) - log_p(k, n, i, theta - step)) / (2 * step)
+            share = (counts.trials[there, i] == n).mean()
+            expected = expected + share * (np.exp(log_p(k, n, i, theta)) * score**2).sum(axis=0)
+        np.testing.assert_allclose(found[:, i], expected, rtol=1e-5)
+    for draw in (irtjax.plots.curves, irtjax.plots.information, irtjax.plots.wright):
+        draw(fit)
 
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
