@@ -61,5 +61,5 @@ def alternate_subjects(responses: Any) -> tuple[Any, Any]:
 
 def common_items(one: Any, other: Any) -> tuple[Any, Any]:
     """The items that subjects of both matrices, whose items are the same, have answered."""
-    both = np.logical_and(*((np.asarray(half.values) >= 0).any(axis=0) for half in (one, other)))
+    both = np.all([(np.asarray(half.values) >= 0).any(axis=0) for half in (one, other)], axis=0)
     return one.choose_items(both), other.choose_items(both)

@@ -182,7 +182,7 @@ class ScaledResponses:
 
     def with_responses(self) -> "ScaledResponses":
         """The subjects who have any."""
-        there = self.observed.any(axis=1)
+        there = np.asarray(self.observed.any(axis=1))
         return self if there.all() else self.choose_subjects(there)
 
     def given_only(self, but: Bool[np.ndarray, " I"] | None = None) -> "ScaledResponses":
