@@ -107,7 +107,7 @@ class ScaledAdaptiveTest:
         if answer is not None:
             value, worth = self.read(item, answer)
             one = self.known.model.take(np.array([item])).statistics(np.array([[value]]))
-            log_posterior = self.posterior(log_posterior, item, one[0], self.trials[item])
+            log_posterior = self.posterior(log_posterior, item, np.asarray(one)[0], self.trials[item])
             parts = self.without(parts, item, worth)
         known = self.estimates(log_posterior, parts)
         change = abs(float(known.ability) - state.ability)

@@ -133,7 +133,7 @@ def _replay(test: ScaledAdaptiveTest, answers: Recorded, order: Int[np.ndarray, 
     score = Score(np.zeros(number), rest, noise)
     known, change = test.estimates(log_posterior, score), np.full(number, np.inf)
     items, asked = np.full((number, size), -1), np.zeros(number, int)
-    given, *traces = np.full((5, number, size), np.nan)
+    given, ability, error, of_score, score_error = traces = np.full((5, number, size), np.nan)
     reason = test.reasons(asked, known, change, opened.any(axis=1))
     for step in range(size):
         going: Bool[np.ndarray, " J"] = reason == 0
@@ -153,11 +153,11 @@ def _replay(test: ScaledAdaptiveTest, answers: Recorded, order: Int[np.ndarray, 
         )
         known = Estimates(*(_with(old, at, new) for old, new in zip(known, now, strict=True)))
         items[at, step], given[at, step] = item, answers.values[at, item]
-        for trace, value in zip(traces, now, strict=True):
+        for trace, value in zip(traces[1:], now, strict=True):
             trace[at, step] = value
         asked[at] += 1
         reason = np.where(going, test.reasons(asked, known, change, opened.any(axis=1)), reason)
-    return Replayed(items, given, *traces, asked, reason)
+    return Replayed(items, given, ability, error, of_score, score_error, asked, reason)
 
 
 def _with(array: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -168,7 +168,7 @@ def _with(array: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray
 
 def as_written(test: ScaledAdaptiveTest, found: Replayed) -> Shaped[np.ndarray, "J K"]:
     """The answers of tests as grades, successes or shares."""
-    written = found.answers.astype(object)
+    written = np.asarray(found.answers).astype(object)
     for row, step in zip(*np.nonzero(found.items >= 0), strict=True):
         labels, value = test.known.scales[found.items[row, step]].labels, found.answers[row, step]
         if np.isfinite(value):

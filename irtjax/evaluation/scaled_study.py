@@ -44,7 +44,7 @@ def compare_scaled(
     Raises:
         InputError: there is no answer.
     """
-    given = given.choose_subjects(given.observed.any(axis=1))
+    given = given.with_responses()
     if not given.num_subjects:
         raise InputError("there is no recorded answer: nothing to compare")
     most = test.stop.max_items

@@ -1,12 +1,12 @@
 """Responses that are missing by design: the subjects who were asked the same items have one form of the test."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.matrix import MISSING
 from irtjax.types import Int
 
 FEWEST = 30  # subjects of a form, and of a pair of items
@@ -34,12 +34,16 @@ def forms(values: Int[np.ndarray, "J I"]) -> list[Form]:
     return [form for form in found if len(form.values) >= FEWEST or len(form.values) == len(values)]
 
 
-def form_table(responses: ResponseMatrix) -> pd.DataFrame:
-    """One row per form of a design: `form, num_subjects, num_items, first_item, last_item`."""
+def form_table(responses: Any) -> pd.DataFrame:
+    """One row per form of a design: `form, num_subjects, num_items, first_item, last_item`.
+
+    Args:
+        responses: right/wrong ones, or `ScaledResponses`.
+    """
     ids = responses.item_ids
     rows = [
         (number, len(form.values), form.items.size, ids[form.items[0]], ids[form.items[-1]])
-        for number, form in enumerate(forms(responses.values), 1)
+        for number, form in enumerate(forms(np.asarray(responses.values)), 1)
     ]
     return pd.DataFrame(rows, columns=["form", "num_subjects", "num_items", "first_item", "last_item"])
 
@@ -53,7 +57,7 @@ def patterns(values: Int[np.ndarray, "J I"]) -> list[tuple[np.ndarray, np.ndarra
     return [(np.flatnonzero(which.ravel() == k), seen[k]) for k in order]
 
 
-def require_design(responses: ResponseMatrix) -> None:
+def require_design(responses: Any) -> None:
     """Refuses missing answers that follow no design, and designs that leave pairs of items apart.
 
     Raises:

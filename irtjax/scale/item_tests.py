@@ -31,17 +31,19 @@ GRADED = ("graded", "gpcm")  # models of ordered grades that a scale is built by
 
 @runtime_checkable
 class ItemTests(Protocol):
-    """How items of one kind are fitted and tested. Pairs and triplets are of positions, as `first`, `second`, `third`.
+    """How items of one kind are fitted and tested; pairs and triplets are of positions, `first`, `second`, `third`."""
 
-    Attributes:
-        of_pairs: the column of `pairs` that says how dependent two items are.
-        least_of_pairs: from which size on a significant one removes an item.
-        least_rmsd: the same of the root mean square difference of an item.
-    """
+    @property
+    def of_pairs(self) -> str:
+        """The column of `pairs` that says how dependent two items are."""
 
-    of_pairs: str
-    least_of_pairs: float
-    least_rmsd: float
+    @property
+    def least_of_pairs(self) -> float:
+        """From which size on a significant one removes an item."""
+
+    @property
+    def least_rmsd(self) -> float:
+        """The same of the root mean square difference of an item."""
 
     def fit(self, responses: Any) -> tuple[Fit, tuple[str, ...]]:
         """The fit of items, and the model of each."""
