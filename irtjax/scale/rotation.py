@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.scale.gradient_projection import OBLIQUE, ORTHOGONAL, Criterion, Turns, minimize
 from irtjax.types import Float
@@ -24,7 +25,7 @@ class Rotated(NamedTuple):
     correlations: Float[np.ndarray, "D D"]
 
 
-def loadings(items: ItemParameters) -> Float[np.ndarray, "I D"]:
+def loadings(items: ItemParameters | PredictorParameters) -> Float[np.ndarray, "I D"]:
     """Standardised loadings of items on uncorrelated factors: slope / sqrt(1.702² + |slope|²).
 
     These are the loadings of the latent responses in the normal ogive metric (McLeod, Swygert and Thissen 2001, eq. 6).
@@ -33,7 +34,7 @@ def loadings(items: ItemParameters) -> Float[np.ndarray, "I D"]:
     return slope / np.sqrt(METRIC**2 + (slope**2).sum(1, keepdims=True))
 
 
-def communalities(items: ItemParameters) -> Float[np.ndarray, " I"]:
+def communalities(items: ItemParameters | PredictorParameters) -> Float[np.ndarray, " I"]:
     """Share of the variance of each item's latent response that the factors explain: its sum of squared loadings."""
     return (loadings(items) ** 2).sum(1)
 
