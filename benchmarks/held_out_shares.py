@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from absl import app, flags
 from scipy.special import expit
-from scipy.stats import beta, binom
+from scipy.stats import beta, betabinom, binom
 from tqdm import tqdm
 
 import irtjax
@@ -39,6 +39,7 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.prediction import predict
 from irtjax.integration.reach import reaching
+from irtjax.item_models.beta_binomial import coded
 from irtjax.item_models.listing import OF_SHARES, model_of
 from irtjax.responses.folds import folds_of_cells
 from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades, of_shares
@@ -155,9 +156,11 @@ def by_model(fit: Fit, trials: np.ndarray | None) -> Predicted:
     responses, columns = fit.responses, fit.item_columns
     grid = reaching(fit.ability, fit.ability_se, fit.one_population)
     model = model_of(tuple(fit.details["models"]), np.array([scale.top for scale in responses.scales]))
+    given = coded(model, np.asarray(responses.values), responses.trials, np.asarray(fit.parameters.top))
     with jax.enable_x64(True):
-        answers = to_answers(np.asarray(responses.values), model, responses.trials)
-        weights = np.asarray(e_step(fit.parameters, fit.one_population, answers, grid, weights=True).weights)[0]
+        answers = to_answers(given.values, given.model, given.trials)
+        items = fit.parameters._replace(top=given.top)
+        weights = np.asarray(e_step(items, fit.one_population, answers, grid, weights=True).weights)[0]
         theta = np.asarray(place_nodes(fit.one_population, grid.nodes))[:, 0]
     edges = np.append(EDGES, HALF)
     below = np.empty((*responses.values.shape, len(edges)))
@@ -168,8 +171,8 @@ def by_model(fit: Fit, trials: np.ndarray | None) -> Predicted:
             mean[:, i] = weights @ expit(x)
             for n in np.unique(trials[:, i]):
                 rows = trials[:, i] == n
-                at = binom.cdf(np.floor(edges * n + 1e-9)[None, :], n, expit(x)[:, None])
-                below[rows, i] = weights[rows] @ at
+                phi = columns["precision"][i] if "precision" in columns else None
+                below[rows, i] = weights[rows] @ of_counts_below(int(n), edges, x, phi)
             continue
         cuts = [columns[name][i] if name in columns else end for name, end in (("cut_0", -np.inf), ("cut_1", np.inf))]
         zero, one = expit(cuts[0] - x), expit(x - cuts[1])
@@ -180,6 +183,15 @@ def by_model(fit: Fit, trials: np.ndarray | None) -> Predicted:
         mean[:, i] = weights @ (one + (1 - zero - one) * expit(x))
     step = np.diff(below[:, :, :-1], axis=2, prepend=0.0, append=1.0)
     return Predicted(step, 1 - below[:, :, -1], mean)
+
+
+def of_counts_below(n: int, edges: np.ndarray, x: np.ndarray, phi: float | None) -> np.ndarray:
+    """P(k ≤ edge n) at predictors (Q,), (Q, edges): binomial, or with the precision φ beta-binomial."""
+    most = np.floor(edges * n + 1e-9).astype(int)
+    if phi is None:
+        return binom.cdf(most[None, :], n, expit(x)[:, None])
+    shape = np.maximum(expit(x) * phi, 1e-9)[:, None], np.maximum(expit(-x) * phi, 1e-9)[:, None]
+    return betabinom.pmf(np.arange(n + 1)[None, :], n, *shape).cumsum(axis=1)[:, most]
 
 
 def by_torch_measure(shares: np.ndarray) -> dict[str, Predicted]:

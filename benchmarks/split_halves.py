@@ -24,6 +24,7 @@ from irtjax.responses.scaled import ScaledResponses, of_counts, of_shares
 _RESPONSES = define_path("responses", "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", None, "array in it, of shares or of successes", required=True)
 _TRIALS = flags.DEFINE_string("trials", None, "array of trials in it: of each response or each subject; 0 is missing")
+_MODEL = flags.DEFINE_string("model", None, "binomial or beta_binomial of counts, of shares ordered_beta")
 _HALVES = flags.DEFINE_integer("halves", 5, "random divisions of the items", lower_bound=1)
 
 
@@ -58,8 +59,11 @@ def _ways(responses: ScaledResponses) -> dict[str, tuple[np.ndarray, np.ndarray]
     """Abilities and their standard errors by each way; mean shares have none."""
     share = responses.worths()
     cut = np.where(np.isnan(share), np.nan, share > 0.5)
-    model = "ordered_beta" if responses.trials is None else "binomial"
-    found = {model: irtjax.fit(responses, model), "2pl of more than half": irtjax.fit(cut, "2pl")}
+    model = _MODEL.value or ("ordered_beta" if responses.trials is None else "binomial")
+    found = {
+        model: irtjax.fit(responses, model, standard_errors=False),
+        "2pl of more than half": irtjax.fit(cut, "2pl"),
+    }
     ways = {name: (fit.ability, fit.ability_se) for name, fit in found.items()}
     return ways | {"mean share": (np.nanmean(share, axis=1), np.full(len(share), np.nan))}
 

@@ -63,7 +63,7 @@ def _expected_width(plan: FamilyPlan) -> float:
     return float((1 + OF_A_RESPONSE * trials.sum() / responses.num_subjects) ** -0.5)
 
 
-def _memory(plan: FamilyPlan, rule: SharedNodes) -> tuple[float, int]:
+def _memory(plan: FamilyPlan, rule: SharedNodes) -> tuple[int, int]:
     """Bytes that a fit takes on nodes which resolve the posteriors, and their number."""
     width = _expected_width(plan)
     while spacing(rule.number, rule.bound) > width:
