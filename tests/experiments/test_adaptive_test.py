@@ -248,7 +248,7 @@ def test_grades_are_asked_and_reported_in_grades(tmp_path):
         ([*own, "--randomesque=2"], "--randomesque has no effect with items with grades, counts or shares"),
         ([*own, "--rule=kl"], "--rule=kl: items with grades, counts or shares are asked by one of information, random"),
         ([*own, "--ability=ml"], "--ability=ml: tests of items with grades, counts or shares have eap alone"),
-        ([*own, "--max_items=11"], "--max_items 11, expected 1 to 10"),
+        ([*own, "--max_items=11"], "--max_items 11, expected a whole number, 1 to 10"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)
     scores = run(
