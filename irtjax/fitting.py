@@ -4,11 +4,15 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
+from irtjax.estimation.linear_factors import fit_factors
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
@@ -16,11 +20,13 @@ from irtjax.fits import category_text
 from irtjax.fits.reading import AUTO, Models, read, read_judged
 from irtjax.fits.result import Fit
 from irtjax.item_models.listing import MODELS as OTHERS
+from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
+NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
 
@@ -52,7 +58,8 @@ def fit(
             counts.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
             (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
-            and wrong answers, "graded" of grades, as the responses are. For MML also a sequence of them, one per item;
+            and wrong answers, "graded" of grades, as the responses are. "normal", of numbers of any size, is the linear
+            factor model. For MML also a sequence of them, one per item;
             beside grades, "2pl" and "1pl" are of items that are right or wrong.
         estimator: "mml", marginal maximum likelihood (`irtjax.estimation.mml.fit_mml`), or "svi", stochastic
             variational inference of the 1PL and 2PL (`irtjax.svi.fit.fit_svi`), and of one model of other
@@ -93,6 +100,8 @@ def fit(
     choice |= {name: value for name, value in (("metric", metric), ("filter", filter)) if value}
     if facet is not None:
         return _fit_judged(responses, model, estimator, facet, choice, options)
+    if model == NORMAL:
+        return _fit_numbers(responses, estimator, choice, options)
     responses, found = read(responses, model, options.get("mesh"), **choice)
     if isinstance(responses, ScaledResponses):
         result = _fit_scaled(responses, found, estimator, options)
@@ -127,6 +136,26 @@ def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimato
     require_estimable(responses)
     result = (fit_amortised if with_features else estimate)(responses, model, **options)
     result.details.update(category_text.record(responses, result.responses, result.details["models"]))
+    return result
+
+
+def _fit_numbers(responses: Any, estimator: str, choice: dict[str, Any], options: dict[str, Any]) -> Fit:
+    """Of numbers of any size.
+
+    Raises:
+        InputError: see `fit`.
+    """
+    if estimator != "mml":
+        raise InputError(f"estimator {estimator} has no normal model: use estimator mml")
+    for name in ("grades", "repeats", "trials"):
+        if choice.pop(name, None) is not None:
+            raise InputError(f"`{name}` is not for the normal model, whose responses are numbers")
+    options = {name: value for name, value in options.items() if value is not None}
+    _check_options(fit_factors, options, "mml of the normal model")
+    if isinstance(responses, np.ndarray):  # whose negative numbers are not missing
+        responses = pd.DataFrame(responses)
+    result = fit_factors(as_given(responses, **choice), **options)
+    diagnostics.warn(result, stacklevel=5)
     return result
 
 

@@ -200,7 +200,11 @@ def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
     if not isinstance(responses, ScaledResponses):
         return {}
     labels = list(dict.fromkeys(scale.labels for scale in responses.scales))
-    return {"scales": labels, "scale_of_items": [labels.index(scale.labels) for scale in responses.scales]}
+    found: dict[str, Any] = {"scales": labels}
+    found["scale_of_items"] = [labels.index(scale.labels) for scale in responses.scales]
+    if any(not scale.is_own for scale in responses.scales):
+        found["units_of_items"] = [(scale.origin, scale.unit) for scale in responses.scales]
+    return found
 
 
 def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResponses:
@@ -209,6 +213,8 @@ def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResp
     if "values" in arrays:
         scales = [Scale(None if labels is None else tuple(labels)) for labels in record["scales"]]
         of_items = tuple(scales[number] for number in record["scale_of_items"])
+        if "units_of_items" in record:
+            of_items = tuple(Scale(None, *units) for units in record["units_of_items"])
         ids = np.array(subject_ids), np.array(item_ids)
         return ScaledResponses(arrays["values"], *ids, of_items, arrays.get("trials"))
     shape = len(subject_ids), len(item_ids)

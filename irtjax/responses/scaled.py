@@ -20,10 +20,23 @@ class Scale:
     """What the responses to an item can be.
 
     Attributes:
-        labels: of the categories, in order where they have one: numbers or texts. None of counts and shares.
+        labels: of the categories, in order where they have one: numbers or texts. None of counts, shares and numbers.
+        origin: the number that a stored 0 stands for; numbers of any size are stored as (y - origin) / unit.
+        unit: of what is stored.
     """
 
     labels: tuple[Any, ...] | None = None
+    origin: float = 0.0
+    unit: float = 1.0
+
+    @property
+    def is_own(self) -> bool:
+        """Whether what is stored is the response itself."""
+        return self.origin == 0 and self.unit == 1
+
+    def at(self, stored: float) -> float:
+        """The number that is stored so."""
+        return self.origin + self.unit * stored
 
     @property
     def top(self) -> int:
@@ -133,6 +146,8 @@ class ScaledResponses:
             if worth is not None:
                 at = self.observed[:, i]
                 values[at, i] = worth[np.asarray(self.values)[at, i].astype(int)]
+            elif not self.scales[i].is_own:
+                values[:, i] = self.scales[i].origin + self.scales[i].unit * values[:, i]
         return values
 
     def mean(self, axis: int) -> Float[np.ndarray, " N"]:
@@ -145,7 +160,8 @@ class ScaledResponses:
 
         def shares(part: "ScaledResponses") -> Float[np.ndarray, "J N"]:
             ends = np.array(
-                [(0, 1) if scale.labels is None else scale.worth[[0, -1]] for scale in part.scales], float
+                [(scale.at(0), scale.at(1)) if scale.labels is None else scale.worth[[0, -1]] for scale in part.scales],
+                float,
             ).T
             return (part.worths() - ends[0]) / (ends[1] - ends[0])
 

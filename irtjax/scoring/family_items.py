@@ -64,6 +64,8 @@ def known_items(items: Fit | pd.DataFrame) -> KnownItems | None:
 
 
 def _of_fit(fit: Fit) -> KnownItems:
+    if fit.model == "normal":
+        raise InputError("the normal model has abilities in its fit, and no scores, pictures or statistics of fit")
     dims = fit.parameters.slope.shape[1]
     if dims > 1:
         raise InputError(f"the items have {dims} dimensions: scores on grades and categories have one")
