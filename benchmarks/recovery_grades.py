@@ -1,12 +1,13 @@
 r"""Recovery of simulated grades, categories, counts and shares: bias, error and coverage of the defaults.
 
   python -m benchmarks.recovery_grades --sizes=500x20,2000x20,30x100,25x1000 --seeds=10
+  python -m benchmarks.recovery_grades --estimator=svi --seeds=3
 
 Items have four categories, ten trials, or shares (`benchmarks/simulated_scales.py`). For each model and size prints,
 over all items and seeds, the bias and the root mean square of errors, and the coverage of 95% intervals: on the scale
 of the population, and on that of the sample, in which the subjects have mean 0 and variance 1. A few subjects have a
-mean and a spread of their own, which the errors of the items do not include. Expected duration on 2 CPU cores: 15
-minutes, most of them for 25x1000.
+mean and a spread of their own, which the errors of the items do not include; abilities by svi are on the scale of the
+sample. Expected duration on 2 CPU cores: 15 minutes, most of them for 25x1000.
 """
 
 import time
@@ -15,14 +16,15 @@ import warnings
 import numpy as np
 from absl import app, flags
 
+import irtjax
 from benchmarks.simulated_scales import Columns, respond, truth_of
 from irtjax import FitWarning
-from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
 
-MODELS = ["graded", "gpcm", "nominal", "binomial", "ordered_beta", "beta"]
+MODELS = ["graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "ordered_beta", "beta"]
 _SIZES = flags.DEFINE_list("sizes", ["500x20", "2000x20", "30x100", "25x1000"], "subjects x items")
 _MODELS = flags.DEFINE_list("models", MODELS, "item response models")
+_ESTIMATOR = flags.DEFINE_enum("estimator", "mml", ["mml", "svi"], "what fits")
 _SEEDS = flags.DEFINE_integer("seeds", 10, "data sets of each kind", lower_bound=1)
 KINDS = {
     "slope_": "slopes",
@@ -78,7 +80,7 @@ def measure(model: str, num_subjects: int, num_items: int) -> list[str]:
         responses = respond(model, truth, theta, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
-            fit = fit_families(responses, model)
+            fit = irtjax.fit(responses, model, _ESTIMATOR.value)
         mean, sd = float(theta.mean()), float(theta.std())
         for kind, errors in errors_of(fit, truth, of_sample(truth, mean, sd)).items():
             found.setdefault(kind, []).extend(errors)

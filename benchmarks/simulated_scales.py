@@ -8,6 +8,8 @@ from scipy.special import expit, softmax
 from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades, of_shares
 
 TOP, TRIALS = 3, 10
+RASCH = "pcm", "rsm"  # whose slopes are 1
+GRADES = "graded", "gpcm", *RASCH
 Columns = dict[str, np.ndarray]
 
 
@@ -21,10 +23,11 @@ def truth_of(model: str, num_items: int, rng: np.random.Generator) -> Columns:
             found |= {f"{name}_{k}": each[:, k] for k in range(TOP + 1)}
         return found
     place = rng.normal(0, 0.7, (num_items, 1))
-    if model in ("graded", "gpcm"):
-        b = place + np.sort(rng.normal(np.linspace(-1, 1, TOP), 0.3, (num_items, TOP)))
+    if model in GRADES:
+        steps = np.sort(rng.normal(np.linspace(-1, 1, TOP), 0.3, (num_items, TOP)))
+        b = place + (np.linspace(-1, 1, TOP) if model == "rsm" else steps)
         thresholds = {f"threshold_{k + 1}": b[:, k] for k in range(TOP)}
-        return {"discrimination": rng.lognormal(0, 0.3, num_items)} | thresholds
+        return thresholds if model in RASCH else {"discrimination": rng.lognormal(0, 0.3, num_items)} | thresholds
     found = {"discrimination": rng.lognormal(0, 0.3, num_items), "difficulty": place[:, 0]}
     if model in ("beta", "ordered_beta"):
         found["precision"] = rng.lognormal(2, 0.3, num_items)
@@ -37,7 +40,7 @@ def respond(model: str, truth: Columns, theta: np.ndarray, rng: np.random.Genera
     """Responses (J, I) to items: grades or categories 0 … 3, successes of ten trials, or shares."""
     number = len(next(iter(truth.values())))
     ids = [f"s{k}" for k in range(len(theta))], [f"i{k}" for k in range(number)]
-    if model in ("graded", "gpcm", "nominal"):
+    if model in (*GRADES, "nominal"):
         p = _CATEGORIES[model](truth, theta)
         values = (rng.random((*p.shape[:2], 1)) > p.cumsum(axis=2)[:, :, :-1]).sum(axis=2)
         return of_grades(values.astype(float), *ids, list(range(TOP + 1)))
@@ -66,7 +69,7 @@ def _nominal(truth: Columns, theta: np.ndarray) -> np.ndarray:
 
 def _steps(truth: Columns, theta: np.ndarray) -> np.ndarray:
     b = np.stack([truth[f"threshold_{k + 1}"] for k in range(TOP)], axis=1)
-    return truth["discrimination"][:, None] * (theta[:, None, None] - b)
+    return truth.get("discrimination", np.ones(len(b)))[:, None] * (theta[:, None, None] - b)
 
 
 def _graded(truth: Columns, theta: np.ndarray) -> np.ndarray:
@@ -79,6 +82,6 @@ def _partial_credit(truth: Columns, theta: np.ndarray) -> np.ndarray:
 
 _CATEGORIES: dict[str, Callable[[Columns, np.ndarray], np.ndarray]] = {
     "graded": _graded,
-    "gpcm": _partial_credit,
+    **dict.fromkeys(("gpcm", *RASCH), _partial_credit),
     "nominal": _nominal,
 }
