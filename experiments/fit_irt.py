@@ -148,9 +148,7 @@ peers.define_flags()
 RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
 ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
-ONLY_SCORED = [
-    "integration", "guessing", "extremes", "slope_prior", "asymptote_priors",
-]  # fmt: skip
+ONLY_SCORED = ["guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
 
@@ -160,7 +158,7 @@ def main() -> None:
     others = is_scaled(_MODEL.value) or _FACET.value is not None
     if _FACET.value is not None:
         without = ["estimator", "dims", "groups", "anchors", "transpose", "repeats"]
-        app.without_effect([*ONLY_SCORED, *ONLY_SVI, *without], "--facet")
+        app.without_effect([*ONLY_SCORED, *ONLY_SVI, "integration", *without], "--facet")
     elif others:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
     if not others and _MODEL.value != AUTO:
@@ -310,6 +308,7 @@ def _of_others(on_step: Callable[[int, float], None]) -> dict[str, Any]:
     return {
         "dims": _DIMS.value, "anchors": _ANCHORS.value, "max_iterations": _MAX_ITERATIONS.value,
         "on_iteration": on_step, "priors": None if _PRIORS.value == "none" else "auto",
+        "integration": _INTEGRATION.value,
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from irtjax.item_models.listing import MODELS, OF_SHARES
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.svi.guide import Start, draw
-from irtjax.svi.model import Directions, Size, hyperparameters, plate, population, without_value
+from irtjax.svi.model import Directions, Size, batch_of, hyperparameters, plate, population, without_value
 from irtjax.types import AnyArray
 
 WIDE = math.sqrt(1e3)  # vague, as of difficulties
@@ -169,11 +169,7 @@ def response_model(
     parameters = PredictorParameters(
         a[:, None], -a * b, jnp.broadcast_to(others, (*b.shape, others.shape[-1])), chosen.top
     )
-    scale, cells = 1.0, chosen.cells
-    if rows is not None:
-        cells, scale = jax.tree.map(lambda leaf: leaf[rows], cells), scale * subjects.number / rows.size
-    if columns is not None:
-        scale = scale * items.number / columns.size
+    cells, scale = batch_of(responses.cells, (rows, columns), (subjects, items))
     families = model.families
 
     def value(theta: AnyArray, parameters: PredictorParameters, cells: Cells) -> AnyArray:
@@ -187,14 +183,11 @@ def response_model(
 
 
 def _of_items(responses: FamilyResponses, columns: jax.Array | None, common: bool) -> FamilyResponses:
-    """Those to some items."""
+    """With what is known of some items; the responses to all."""
     if columns is None:
         return responses
-    cells = jax.tree.map(lambda leaf: leaf[:, columns], responses.cells)
-    free, held = responses.free, responses.held
-    if not common:
-        free, held = free[columns], held[columns]
-    return FamilyResponses(cells, responses.top[columns], free, held)
+    known = responses._replace(top=responses.top[columns])
+    return known if common else known._replace(free=responses.free[columns], held=responses.held[columns])
 
 
 def _others(given: FamilyPriors, responses: FamilyResponses) -> jax.Array:

@@ -128,6 +128,26 @@ def plate(name: str, size: Size) -> Iterator[jax.Array | None]:
             yield None
 
 
+def batch_of(
+    responses: Any, drawn: tuple[jax.Array | None, jax.Array | None], sizes: tuple[Size, Size]
+) -> tuple[Any, float]:
+    """The responses of the subjects and items drawn, and how many of all each of them stands for.
+
+    They are indexed only where they must be: a gather by all indices moves the whole matrix.
+
+    Args:
+        responses: a tree of arrays (J, I).
+        drawn: rows and columns; None for all.
+        sizes: of subjects and items.
+    """
+    (rows, columns), (subjects, items), scale = drawn, sizes, 1.0
+    if rows is not None:
+        responses, scale = jax.tree.map(lambda leaf: leaf[rows], responses), scale * subjects.number / rows.size
+    if columns is not None:
+        responses, scale = jax.tree.map(lambda leaf: leaf[:, columns], responses), scale * items.number / columns.size
+    return responses, scale
+
+
 def response_model(
     responses: Int[AnyArray, "_ _"],
     *,
@@ -153,12 +173,9 @@ def response_model(
         b = numpyro.sample("difficulty", _moved(given.difficulty, moved.get("difficulty")))
         of_slope = _moved(given.discrimination, moved.get("discrimination"))
         a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
-    # indexed where it must be only: a gather by all indices moves the whole matrix
-    scale = 1.0
-    if rows is not None:
-        responses, scale, mesh = responses[rows], scale * subjects.number / rows.size, None
-    if columns is not None:
-        responses, scale, mesh = responses[:, columns], scale * items.number / columns.size, None
+    if rows is not None or columns is not None:
+        mesh = None
+    responses, scale = batch_of(responses, (rows, columns), (subjects, items))
     log_likelihood: Callable
     arguments: tuple
     if a is None:
