@@ -150,7 +150,7 @@ def _joined(
 ) -> tuple[Any, ...]:
     """What all blocks come to, their items one after the other."""
 
-    def step(_: None, at: tuple[PredictorParameters, Cells]) -> tuple[None, tuple[AnyArray, ...]]:
+    def step(_: None, at: tuple[PredictorParameters, Cells]) -> tuple[None, Any]:
         return None, of_block(_block(model, *at, theta))
 
     blocks = _by_block(items, cells), cells
@@ -171,7 +171,7 @@ def _total(
 ) -> AnyArray:
     """A sum (Q, J) over all blocks."""
 
-    def step(total: AnyArray, at: tuple[PredictorParameters, Cells]) -> tuple[AnyArray, None]:
+    def step(total: jax.Array, at: tuple[PredictorParameters, Cells]) -> tuple[Any, None]:
         return add(total, _block(model, *at, theta)), None
 
     zeros = jnp.zeros_like(theta.ravel())

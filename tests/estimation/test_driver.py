@@ -12,12 +12,15 @@ from simulation import simulate
 from irtjax.estimation.driver import Engine, Info, Problem, run
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.normal.engine import NormalPosteriors
+from irtjax.estimation.normal.family_engine import FamilyPosteriors
 from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import PATIENCE, QuadratureEngine
 from irtjax.estimation.specify import specify, start_items
+from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.status import Status
 from irtjax.integration.rules import SharedNodes
 from irtjax.responses.matrix import counts
+from irtjax.responses.scaled import of_counts
 from irtjax.svi.engine import Task, Variational
 from irtjax.svi.model import PRIORS, Size, hyperparameters
 from irtjax.svi.programs import Settings
@@ -34,6 +37,18 @@ def of_mml(model="2pl"):
     return Problem(responses.values, start_items(specification, *counts(responses.values, axis=0)), specification)
 
 
+def of_counts_of_successes():
+    responses, _, _ = simulate(*SHAPE, missing=0.1)
+    trials = np.ones(SHAPE, int)
+    given = of_counts(np.where(responses.values < 0, np.nan, responses.values), trials, *ids(SHAPE))
+    plan = plan_families(given, ("binomial",) * SHAPE[1], 1, "auto")
+    return Problem(plan.responses.values, plan.items, plan.specification, plan.model, plan.responses.trials)
+
+
+def ids(shape):
+    return [f"s{j}" for j in range(shape[0])], [f"i{i}" for i in range(shape[1])]
+
+
 def of_svi():
     responses, _, _ = simulate(*SHAPE, missing=0.1)
     start = starting_point(responses, "1pl", "proportions", hyperparameters(PRIORS["hierarchical"], "1pl"))
@@ -43,6 +58,7 @@ def of_svi():
 ENGINES = {
     "fixed nodes": (QuadratureEngine(SharedNodes(61, 1)), of_mml),
     "normal posteriors": (NormalPosteriors(), of_mml),
+    "normal posteriors of families": (FamilyPosteriors(), of_counts_of_successes),
     "variational": (Variational(Settings("1pl", PRIORS["hierarchical"], *SIZES), 0), of_svi),
 }
 

@@ -40,8 +40,8 @@ def ability_step(
         Moved posteriors, their damping, and the precisions (J, D, D) they moved by.
     """
     move, covariance, precisions = _newton_step(state, sums, asymptotes)
-    damping, move = damp(damping, project_out_scale(move, state.posterior.mean, weight, specification))
-    return Posterior(state.posterior.mean + move, covariance), damping, precisions
+    damping, made = damp(damping, project_out_scale(move, state.posterior.mean, weight, specification))
+    return Posterior(state.posterior.mean + made, covariance), damping, precisions
 
 
 @functools.partial(jax.jit, static_argnames="asymptotes")

@@ -102,9 +102,9 @@ class FamilyPosteriors:
         specification = state.specification
         if (0,) not in specification.estimated or (specification.dims,) in specification.estimated:
             return None
-        sums = state.passes.item_sums(state.scaled.items, state.scaled.posterior)
+        gradient, information = state.passes.item_sums(state.scaled.items, state.scaled.posterior)
         items, specification = jax.tree.map(np.asarray, (state.scaled.items, specification))
-        share = empirical_priors.slopes_determined(items, *sums, specification)
+        share = empirical_priors.slopes_determined(items, gradient, information, specification)
         if share <= empirical_priors.DETERMINED:
             return None
         return state._replace(specification=_placed(empirical_priors.without_slopes(specification)))

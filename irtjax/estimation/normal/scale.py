@@ -109,13 +109,14 @@ def align_to_anchors(
 @jax.jit
 def anchors_only(items: Items, specification: Specification) -> Any:
     """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
-    return items._replace(slope=jnp.where(specification.free.any(axis=1)[:, None], 0.0, items.slope))
+    return items._replace(slope=jnp.where(specification.free.any(axis=1, keepdims=True), 0.0, items.slope))
 
 
 def categories_alone(specification: Specification) -> AnyArray:
     """Which items (I,) have slopes and intercepts of categories, and none of their own (`item_models.nominal`)."""
     own = specification.dims + 1
-    return ~specification.free[:, :own].any(axis=1) & specification.free[:, own:].any(axis=1)
+    xp = specification.free.__array_namespace__()
+    return xp.logical_and(~specification.free[:, :own].any(axis=1), specification.free[:, own:].any(axis=1))
 
 
 def _with_categories(
