@@ -69,4 +69,4 @@ def _memory(plan: FamilyPlan, rule: SharedNodes) -> tuple[int, int]:
     while spacing(rule.number, rule.bound) > width:
         rule = rule.finer()
     numbers = rule.number * plan.responses.num_items * plan.model.per_item * (2 + plan.items.others.shape[1])
-    return float(numbers * BYTES), rule.number
+    return numbers * BYTES, rule.number
