@@ -7,21 +7,6 @@ import numpy as np
 from irtjax.types import Float, Int
 
 
-def score_distribution(
-    p: Float[np.ndarray, "Q I"], start: Float[np.ndarray, "S Q"] | None = None
-) -> Float[np.ndarray, "_ Q"]:
-    """P(S = s | θ) of the number S of right answers to I items, by the recursion of Lord and Wingersky (1984).
-
-    Args:
-        p: probabilities of a right answer.
-        start: distribution of the score on other items, to which these items are added.
-
-    Returns:
-        One row per score: I + 1 rows, or S + I with `start`.
-    """
-    return sum_distribution(of_right(p), np.ones(p.shape[1], int), start)
-
-
 def of_right(p: Float[np.ndarray, "Q I"]) -> Float[np.ndarray, "Q I 2"]:
     """Probabilities of the two categories of right/wrong items."""
     return np.stack([1 - p, p], axis=2)
@@ -31,6 +16,8 @@ def sum_distribution(
     p: Float[np.ndarray, "Q I C"], top: Int[np.ndarray, " I"], start: np.ndarray | None = None
 ) -> Float[np.ndarray, "_ Q"]:
     """P(S = s | θ) of the sum S of categories (Thissen, Pommerich, Billeaud and Williams 1995).
+
+    Of right/wrong items it is the recursion of Lord and Wingersky (1984).
 
     Args:
         p: probabilities of the categories.

@@ -6,11 +6,14 @@ import pytest
 from matplotlib.image import imread
 
 from irtjax import InputError
+from irtjax.kernels.models import ItemParameters
 from irtjax.plots.curricula import curricula, forest
 from irtjax.plots.difficulty import class_densities, contact_sheet, densities
 from irtjax.plots.filtering import accuracy_against_share, accuracy_dots, class_balance
+from irtjax.plots.scale import precision
 from irtjax.plots.strategies import LOOKS, looks
 from irtjax.plots.style import save_figure
+from irtjax.scale.information import information_table
 from irtjax.selection.filtering import STRATEGIES as FILTERS
 from irtjax.selection.strategies import STRATEGIES
 from irtjax.selection.summary import interval, summarise
@@ -194,3 +197,12 @@ def test_interval_by_hand():
     # Student's t with 3 degrees of freedom: 3.182
     assert interval([1.0, 2.0, 3.0, 4.0]) == pytest.approx(3.182446 * np.std([1, 2, 3, 4], ddof=1) / 2, rel=1e-6)
     assert np.isnan(interval([1.0]))
+
+
+def test_precision_without_the_item_that_tells_most():
+    slope, ends = np.array([[3.0], [1.0], [1.0]]), np.full(3, np.inf)
+    items, ids = ItemParameters(slope, np.zeros(3), -ends, ends), np.array(["steep", "b", "c"])
+    full, others = information_table(items, ids), information_table(items.take(np.array([1, 2])), ids[1:])
+    figure = precision(full, full, others, "steep", "three items")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["scale, 3 items", "short form, 3 items", "without steep, 2 items"]

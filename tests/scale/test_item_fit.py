@@ -13,7 +13,7 @@ from irtjax.kernels.quadrature import rectangular
 from irtjax.scale.collapsing import collapse
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
-from irtjax.scale.sum_scores import of_right, rest_distributions, score_distribution
+from irtjax.scale.sum_scores import of_right, rest_distributions, sum_distribution
 
 SETS = [f"{final}5_{label}" for final in ("", "final_") for label in ("contradiction", "entailment", "neutral")]
 NODES = rectangular()
@@ -24,11 +24,13 @@ def test_scores_by_enumeration():
     expected = np.zeros((6, 3))
     for pattern in itertools.product((0, 1), repeat=5):
         expected[sum(pattern)] += np.prod(np.where(np.array(pattern) == 1, p, 1 - p), axis=1)
-    np.testing.assert_allclose(score_distribution(p), expected, rtol=1e-12)
-    items = rest_distributions(of_right(p), np.ones(5, int))
+    top = np.ones(5, int)
+    np.testing.assert_allclose(sum_distribution(of_right(p), top), expected, rtol=1e-12)
+    items = rest_distributions(of_right(p), top)
     for item, (number, rest) in enumerate(items):
         assert number == item
-        np.testing.assert_allclose(rest, score_distribution(np.delete(p, item, axis=1)), rtol=1e-12)
+        others = sum_distribution(of_right(np.delete(p, item, axis=1)), top[1:])
+        np.testing.assert_allclose(rest, others, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*SETS, "lsat7"])
