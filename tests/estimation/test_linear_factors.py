@@ -47,7 +47,7 @@ def test_estimates_are_those_of_factor_analysis(fit, numbers):
     """In standard deviations of the items, as convergence of the other is on its own scale."""
     z = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
     found = FactorAnalysis(1, tol=1e-12, max_iter=10_000, svd_method="lapack").fit(z)
-    unit, sign = numbers.std(axis=0), np.sign(found.components_[0].sum() * fit.item_columns["loading"].sum())
+    unit, sign = numbers.std(axis=0), np.sign(found.components_[0, 0] * fit.item_columns["loading"][0])
     np.testing.assert_allclose(fit.item_columns["loading"] / unit, sign * found.components_[0], atol=1e-5)
     np.testing.assert_allclose((fit.item_columns["error_sd"] / unit) ** 2, found.noise_variance_, atol=1e-5)
     np.testing.assert_allclose(fit.item_columns["mean"], numbers.mean(axis=0), rtol=1e-6, atol=1e-4)
