@@ -1,7 +1,6 @@
 """The linear factor model: integration against the multivariate normal distribution, estimates against scikit-learn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
@@ -66,7 +65,7 @@ def test_what_the_model_does_not_take_is_said(fit, numbers):
     with pytest.raises(InputError, match="has abilities in its fit, and no scores"):
         irtjax.score(fit, numbers)
     with pytest.raises(InputError, match="'good' is not a number"):
-        irtjax.fit(pd.DataFrame(numbers).astype(object).replace(numbers[0, 0], "good"), "normal")
+        irtjax.fit([["good", 1.5, 2.5], [0.5, -1.0, 1.0]], "normal")
     with pytest.raises(InputError, match="use estimator mml"):
         irtjax.fit(numbers, "normal", "svi")
 
