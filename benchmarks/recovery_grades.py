@@ -17,7 +17,7 @@ import numpy as np
 from absl import app, flags
 
 import irtjax
-from benchmarks.simulated_scales import Columns, respond, truth_of
+from benchmarks.simulated_scales import RASCH, Columns, respond, truth_of
 from irtjax import FitWarning
 from irtjax.fits.result import Fit
 
@@ -81,7 +81,7 @@ def measure(model: str, num_subjects: int, num_items: int) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
             fit = irtjax.fit(responses, model, _ESTIMATOR.value)
-        mean, sd = float(theta.mean()), float(theta.std())
+        mean, sd = float(theta.mean()), 1.0 if model in RASCH else float(theta.std())  # theirs are in logits
         for kind, errors in errors_of(fit, truth, of_sample(truth, mean, sd)).items():
             found.setdefault(kind, []).extend(errors)
         abilities = np.stack([fit.ability - theta, fit.ability - (theta - mean) / sd, fit.ability_se])
