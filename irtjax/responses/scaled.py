@@ -160,7 +160,7 @@ class ScaledResponses:
 
         def shares(part: "ScaledResponses") -> Float[np.ndarray, "J N"]:
             ends = np.array(
-                [(scale.at(0), scale.at(1)) if scale.labels is None else scale.worth[[0, -1]] for scale in part.scales],
+                [(scale.at(0.0), scale.at(1.0)) if scale.labels is None else scale.worth[[0, -1]] for scale in part.scales],
                 float,
             ).T
             return (part.worths() - ends[0]) / (ends[1] - ends[0])
