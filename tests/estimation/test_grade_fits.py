@@ -10,7 +10,6 @@ from simulation import by_difficulty, draw
 
 import irtjax
 from irtjax import InputError
-from irtjax.estimation import families
 
 RNG = np.random.default_rng(5)
 THETA = RNG.normal(size=200)
@@ -71,13 +70,6 @@ def test_grades_that_run_the_other_way_are_named():
         "'q1': their grades run against those of the other items; reverse them" in note for note in turned.notes()
     )
     assert not re.search("(easiest|hardest) items.*q1", turned.summary())
-
-
-def test_a_test_too_long_for_shared_nodes_is_refused(monkeypatch):
-    monkeypatch.setattr(families, "MOST_BYTES", 1e3)
-    monkeypatch.setattr(families, "OF_A_RESPONSE", 1e4)  # as if there were so many more responses
-    with pytest.raises(InputError, match=r"6 items: posteriors need some 3,841 nodes .* use estimator svi"):
-        irtjax.fit(GRADES, model="graded")
 
 
 REFUSED = {
