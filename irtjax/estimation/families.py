@@ -120,7 +120,9 @@ def fit_families(
         member, specification = in_groups(found, plan.responses.values, specification, anchored)
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
-    rule = family_integration.choose(integration, num_nodes, plan, dims, several_groups=found is not None)
+    rule = family_integration.choose(
+        integration, num_nodes, plan, dims, several_groups=found is not None or held is not None
+    )
     engine: QuadratureEngine | FamilyPosteriors
     if rule is None:
         engine = FamilyPosteriors(family_engine.TOLERANCE if tolerance is None else tolerance, standard_errors)

@@ -23,7 +23,7 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
         num_nodes: that subjects share, per dimension; None to choose.
         plan: of the fit.
         dims: D.
-        several_groups: whether subjects are of several populations.
+        several_groups: whether subjects are of several populations, or of one whose moments anchors tell.
 
     Raises:
         InputError: a way that is unknown or that such a fit does not have, or nodes that do not fit into memory.
@@ -40,7 +40,9 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
     one = dims == 1 and not several_groups
     if way == "normal":
         if not one:
-            raise InputError("`integration` 'normal' of grades, counts and shares has one dimension and one population")
+            raise InputError(
+                "`integration` 'normal' of grades, counts and shares has one dimension and one population, without anchors"
+            )
         return None
     if dims > 1 or num_nodes is not None:
         return shared

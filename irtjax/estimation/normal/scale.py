@@ -137,7 +137,7 @@ def _with_categories(
 
 @in_full_precision
 def by_scale(
-    posterior: Posterior, sums: tuple[jax.Array, jax.Array]
+    posterior: Posterior, sums: tuple[AnyArray, AnyArray]
 ) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
     """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
     gradient, curvature = sums

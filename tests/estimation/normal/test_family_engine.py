@@ -156,17 +156,10 @@ def test_without_priors_errors_are_those_on_nodes():
 
 
 @pytest.mark.slow
-def test_items_of_several_kinds_and_anchors():
+def test_items_of_several_kinds():
     parts = simulated(40, "grades"), simulated(40, "counts"), simulated(40, "shares")
     responses, models = beside(*parts), ("graded",) * 20 + ("gpcm",) * 20 + ("binomial",) * 40 + ("ordered_beta",) * 40
     first = irtjax.fit(responses, models, integration="normal")
     nodes = irtjax.fit(responses, models, integration="nodes")
     assert first.integration == "normal"
     assert apart(first, nodes)[0] < 0.06
-    anchors = irtjax.fit(parts[0], "graded", integration="nodes", priors=None).items().head(30)
-    normal, nodes = (
-        irtjax.fit(parts[0], "graded", anchors=anchors, integration=way, priors=None) for way in ("normal", "nodes")
-    )
-    assert apart(normal, nodes)[0] < 0.02
-    for name in ("mean", "sd"):
-        np.testing.assert_allclose(getattr(normal.population, name), getattr(nodes.population, name), atol=2e-3)
