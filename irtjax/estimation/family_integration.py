@@ -23,7 +23,7 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
         num_nodes: that subjects share, per dimension; None to choose.
         plan: of the fit.
         dims: D.
-        several_groups: whether subjects are of several populations, or of one whose moments anchors tell.
+        several_groups: whether there are several populations, or one whose moments anchors tell.
 
     Raises:
         InputError: a way that is unknown or that such a fit does not have, or nodes that do not fit into memory.
