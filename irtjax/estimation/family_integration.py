@@ -41,7 +41,7 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
     if way == "normal":
         if not one:
             raise InputError(
-                "`integration` 'normal' of grades, counts and shares has one dimension and one population, without anchors"
+                "`integration` 'normal' of grades, counts, shares has one dimension and one population, without anchors"
             )
         return None
     if dims > 1 or num_nodes is not None:
