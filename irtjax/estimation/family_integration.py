@@ -14,7 +14,7 @@ MOST_BYTES = 16e9
 FEW_BYTES = 2e9  # with which nodes that subjects share are taken although posteriors are narrow
 
 
-def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, several_groups: bool) -> NodeRule | None:
+def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, nodes_only: bool) -> NodeRule | None:
     """The nodes to begin with; None for normal posteriors.
 
     Args:
@@ -23,7 +23,8 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
         num_nodes: that subjects share, per dimension; None to choose.
         plan: of the fit.
         dims: D.
-        several_groups: whether there are several populations, or one whose moments anchors tell.
+        nodes_only: whether there are several populations, one whose moments anchors tell, or beta-binomial items, whose
+            precision may run away under normal posteriors.
 
     Raises:
         InputError: a way that is unknown or that such a fit does not have, or nodes that do not fit into memory.
@@ -37,11 +38,12 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, seve
             "`integration` 'around' is of right and wrong answers: grades, counts and shares have 'normal'"
         )
     shared = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
-    one = dims == 1 and not several_groups
+    one = dims == 1 and not nodes_only
     if way == "normal":
         if not one:
             raise InputError(
-                "`integration` 'normal' of grades, counts, shares has one dimension and one population, without anchors"
+                "`integration` 'normal' of grades, counts, shares has one dimension and one population, without anchors "
+                "and beta_binomial"
             )
         return None
     if dims > 1 or num_nodes is not None:

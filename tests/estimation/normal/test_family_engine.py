@@ -25,9 +25,8 @@ def simulated(num_items, kind, seed=0):
     if kind == "grades":
         values = (rng.random(x.shape)[:, :, None] < expit(x[:, :, None] + DROPS)).sum(axis=2).astype(float)
         return of_grades(np.where(missing, np.nan, values), subjects, items)
-    if kind.startswith("counts"):
-        p = expit(x) if kind == "counts" else rng.beta(4 * expit(x), 4 * expit(-x))
-        values = rng.binomial(TRIALS, p).astype(float)
+    if kind == "counts":
+        values = rng.binomial(TRIALS, expit(x)).astype(float)
         return of_counts(np.where(missing, np.nan, values), np.full(x.shape, TRIALS), subjects, items)
     mean = np.clip(expit(x), 0.02, 0.98)
     values = np.clip(rng.beta(8 * mean, 8 * (1 - mean)), 1e-6, 1 - 1e-6)
@@ -96,8 +95,8 @@ def test_the_likelihood_is_that_of_brute_force_and_its_error_is_told(fits, grade
 def test_the_choice(grades, monkeypatch):
     plan = plan_families(grades, ("graded",) * grades.num_items, 1, None)
 
-    def chosen(way="auto", num_nodes=None, dims=1, several_groups=False):
-        return family_integration.choose(way, num_nodes, plan, dims, several_groups=several_groups)
+    def chosen(way="auto", num_nodes=None, dims=1, nodes_only=False):
+        return family_integration.choose(way, num_nodes, plan, dims, nodes_only=nodes_only)
 
     assert chosen().way == chosen("nodes").way == "nodes"
     assert chosen("normal") is None
@@ -107,7 +106,7 @@ def test_the_choice(grades, monkeypatch):
         ({"way": "around"}, "is of right and wrong answers"),
         ({"way": "normal", "num_nodes": 81}, "`num_nodes` 81 with `integration` 'normal': expected 'nodes'"),
         ({"way": "normal", "dims": 2}, "has one dimension and one population"),
-        ({"way": "normal", "several_groups": True}, "has one dimension and one population"),
+        ({"way": "normal", "nodes_only": True}, "has one dimension and one population"),
     ):
         with pytest.raises(InputError, match=message):
             chosen(**options)
@@ -115,12 +114,12 @@ def test_the_choice(grades, monkeypatch):
     assert chosen().way == "nodes"  # posteriors are not narrow
     monkeypatch.setattr(family_integration, "NARROW", 0.9)
     assert chosen() is None
-    assert chosen(several_groups=True).way == chosen(dims=2).way == "nodes"
+    assert chosen(nodes_only=True).way == chosen(dims=2).way == "nodes"
     monkeypatch.setattr(family_integration, "MOST_BYTES", 0)
     with pytest.raises(InputError, match="GB of memory: use `integration` 'normal'"):
         chosen("nodes")
     with pytest.raises(InputError, match="GB of memory: use estimator svi"):
-        chosen(several_groups=True)
+        chosen(nodes_only=True)
 
 
 @pytest.mark.slow
@@ -131,7 +130,6 @@ def test_the_choice(grades, monkeypatch):
         ("grades", "pcm"),
         ("grades", "rsm"),
         ("counts", "binomial"),
-        ("counts that agree", "beta_binomial"),
         ("inner shares", "beta"),
         ("shares", "ordered_beta"),
     ],
