@@ -42,8 +42,8 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
     if way == "normal":
         if not one:
             raise InputError(
-                "`integration` 'normal' of grades, counts, shares has one dimension and one population, without anchors "
-                "and beta_binomial"
+                "`integration` 'normal' of grades, counts and shares has one dimension and one population, and neither "
+                "anchors nor beta_binomial"
             )
         return None
     if dims > 1 or num_nodes is not None:
