@@ -8,6 +8,7 @@ from pathlib import Path
 from absl import flags
 
 ASKS = {"--help", "-help", "-h", "-?"}
+LONGEST = 80  # of choices that are shown beside a flag
 WIDTH, COLUMN = 118, 33  # of the page, and where descriptions begin
 VALUES = {
     "bool": "",
@@ -48,7 +49,8 @@ def _needed(flag: flags.Flag) -> bool:
 
 def _value(flag: flags.Flag) -> str:
     if isinstance(flag, flags.EnumFlag):
-        return "=" + "|".join(flag.parser.enum_values)
+        names = "|".join(flag.parser.enum_values)
+        return f"={names}" if len(names) <= LONGEST else "=NAME"
     return VALUES.get(flag.flag_type(), "=TEXT")
 
 
@@ -57,6 +59,8 @@ def _entry(flag: flags.Flag) -> str:
     default = "" if "(default" in flag.help else _default(flag)
     name = f"  --[no]{flag.name}" if flag.flag_type() == "bool" else f"  --{flag.name}{_value(flag)}"
     purpose = flag.help.split(">: ", 1)[-1] if isinstance(flag, flags.EnumFlag) else flag.help
+    if isinstance(flag, flags.EnumFlag) and _value(flag) == "=NAME":
+        purpose = f"{purpose}; one of {', '.join(flag.parser.enum_values)}"
     indent = " " * COLUMN
     described = textwrap.fill(
         f"{purpose}{default}", WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False

@@ -93,7 +93,7 @@ def _of_status(fit: Fit) -> str | None:
         if guessing > share:
             return (
                 f"{items} have no finite estimate: {share:.1%} of the answers to it are right, fewer than by the "
-                f"fixed guessing of {guessing:.0%}; fix less there, or nothing"
+                f"fixed guessing of {guessing:.0%}; fix a lower guessing there, or none"
             )
     return fit.status.advice.format(
         iterations=counted(fit.iterations, "iteration"),

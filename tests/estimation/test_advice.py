@@ -56,7 +56,7 @@ CASES = [
     (noise, {"model": "2pl", "dims": 2}, "give a `slope_prior` such as (0, 2), or take fewer dimensions",
      [PRIOR, {"dims": 1}]),
     (flat_asymptotes, {"max_iterations": 2}, "raise `max_iterations`", [{"max_iterations": 3000}]),
-    (below_guessing, {"guessing": 0.25}, "fix less there, or nothing",
+    (below_guessing, {"guessing": 0.25}, "fix a lower guessing there, or none",
      [{"guessing": [0.01] + [0.25] * 9}, {"guessing": [np.nan] + [0.25] * 9}]),
     (flat_asymptotes, {"model": "3pl", "priors": None}, "use the 2pl", [{"model": "2pl"}]),
 ]  # fmt: skip

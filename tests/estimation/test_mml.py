@@ -396,7 +396,9 @@ def test_fewer_right_answers_than_by_guessing_have_no_finite_difficulty():
     responses, *_ = simulate_model("3pl", 500, 15, seed=4)
     values = np.array(responses.values)
     values[:, 3] = np.arange(500) % 10 == 0
-    with pytest.warns(FitWarning, match="'i3', .*: 10.0% of the answers to it are right, fewer than by the guessing"):
+    with pytest.warns(
+        FitWarning, match="'i3', .*: 10.0% of the answers to it are right, fewer than by the fixed guessing"
+    ):
         fit = irtjax.fit(ResponseMatrix(values, responses.subject_ids, responses.item_ids), guessing=0.25)
     assert fit.details["without_maximum"] == ["i3"]
     assert not fit.converged

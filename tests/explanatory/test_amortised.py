@@ -167,6 +167,7 @@ def test_the_same_model_in_other_units(simulated, fit):
     assert other.log_likelihood == pytest.approx(fit.log_likelihood, abs=0.2)
 
 
+@pytest.mark.slow
 def test_svi_agrees_with_mml(simulated, fit, rng):
     matrix, features, _, _ = simulated
     svi = irtjax.fit(matrix, "1pl", "svi", features=features)
@@ -292,6 +293,7 @@ def test_the_error_of_the_scale_is_not_taken_for_that_of_items(rng):
     assert np.corrcoef(fit.difficulty, difficulty)[0, 1] > 0.97
 
 
+@pytest.mark.slow
 def test_a_fit_that_does_not_settle_says_so():
     """Ten subjects, ten items, six features."""
     rng = np.random.default_rng(0)
@@ -412,7 +414,9 @@ def test_bad_features(simulated, fit):
         with pytest.raises(InputError, match=line):
             irtjax.fit(matrix, "rasch", features=given)
     for model in ("3pl", ["2pl"] * 160):
-        with pytest.raises(InputError, match="`features` go with the models rasch, 1pl, 2pl, not with"):
+        with pytest.raises(
+            InputError, match="`features` go with the models rasch, 1pl, 2pl, graded, binomial, binomial_1pl, not with"
+        ):
             irtjax.fit(matrix, model, features=features)
     for name, value in (
         ("slope_prior", None),

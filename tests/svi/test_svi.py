@@ -343,7 +343,8 @@ def test_priors_of_the_caller():
     assert fit(responses).difficulty.std() > 0.8
 
 
-@pytest.mark.parametrize(("model", "shape"), [("1pl", SHAPE), pytest.param("2pl", SHAPE_2PL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "shape"), [("1pl", SHAPE), ("2pl", SHAPE_2PL)])
 def test_batches_lead_near_the_whole(model, shape):
     responses, _, _ = simulate(*shape, seed=9)
     batch = {"batch_subjects": shape[0] // 2, "batch_items": shape[1] // 2}
@@ -353,13 +354,14 @@ def test_batches_lead_near_the_whole(model, shape):
     assert abs(np.median(part.difficulty_se / whole.difficulty_se) - 1) < 0.1
 
 
+@pytest.mark.slow  # of one step: tests/test_accelerators.py
 @pytest.mark.parametrize(
     ("devices", "model", "priors", "shape"),
     [
-        pytest.param((1, 2), "1pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
+        ((1, 2), "1pl", "hierarchical", SHAPE),
         ((2, 2), "1pl", "hierarchical", SHAPE),
-        pytest.param((2, 2), "2pl", "vague", SHAPE_2PL, marks=pytest.mark.slow),
-        pytest.param((2, 2), "2pl", "hierarchical", SHAPE, marks=pytest.mark.slow),
+        ((2, 2), "2pl", "vague", SHAPE_2PL),
+        ((2, 2), "2pl", "hierarchical", SHAPE),
     ],
 )
 def test_sharded_equals_unsharded(devices, model, priors, shape):
