@@ -24,9 +24,10 @@ RESIDUAL = 0.4
 
 
 class Recovered(NamedTuple):
-    """Weights less their truth, their errors, and the standard deviation of the residual."""
+    """Weights less their truth, the same of least squares on the true difficulties, errors, and the residual's sd."""
 
     off: Float[np.ndarray, " F"]
+    of_truth: Float[np.ndarray, " F"]
     error: Float[np.ndarray, " F"]
     residual_sd: float
 
@@ -34,9 +35,10 @@ class Recovered(NamedTuple):
 def main() -> None:
     """Prints what twenty sets say."""
     found = [recovered(_MODEL.value, seed) for seed in range(_SETS.value)]
-    off, error, residual_sd = (np.array(leaf) for leaf in zip(*found, strict=True))
+    off, of_truth, error, residual_sd = (np.array(leaf) for leaf in zip(*found, strict=True))
     inside = (np.abs(off) < 1.96 * error).mean()
     print(f"{_MODEL.value}: {off.size} weights, {inside:.1%} in their 95% intervals, mean error {off.mean():+.3f}")
+    print(f"least squares on the true difficulties: mean error {of_truth.mean():+.3f}")
     print(f"root mean squared error {np.sqrt((off**2).mean()):.3f}, standard error {error.mean():.3f} (mean)")
     print(f"residual {residual_sd.mean():.3f} (mean), {RESIDUAL} in truth")
 
@@ -52,7 +54,9 @@ def recovered(model: str, seed: int) -> Recovered:
     assert found is not None
     error = np.sqrt(np.diag(found.covariance))[1:] / np.asarray(found.scale)
     weights = np.asarray(found.weights) / np.asarray(found.scale)
-    return Recovered(weights - WEIGHTS, error, float(found.residual_sd))
+    columns = np.column_stack([np.ones(ITEMS), features])
+    of_truth = np.linalg.lstsq(columns, difficulty, rcond=None)[0][1:]
+    return Recovered(weights - WEIGHTS, of_truth - WEIGHTS, error, float(found.residual_sd))
 
 
 def simulated(

@@ -123,7 +123,7 @@ def test_texts_of_one_word_and_nothing_else(folder, tmp_path):
     given = [f"--responses={folder}/responses.csv", f"--texts={tmp_path}/words.csv", "--folds=2"]
     ended = run(*given, f"--output_dir={directory}", module=MODULE)
     assert ended.returncode == 0, ended.stderr
-    assert {path.name for path in directory.iterdir()} == {*FILES, "fit"}
+    assert {path.name for path in directory.iterdir()} == {*FILES, "curve.csv", "curve.png", "fit"}
     assert pd.read_csv(directory / "predictors.csv").predictor.tolist() == [
         "features", "features, in two steps", "length", "mean"
     ]  # fmt: skip
