@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, driver, empirical_priors, family_integration
 from irtjax.estimation.binomial_curves import fit_curves
@@ -15,7 +14,7 @@ from irtjax.estimation.category_unit import in_units_of_population, with_wide_sl
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
-from irtjax.estimation.mml import in_logits, oriented, report
+from irtjax.estimation.mml import check_limits, in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal import family_engine
 from irtjax.estimation.normal.family_engine import FamilyPosteriors
@@ -87,9 +86,7 @@ def fit_families(
     check_dims(dims, responses.num_items)
     if dims > MOST_DIMS:
         raise InputError(f"`dims` {dims}: grades and categories have up to {MOST_DIMS} dimensions")
-    whole_number("max_iterations", max_iterations, 1)
-    if tolerance is not None:
-        not_negative("tolerance", tolerance)
+    check_limits(max_iterations, tolerance)
     if set(models) & set(WITH_ASYMPTOTES):
         if integration not in ("auto", "nodes"):
             raise InputError(f"`integration` {integration!r}: counts with asymptotes have 'nodes' that subjects share")

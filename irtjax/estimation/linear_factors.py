@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Problem, run
-from irtjax.estimation.mml import oriented, report
+from irtjax.estimation.mml import check_limits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.problem import Specification, num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
@@ -46,7 +45,7 @@ def fit_factors(
         given: the responses, one of each subject to an item at most.
         dims: D, up to three; the first items fix the rotation.
         num_nodes: nodes per dimension in [-8, 8]; None to choose.
-        tolerance: as of `irtjax.estimation.mml.fit_mml`, and the others likewise.
+        tolerance: as of `irtjax.estimation.mml.fit_mml`, as are those below.
         max_iterations: see there.
         standard_errors: see there.
         on_iteration: see there.
@@ -60,9 +59,7 @@ def fit_factors(
     check_dims(dims, len(given.item_ids))
     if dims > MOST_DIMS:
         raise InputError(f"`dims` {dims}: the normal model has up to {MOST_DIMS} dimensions")
-    whole_number("max_iterations", max_iterations, 1)
-    if tolerance is not None:
-        not_negative("tolerance", tolerance)
+    check_limits(max_iterations, tolerance)
     responses = standardised(given)
     model, specification = Families((NORMAL,), (0,), 2), _specification(responses.num_items, dims)
     intercept, others = NORMAL.start(np.asarray(responses.values), None, np.ones(responses.num_items, int), 1)
