@@ -27,7 +27,7 @@ from experiments.reports import predict_difficulty as report
 from irtjax.comparison.rank_agreement import spearman_brown
 from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
-from irtjax.explanatory import new_items, text_baselines
+from irtjax.explanatory import few_responses, new_items, text_baselines
 from irtjax.fits.reading import AUTO
 from irtjax.fits.result import Z_95
 from irtjax.pretrained.folder import read_pretrained
@@ -170,7 +170,7 @@ def study(
         answered = int((np.asarray(responses.values) != MISSING).sum(0).min())
         numbers = [number for number in NUMBERS if number <= max(answered // 2, 1)]
         with counting_bar("fits", 2 * len(numbers)) as on_progress:
-            curve = new_items.by_number(responses, everything, numbers, reference, seed, on_progress)
+            curve = few_responses.by_number(responses, everything, numbers, reference, seed, on_progress)
     places = features.vectors if features.vectors.size else everything.values
     places = places if places.shape[1] > 1 else np.zeros((len(places), 0))
     return report.Predicted(items, reference, reliability, joint, held_out, curve, places)

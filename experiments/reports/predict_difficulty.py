@@ -9,6 +9,7 @@ import pandas as pd
 from experiments.reports import document, markdown
 from irtjax import Fit, versions
 from irtjax.comparison.rank_agreement import disattenuated
+from irtjax.explanatory.few_responses import worth
 from irtjax.explanatory.new_items import (
     OF_COUNTS,
     OF_GRADES,
@@ -18,7 +19,6 @@ from irtjax.explanatory.new_items import (
     model_of_difficulties,
     plane,
     surprises,
-    worth,
 )
 from irtjax.plots.new_items import error_by_number, item_map, predicted_and_fitted
 from irtjax.plots.style import save_figure
@@ -46,7 +46,7 @@ class Predicted(NamedTuple):
         reliability: of its difficulties, by split halves.
         joint: the model with features, of all responses.
         held_out: predictions of held-out items; the first predictor is the model with features.
-        curve: of `irtjax.explanatory.new_items.by_number`; None of grades.
+        curve: of `irtjax.explanatory.few_responses.by_number`; None of grades.
         places: (I, D) vectors of the items, D of at least 2; (I, 0) where there are none to draw a map of.
     """
 

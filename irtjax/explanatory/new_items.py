@@ -5,9 +5,8 @@ thresholds of the graded model. Items are held out fold by fold: what predicts a
 nor a fit in which they took part.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -100,10 +99,10 @@ def with_features(responses: Answers, features: ItemFeatures) -> Fit:
 
 def without_features(responses: Answers) -> Fit:
     """The same model with b_i ~ N(μ, τ²), both estimated: what features are compared with."""
-    return with_features(responses, _nothing(responses.num_items))
+    return with_features(responses, no_features(responses.num_items))
 
 
-def _nothing(num_items: int) -> ItemFeatures:
+def no_features(num_items: int) -> ItemFeatures:
     """A feature that is the same for all items."""
     return ItemFeatures(np.zeros((num_items, 1)), np.zeros(1, int))
 
@@ -241,7 +240,7 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
             {
                 "predictor": name,
                 "spearman": np.nan if constant else float(spearmanr(b, mean).statistic),
-                "rmse": _rmse(b, mean),
+                "rmse": rmse_of(b, mean),
                 "r_squared": float(1 - ((b - mean) ** 2).sum() / ((b - b.mean()) ** 2).sum()),
                 "coverage": float(near[np.isfinite(variance)].mean()),
                 "log_loss": float(predictions.log_loss[name]),
@@ -295,77 +294,6 @@ def plane(vectors: Float[np.ndarray, "I D"]) -> Float[np.ndarray, "I 2"]:
     return PCA(2, svd_solver="randomized", random_state=0).fit_transform(vectors)
 
 
-def by_number(
-    responses: Answers,
-    features: ItemFeatures,
-    numbers: Sequence[int],
-    reference: Fit,
-    seed: int = 0,
-    on_progress: Callable[[int, int, str], None] = lambda *_: None,
-) -> pd.DataFrame:
-    """How far difficulties of new items are off that have a few responses, with features and without.
-
-    A fifth of the items are new. Of each, so many responses are kept, at random; all those to the other items are.
-
-    Args:
-        responses: of all items.
-        features: of all items.
-        numbers: of responses per new item, ascending; 0 for none.
-        reference: `without_features` of all responses, from which errors are counted.
-        seed: of what is kept.
-        on_progress: called with the number of fits done, that of all, and what is done now.
-
-    Returns:
-        One row per number and `features` (True or False): `responses`, `rmse` in logits and `spearman` (NaN where all
-        have one difficulty) over the new items.
-    """
-    new = folds_of(responses.num_items, 5, seed) == 0
-    order = np.random.default_rng(seed).random(responses.values.shape)
-    order[np.asarray(responses.values) == MISSING] = 2  # after all that are there
-    rank = order.argsort(0).argsort(0)
-    plain = _nothing(responses.num_items)
-    rows: list[dict[str, float]] = []
-    for number in numbers:
-        for given, x in ((False, plain), (True, features)):
-            words = f"{number} responses, {'with' if given else 'without'} features"
-            on_progress(len(rows), 2 * len(numbers), words)
-            difficulty = _with_few(responses, x, new, rank < number if number else None)
-            same = np.ptp(difficulty) == 0
-            rows.append(
-                {
-                    "responses": number,
-                    "features": given,
-                    "rmse": _rmse(reference.difficulty[new], difficulty),
-                    "spearman": np.nan if same else float(spearmanr(reference.difficulty[new], difficulty).statistic),
-                }
-            )
-    on_progress(len(rows), len(rows), "done")
-    return pd.DataFrame(rows)
-
-
-def _with_few(
-    responses: Any, features: ItemFeatures, new: np.ndarray, kept: np.ndarray | None
-) -> Float[np.ndarray, " N"]:
-    """Difficulties of new items of whose responses some are kept, or none."""
-    if kept is None:
-        fit = with_features(responses.choose_items(~new), features.choose(~new))
-        return regression(fit).predict(features.values[new])[0]
-    values = np.where(new & ~kept, MISSING, responses.values).astype(np.asarray(responses.values).dtype)
-    fit = with_features(dataclasses.replace(responses, values=values), features)
-    return fit.difficulty[new]
-
-
-def worth(curve: pd.DataFrame) -> pd.Series:
-    """How many responses without features do what each number does with them, by the error of `by_number`.
-
-    Interpolated in the logarithms of error and 1 + number. Infinite beyond the largest number, and NaN where even no
-    response does as well.
-    """
-    without, given = (curve[curve.features == which].set_index("responses").rmse for which in (False, True))
-    error, number = np.log(without.to_numpy())[::-1], np.log1p(without.index.to_numpy(float))[::-1]
-    found = np.expm1(np.interp(np.log(given), error, number, left=np.inf, right=np.nan))
-    return pd.Series(found, given.index)
-
-
-def _rmse(one: np.ndarray, other: np.ndarray) -> float:
+def rmse_of(one: np.ndarray, other: np.ndarray) -> float:
+    """Root mean squared difference."""
     return float(np.sqrt(((one - other) ** 2).mean()))

@@ -30,7 +30,7 @@ def error_by_number(curve: pd.DataFrame, title: str) -> Figure:
     """Error of difficulties against the number of responses per new item.
 
     Args:
-        curve: of `irtjax.explanatory.new_items.by_number`.
+        curve: of `irtjax.explanatory.few_responses.by_number`.
         title: of the figure.
     """
     figure = Figure(figsize=(5.6, 3.8))

@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import norm, spearmanr
 
 from irtjax import InputError, ResponseMatrix
-from irtjax.explanatory import new_items
+from irtjax.explanatory import few_responses, new_items
 from irtjax.fits.item_features import item_features
 
 SUBJECTS, ITEMS = 80, 90
@@ -105,12 +105,12 @@ def test_log_loss_is_the_same_in_parts(monkeypatch):
 
 def test_a_text_is_worth_responses(simulated, reference):
     matrix, features, _ = simulated
-    curve = new_items.by_number(matrix, features, (0, 4), reference)
+    curve = few_responses.by_number(matrix, features, (0, 4), reference)
     error = curve.pivot(index="responses", columns="features", values="rmse")
     assert (error[True] < error[False]).all()
     assert error[False][4] < error[False][0]
     assert error[True][4] < error[True][0]
-    same = new_items.worth(curve)
+    same = few_responses.worth(curve)
     assert same[0] > 3  # no response and the features are better than three responses
 
 
@@ -118,6 +118,6 @@ def test_worth_of_a_text_by_hand():
     """Errors fall by half where 1 + number doubles, so that half the error is worth twice as many."""
     rows = [(number, given, (0.5 if given else 1) / (1 + number)) for number in (0, 1, 3, 7) for given in (False, True)]
     curve = pd.DataFrame(rows, columns=["responses", "features", "rmse"])
-    assert new_items.worth(curve).tolist() == pytest.approx([1, 3, 7, np.inf])
+    assert few_responses.worth(curve).tolist() == pytest.approx([1, 3, 7, np.inf])
     worse = curve.assign(rmse=np.where(curve.features, 3.0, curve.rmse))
-    assert new_items.worth(worse).isna().all()
+    assert few_responses.worth(worse).isna().all()
