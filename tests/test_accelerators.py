@@ -291,12 +291,12 @@ def test_the_short_engine_is_float64():
         for name, program, arguments in (
             (
                 "posteriors on all nodes",
-                e_step._everywhere,
+                e_step._add_block,
                 (
-                    e_step.Curves(
-                        double(1, nodes, items), double(1, nodes, items), double(1, nodes), double(1, nodes, 2)
-                    ),
+                    [double(nodes, items), double(nodes, 1 if complete else items)],
+                    e_step.Curves(double(nodes, items), double(nodes, items), double(nodes), double(nodes, 2)),
                     answers,
+                    whole(),
                     4,
                     False,
                 ),

@@ -16,7 +16,6 @@ from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blo
 from irtjax.item_models.protocol import Items
 from irtjax.populations.groups import Groups
 from irtjax.populations.normal import Population
-from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int
 
 MANY = 256  # subjects that are taken at once where each node costs much
@@ -143,40 +142,40 @@ def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
 
 
 def _block(answers: Answers, grid: SparseGrid) -> int:
-    """Subjects that are taken at once on all nodes."""
+    """Subjects that are taken at once on all nodes: as many in each block, so that padding costs nothing."""
     most = max(64, BLOCK_WEIGHTS // len(grid.nodes.nodes))
-    return min(answers.num_subjects, most)
+    return -(-answers.num_subjects // -(-answers.num_subjects // most))
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
 def _everywhere(curves: Curves, answers: Answers, block: int, keep: bool) -> tuple[Any, ...]:
-    """As `e_step`, where every subject may be at every node: one tile."""
-    curves, num_subjects = curves.tile(0), answers.num_subjects
-    number = -(-num_subjects // block)
-    padding = (0, number * block - num_subjects), (0, 0)
-    blocks = jax.tree.map(
-        lambda leaf: jnp.pad(leaf, padding, constant_values=MISSING).reshape(number, block, -1), answers
-    )
-    there = (jnp.arange(number * block) < num_subjects).reshape(number, block)
+    """As `e_step`, where every subject may be at every node: one tile, and block after block of subjects."""
+    num_subjects, width = answers.num_subjects, 1 if answers.complete and answers.trials is None else answers.num_items
+    sums = [np.zeros(curves.eta.shape[1:]), np.zeros((curves.eta.shape[1], width))]
+    curves, of_blocks = curves.tile(0), []
+    for begin in range(0, num_subjects, block):
+        sums, of_block = _add_block(sums, curves, answers, begin, block, keep)
+        new = min(block, num_subjects - begin)
+        of_blocks.append(jax.tree.map(lambda leaf, new=new: np.asarray(leaf)[-new:], of_block))
+    log_likelihoods, moments, *weights = map(np.concatenate, zip(*of_blocks, strict=True))
+    return [np.asarray(leaf)[None] for leaf in sums], log_likelihoods, moments, weights[0][None] if keep else None
 
-    def of_block(sums: tuple[jax.Array, ...], at: tuple[Answers, jax.Array]) -> tuple[tuple, tuple]:
-        some, there = at
-        joint = curves.joint(some)
-        largest = joint.max(axis=1)
-        weights = jnp.exp(joint - largest[:, None])
-        total = weights.sum(axis=1)
-        weights *= jnp.where(there, 1 / total, 0.0)[:, None]
-        sums = jax.tree.map(jnp.add, sums, _counts(weights, some))
-        return sums, (largest + jnp.log(total), weights @ curves.powers, weights if keep else None)
 
-    size = len(curves.log_weights)
-    width = 1 if answers.complete and answers.trials is None else answers.num_items
-    begun = jnp.zeros_like(curves.eta), jnp.zeros((size, width), curves.eta.dtype)
-    sums, of_blocks = jax.lax.scan(of_block, begun, (blocks, there))
-    log_likelihoods, moments, weights = jax.tree.map(
-        lambda leaf: leaf.reshape(number * block, *leaf.shape[2:])[:num_subjects], of_blocks
-    )
-    return [leaf[None] for leaf in sums], log_likelihoods, moments, None if weights is None else weights[None]
+@functools.partial(jax.jit, static_argnums=(4, 5), donate_argnums=0)
+def _add_block(
+    sums: list[AnyArray], curves: Curves, answers: Answers, begin: AnyArray | int, size: int, keep: bool
+) -> tuple[list[AnyArray], tuple[AnyArray, ...]]:
+    """Adds what a block of subjects expects; the last block reaches back to subjects that others have had."""
+    start = jnp.minimum(begin, answers.num_subjects - size)
+    some = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, size), answers)
+    joint = curves.joint(some)
+    largest = joint.max(axis=1)
+    weights = jnp.exp(joint - largest[:, None])
+    total = weights.sum(axis=1)
+    new = start + jnp.arange(size) >= begin
+    weights *= jnp.where(new, 1 / total, 0.0)[:, None]
+    of_subjects = largest + jnp.log(total), weights @ curves.powers
+    sums = jax.tree.map(jnp.add, sums, list(_counts(weights, some)))
+    return sums, (*of_subjects, weights) if keep else of_subjects
 
 
 @jax.jit

@@ -136,6 +136,8 @@ def log_answers(
 
     def log_sum(large: AnyArray, small: AnyArray, in_tail: AnyArray, logit: AnyArray) -> AnyArray:
         """Of large + small r, and in the tail small + large r."""
+        if isinstance(small, np.ndarray) and not small.any():  # no asymptotes at this end: nothing to add up
+            return xp.where(in_tail, logit, 0.0) + xp.log(large)
         alone = in_tail & (small == 0)
         total = xp.where(in_tail, small + large * r, large + small * r)
         return xp.where(alone, logit, 0.0) + xp.log(xp.where(alone, large, total))
