@@ -16,13 +16,14 @@ def check_models(responses: ScaledResponses, models: Sequence[str]) -> None:
     Raises:
         InputError: names the item.
     """
+    observed = responses.observed
     for i, (name, scale) in enumerate(zip(models, responses.scales, strict=True)):
         item, trials = f"item {str(responses.item_ids[i])!r}: the model {name}", responses.trials
         if name in CATEGORICAL and scale.labels is None:
             raise InputError(f"{item} needs grades or categories, and the responses are counts or shares")
         if name not in CATEGORICAL and scale.labels is not None:
             raise InputError(f"{item} needs counts or shares, and the responses are categories")
-        seen = responses.observed[:, i]
+        seen = observed[:, i]
         if name in OF_COUNTS and trials is None:
             raise InputError(f"{item} needs the number of trials of each response")
         if name in OF_SHARES:
@@ -42,9 +43,9 @@ def without_maximum(responses: ScaledResponses, models: Sequence[str]) -> Bool[n
 
     Every trial failed, or none did: difficulty. Fewer than two different shares between 0 and 1: the precision.
     """
-    lost = np.zeros(responses.num_items, bool)
+    lost, observed = np.zeros(responses.num_items, bool), responses.observed
     for i, name in enumerate(models):
-        seen = responses.observed[:, i]
+        seen = observed[:, i]
         values = responses.values[seen, i]
         if name in OF_COUNTS:
             assert responses.trials is not None

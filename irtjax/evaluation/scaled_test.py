@@ -154,11 +154,11 @@ class ScaledTest:
 
 def _nearest(responses: ScaledResponses, known: KnownItems) -> ScaledResponses:
     """Responses in the categories of the items; a grade that the fit does not know is the nearest that it does."""
-    values = np.array(responses.values)
+    values, observed = np.array(responses.values), responses.observed
     for i, (scale, own) in enumerate(zip(responses.scales, known.scales, strict=True)):
         if scale.labels is None or scale == own:
             continue
         places = np.abs(scale.worth[:, None] - scale.worth_of(own)[None, :]).argmin(axis=1)
-        seen = responses.observed[:, i]
+        seen = observed[:, i]
         values[seen, i] = places[values[seen, i].astype(int)]
     return ScaledResponses(values, responses.subject_ids, responses.item_ids, known.scales, responses.trials)

@@ -139,12 +139,13 @@ class ScaledResponses:
 
     def worths_on(self, of_items: Sequence[Float[np.ndarray, " _"] | None]) -> Float[np.ndarray, "J I"]:
         """The same, by what the categories of each item are worth; None of counts and shares."""
-        values = np.where(self.observed, self.values, np.nan)
+        observed = self.observed
+        values = np.where(observed, self.values, np.nan)
         if self.trials is not None:
             values = values / self.trials
         for i, worth in enumerate(of_items):
             if worth is not None:
-                at = self.observed[:, i]
+                at = observed[:, i]
                 values[at, i] = worth[np.asarray(self.values)[at, i].astype(int)]
             elif not self.scales[i].is_own:
                 values[:, i] = self.scales[i].origin + self.scales[i].unit * values[:, i]
@@ -206,12 +207,12 @@ class ScaledResponses:
 
     def given_only(self, but: Bool[np.ndarray, " I"] | None = None) -> "ScaledResponses":
         """With the categories that nobody chose taken out of the scale of each item, but of some items."""
-        values, scales = np.array(self.values), []
+        values, observed, scales = np.array(self.values), self.observed, []
         for i, scale in enumerate(self.scales):
             if scale.labels is None or (but is not None and but[i]):
                 scales.append(scale)
                 continue
-            used = np.unique(values[self.observed[:, i], i]).astype(int)
+            used = np.unique(values[observed[:, i], i]).astype(int)
             places = np.full(len(scale.labels) + 1, MISSING)
             places[used] = np.arange(len(used))
             values[:, i] = places[values[:, i].astype(int)]
