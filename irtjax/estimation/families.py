@@ -53,6 +53,7 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
         items=estimate.items._replace(others=others * of_all[dims + 1 :]),
         ability=estimate.ability * sign,
         covariances=estimate.covariances * of_all[:, None] * of_all[None, :],
+        joint=None if estimate.joint is None else estimate.joint.turned(of_all),
     )
 
 
