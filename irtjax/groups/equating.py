@@ -121,4 +121,4 @@ def _distribution(test: KnownTest, theta: Float[np.ndarray, " Q"]) -> Float[np.n
     """P(sum | θ), one row per sum of the categories."""
     p = np.asarray(test.curves.categories(theta))
     none = np.maximum(1 - p.sum(axis=2, keepdims=True), 0.0)
-    return sum_distribution(np.concatenate([none, p], axis=2), test.curves.top)
+    return sum_distribution(np.concatenate([none, p], axis=2), np.asarray(test.curves.top))

@@ -154,9 +154,9 @@ def link(
         used[worst] = False
     of_items = [_errors_of(test, chosen.item_ids) for test in (base, other)]
     covariance = _covariance(chosen, method, at, symmetric, found, of_items)
-    errors = np.sqrt(np.diag(covariance))
+    slope_se, intercept_se = map(float, np.sqrt(np.diag(covariance)))
     table = _table(both, *found, at).assign(robust_z=z, drifting=np.abs(z) > DRIFTING, used=used)
-    return Link(*map(float, (*found, *errors)), covariance, method, table)
+    return Link(*found, slope_se, intercept_se, covariance, method, table)
 
 
 class Both(NamedTuple):
@@ -352,7 +352,8 @@ def _derivatives(
     gradient = jax.grad(lambda x, *arrays: _criterion(method, symmetric, *tests(*arrays), at, x))
     hessian = jax.jacfwd(gradient)(constants, of_base, of_other)
     mixed = jax.jacrev(gradient, argnums=(1, 2))(constants, of_base, of_other)
-    return tuple(-jnp.tensordot(jnp.linalg.inv(hessian), one, axes=1) for one in mixed)
+    by_base, by_other = (-jnp.tensordot(jnp.linalg.inv(hessian), one, axes=1) for one in mixed)
+    return by_base, by_other
 
 
 def _robust_z(both: Both, slope: float, intercept: float) -> Float[np.ndarray, " I"]:

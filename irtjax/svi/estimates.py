@@ -138,7 +138,7 @@ def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values
 
 def _regressions(
     posterior: dict[str, Normal], model: str, rotation: Rotation | None, origin: float, unit: float
-) -> dict[str, Regression]:
+) -> dict[str, Any]:
     """Those of difficulties and of log discriminations, on the scale that is reported."""
     if rotation is None:
         return {}
