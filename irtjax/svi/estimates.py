@@ -10,7 +10,6 @@ import numpy as np
 
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.draws import ItemPosterior
-from irtjax.fits.regression import Regression
 from irtjax.fits.result import Fit
 from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
