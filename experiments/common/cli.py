@@ -13,7 +13,9 @@ from experiments.common.streams import sound_streams
 COMMANDS = (  # each the name of its file
     "fit_irt",
     "score",
+    "dif",
     "item_fit",
+    "link",
     "compare_models",
     "compare_difficulty",
     "predict_difficulty",

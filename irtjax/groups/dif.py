@@ -1,6 +1,6 @@
 """Differential item functioning: do items measure the same for groups of subjects?"""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Bool, Float
+from irtjax.types import Bool, Float, Shaped
 
 METHODS = ("mantel_haenszel", "logistic")
 TESTS = ("both", "uniform", "nonuniform")
@@ -67,15 +67,33 @@ def dif(
             raise InputError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if not 0 < level < 1:
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
+    data = matched(responses, groups, **choice)
+    if method == "logistic":
+        table = _by_regression(data.responses, test, purify, level)
+    else:
+        table = _by_strata(data.responses, purify, level, continuity)
+    table.insert(0, "item_id", data.item_ids)
+    return table
+
+
+class Matched(NamedTuple):
+    """Responses as numbers with the groups of the subjects; ids of the items (I,), names of the groups (G,)."""
+
+    responses: Graded
+    item_ids: Shaped[np.ndarray, " I"]
+    names: Shaped[np.ndarray, " G"]
+
+
+def matched(responses: Any, groups: Any, **choice: Any) -> Matched:
+    """Reads responses and groups, both as of `dif`.
+
+    Raises:
+        InputError: counts or shares, or groups that are not given for each subject.
+    """
     given, _ = read(responses, AUTO, None, **choice)
     found = membership(groups, given.subject_ids)
     data = Graded(_numbers(given), found.member, len(found.names))
-    if method == "logistic":
-        table = _by_regression(data, test, purify, level)
-    else:
-        table = _by_strata(data, purify, level, continuity)
-    table.insert(0, "item_id", np.asarray(given.item_ids).astype(str))
-    return table
+    return Matched(data, np.asarray(given.item_ids).astype(str), found.names)
 
 
 def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
