@@ -1,5 +1,6 @@
 """The documentation says what is true: commands and flags that exist, links that lead somewhere, notebooks that run."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -70,6 +71,13 @@ def test_commands_can_be_pasted():
             assert all(word.startswith(("--", "$")) for word in shlex.split(arguments)), f"{page.name}: {arguments}"
         for path in re.findall(r"--flagfile=([\w/]+\.flags)", text):
             assert (REPOSITORY / path).is_file(), f"{page.name}: {path}"
+
+
+def test_blocks_of_python_are_python():
+    """Text that was filled to the width of a line has once swallowed the statements of a block."""
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            ast.parse(block, str(page.relative_to(REPOSITORY)))
 
 
 def test_links_lead_somewhere():
