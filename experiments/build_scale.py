@@ -29,7 +29,8 @@ from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.fits.reading import AUTO
 from irtjax.responses.agreement import agreement_table
 from irtjax.responses.matrix import MISSING, completed
-from irtjax.responses.scaled import ScaledResponses, reversed_items
+from irtjax.responses.reversing import reversed_items
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare_groups, levels, values_of_subjects

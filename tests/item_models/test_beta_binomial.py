@@ -12,7 +12,7 @@ from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
 from irtjax.item_models.categories import Coordinates
 from irtjax.item_models.families import Families
 from irtjax.plots.fitted_items import information_of_items
-from irtjax.responses.scaled import of_counts
+from irtjax.responses.from_arrays import of_counts
 
 SUBJECTS, ITEMS, PHI = 150, 6, 6.0
 PLACES = np.linspace(-8, 8, 161)

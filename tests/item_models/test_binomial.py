@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from irtjax.estimation.families import fit_families
 from irtjax.kernels.quadrature import rectangular
-from irtjax.responses.scaled import of_counts, of_grades
+from irtjax.responses.from_arrays import of_counts, of_grades
 
 RNG = np.random.default_rng(0)
 TRIALS = RNG.integers(1, 9, (150, 8))

@@ -11,7 +11,7 @@ from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.quadrature import finish
 from irtjax.kernels.quadrature import rectangular
-from irtjax.responses.scaled import of_counts
+from irtjax.responses.from_arrays import of_counts
 
 RNG = np.random.default_rng(0)
 TRIALS = RNG.integers(1, 9, (150, 8))

@@ -9,7 +9,8 @@ from scipy.special import expit
 from scipy.stats import beta, binom
 
 import irtjax
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_shares
+from irtjax.responses.from_arrays import of_counts, of_shares
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale import tested
 from irtjax.scale.fit_statistics import person_fit
 from irtjax.scale.log_likelihoods import terms_at

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import irtjax
-from irtjax.responses.scaled import of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
 
 SUBJECTS, ITEMS = 150, 40
 
