@@ -30,9 +30,10 @@ from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
 from irtjax.evaluation.adaptive_study import compare_tests
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.dialogue import END_OF_INPUT, hold
 from irtjax.evaluation.item_bank import ItemBank, column_of, graded_bank, item_bank, quotas_of
 from irtjax.evaluation.replay import replay

@@ -114,7 +114,7 @@ class ScaledAdaptiveTest:
         return ScaledState((*state.items, item), opened, log_posterior, known, change, parts, state.order)
 
     def reason(self, state: ScaledState) -> int:
-        """Why the test is over, as a position in `irtjax.evaluation.adaptive.REASONS`; 0 while it is not."""
+        """Why the test is over, as a position in `irtjax.evaluation.adaptive_options.REASONS`; 0 while it is not."""
         return int(self.reasons(len(state.items), state.known, state.change, bool(state.open.any())))
 
     def finished(self, state: ScaledState) -> bool:

@@ -10,8 +10,8 @@ from simulation import simulate_grades
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import REASONS, adaptive_test
-from irtjax.evaluation.adaptive_options import Stop
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import REASONS, Stop
 from irtjax.evaluation.dialogue import hold
 from irtjax.evaluation.scaled_replay import as_written, recorded, replay_recorded, replay_scaled, simulate_scaled
 from irtjax.evaluation.scaled_study import compare_scaled, scaled_form
