@@ -8,8 +8,9 @@ from scipy.stats import betabinom, norm
 import irtjax
 from irtjax import InputError
 from irtjax.fits import category_text
-from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.categories import Coordinates
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.families import Families
 from irtjax.plots.fitted_items import information_of_items
 from irtjax.responses.from_arrays import of_counts

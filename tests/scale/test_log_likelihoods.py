@@ -40,8 +40,9 @@ def mixed_test():
     trials = np.array([[1, 1, 5], [1, 1, 4], [1, 1, 6]])
     responses = ScaledResponses(values, np.array(list("abc")), known.item_ids, known.scales, trials)
     top = np.asarray(known.parameters.top)
+    times = trials.astype(float)
     return tested.Tested(
-        None, responses, values, trials.astype(float), known.model, known.parameters, known, top, None, None, False
+        None, responses, values, times, known.model, known.parameters, known, top, None, None, False, values, times
     )
 
 
