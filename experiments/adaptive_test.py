@@ -40,7 +40,7 @@ from irtjax.evaluation.rules import RULES
 from irtjax.evaluation.scaled_adaptive import RULES as SCALED_RULES
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest, scaled_adaptive_test
 from irtjax.evaluation.scaled_replay import as_written
-from irtjax.evaluation.scaled_test import mean_trials
+from irtjax.evaluation.scaled_trials import recorded_trials
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
@@ -255,7 +255,7 @@ def replay_grades(source: Fit | pd.DataFrame, graded: tuple[KnownItems, Populati
     """The same of items with grades, counts or shares."""
     with app.naming(_RESPONSES.value):
         given, known = graded_tests.matching(_RESPONSES.value, _ITEMS.value, graded[0])
-    test = graded_test(known, graded[1], mean_trials(given))
+    test = graded_test(known, graded[1], recorded_trials(given))
     with steps("tests") as say:
         found, answers = graded_tests.replay(source, test, given, graded[1], _SEED.value, say)
     write(found, answers, {"max_items": test.stop.max_items, "rule": test.rule})

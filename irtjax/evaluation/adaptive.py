@@ -60,7 +60,8 @@ def adaptive_test(
             positions of items that are asked first, in this order.
         num_nodes: Q, equally spaced; by default nodes for every posterior that the bank can lead to in `max_items`
             answers (`irtjax.kernels.ability_nodes.line_nodes`). Tables take 8 or 12 bytes for each item and node.
-        trials: of a response to each item that is a count; a number, or (I,).
+        trials: of a response to each item that is a count; a number, (I,), or (J, I) of many responses with 0 where
+            there is none.
 
     Returns:
         An `AdaptiveTest`; of items with grades, counts or shares a `ScaledAdaptiveTest`.

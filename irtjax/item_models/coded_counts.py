@@ -1,4 +1,4 @@
-"""Counts whose trials agree as the model of their items has them: categories (n, k), and back; and what they weigh."""
+"""Counts whose trials agree as the model of their items has them: categories (n, k); and what they weigh."""
 
 import dataclasses
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def coded(
     """Responses with their categories (n, k) where items are of this family; as they are where none is.
 
     Raises:
-        InputError: more categories than are feasible.
+        InputError: no trials, or more categories than are feasible.
     """
     found = [(family, items) for family, items in model.groups(len(top)) if isinstance(family, BetaBinomial)]
     if not found:
@@ -57,39 +57,45 @@ def coded(
     counts = np.stack([((n == one) & there).sum(axis=0) for one in different], axis=1).astype(float)
     counts[counts.sum(axis=1) == 0, 0] = 1.0
     designs, rows = np.unique(counts / counts.sum(axis=1, keepdims=True), axis=0, return_inverse=True)
-    before = np.concatenate([[0], np.cumsum(different + 1)[:-1]])
-    own = before[np.searchsorted(different, np.where(there, n, different[0]))] + values[:, items]
-    values, trials, top = np.array(values), np.array(trials), np.array(top)
-    values[:, items], trials[:, items], top[items] = np.where(there, own, values[:, items]), 1, rows.ravel()
     known = dataclasses.replace(
         family, trials=tuple(different.tolist()), designs=tuple(tuple(row) for row in designs.tolist())
     )
     families = tuple(known if one is family else one for one in model.families)
     per_item = max(model.per_item, known.num_statistics(0))
+    model = dataclasses.replace(model, families=families, per_item=per_item)
+    values, trials, top = numbered(model, values, trials)[0], np.array(trials), np.array(top)
+    trials[:, items], top[items] = 1, rows.ravel()
     only = all(isinstance(one, Indicators) for one in families)
-    return Coded(
-        dataclasses.replace(model, families=families, per_item=per_item), values, None if only else trials, top
-    )
+    return Coded(model, values, None if only else trials, top)
 
 
-def counted(
-    model: Families, values: Shaped[np.ndarray, "J I"], trials: Float[np.ndarray, "J I"]
+def numbered(
+    model: Families, values: Shaped[np.ndarray, "J I"], trials: Shaped[np.ndarray, "J I"]
 ) -> tuple[Shaped[np.ndarray, "J I"], Float[np.ndarray, "J I"]]:
-    """The inverse of `coded`: successes and trials in place of categories (n, k) and 1.
+    """Responses as a model has them that knows their numbers of trials, and how often it has A for each.
 
-    Args:
-        model: that `coded` returned.
-        values: (J, I) with these categories; negative where missing.
-        trials: (J, I) of each response; 0 where it is missing.
+    That is 1 for a category (n, k), else the trials, and 0 where a response is missing.
+
+    Raises:
+        InputError: a response has a number of trials that the model does not know, or successes that are no number.
     """
-    values, trials = np.array(values), np.array(trials)
+    codes, times = np.array(values), np.where(values >= 0, trials, 0).astype(float)
     for family, items in model.groups(values.shape[1]):
-        if isinstance(family, BetaBinomial):
-            k, n, _ = family.pairs()
-            own, there = values[:, items].astype(int), values[:, items] >= 0
-            values[:, items] = np.where(there, k[own], own)
-            trials[:, items] = np.where(there, n[own], 0)
-    return values, trials
+        if not isinstance(family, BetaBinomial):
+            continue
+        known, n, there = np.array(family.trials), trials[:, items], values[:, items] >= 0
+        places = np.minimum(np.searchsorted(known, n), len(known) - 1)
+        if (wrong := there & (known[places] != n)).any():
+            raise InputError(
+                f"beta_binomial: a response of {n[wrong][0]:g} trials, where there are responses of "
+                f"{', '.join(map(str, known))}: say by `trials` how many there are"
+            )
+        if (broken := there & (values[:, items] != np.floor(values[:, items]))).any():
+            raise InputError(f"beta_binomial: {values[:, items][broken][0]:g} successes: expected a whole number")
+        before = np.concatenate([[0], np.cumsum(known + 1)[:-1]])
+        codes[:, items] = np.where(there, before[places] + values[:, items], values[:, items])
+        times[:, items] = there
+    return codes, times
 
 
 def effective_trials(

@@ -14,7 +14,7 @@ from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.binary import BINARY
-from irtjax.item_models.coded_counts import counted, effective_trials
+from irtjax.item_models.coded_counts import effective_trials
 from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
@@ -22,7 +22,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.forms import FEWEST
 from irtjax.scoring.abilities import matching
-from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_items import KnownItems, ready
 from irtjax.scoring.family_nodes import family_nodes
 from irtjax.scoring.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
 from irtjax.types import Bool, Float, Int, Shaped
@@ -113,23 +113,22 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
     _require_one_population(found)
     given = matching(found, found.responses.read() if responses is None else responses, None, columns)
-    codes = np.asarray(given.responses.values[:, :])
-    trials = getattr(given.responses, "trials", None)
-    times = np.where(codes >= 0, 1.0 if trials is None else trials, 0.0)
+    values, observed = _values_and_trials(given.responses)
+    top = np.ones(values.shape[1], int) if given.known is None else np.asarray(given.known.parameters.top)
     items = jax.tree.map(lambda leaf: np.asarray(leaf, float), given.parameters)
-    values, observed, top = codes, times, np.ones(codes.shape[1], int)
+    model: Any = BINARY
+    codes, times = values, observed
     if given.known is not None:
-        items = items._replace(top=np.asarray(given.known.parameters.top))
-        values, observed = counted(given.known.model, codes, times)
-        labelled = np.array([scale.labels is not None for scale in given.known.scales])
-        top = np.where(labelled, given.known.parameters.top, 1)
+        coded, known = ready(given.responses, given.known)
+        model, items = known.model, items._replace(top=np.asarray(known.parameters.top))
+        codes, times = _values_and_trials(coded)
     places = pd.Index(found.responses.item_ids.astype(str)).get_indexer(given.responses.item_ids.astype(str))
     return Tested(
         fit=found,
         responses=given.responses,
         values=values,
         observed=observed,
-        model=BINARY if given.known is None else given.known.model,
+        model=model,
         items=items,
         known=given.known,
         top=top,
@@ -139,6 +138,11 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         codes=codes,
         times=times,
     )
+
+
+def _values_and_trials(responses: Any) -> tuple[Shaped[np.ndarray, "J I"], Float[np.ndarray, "J I"]]:
+    values, trials = np.asarray(responses.values[:, :]), getattr(responses, "trials", None)
+    return values, np.where(values >= 0, 1.0 if trials is None else trials, 0.0)
 
 
 def _require_one_population(fit: Fit) -> None:
@@ -227,7 +231,7 @@ def nodes_of(test: Tested) -> Nodes:
         return Nodes(np.asarray(line.nodes), np.asarray(line.log_weights))
     end = NEAREST_END
     with jax.enable_x64(True):
-        centre, unit, items = rescaled(test.known, test.population, in_population=True)
+        centre, unit, items = rescaled(test.known._replace(parameters=test.items), test.population, in_population=True)
         while True:
             line = family_nodes(test.model, items, test.times.max(axis=0), number, end)
             nodes = Nodes(centre + unit * np.asarray(line.nodes), np.asarray(line.log_weights))

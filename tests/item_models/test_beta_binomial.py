@@ -147,10 +147,6 @@ def test_pictures_show_curves_and_information(counts):
 
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
-def test_statistics_of_fit_and_variational_inference_refuse_the_model(counts):
-    fit = irtjax.fit(counts, "beta_binomial", max_iterations=1, standard_errors=False)
-    for refuses in (irtjax.item_fit, irtjax.person_fit, irtjax.local_dependence):
-        with pytest.raises(InputError, match="not there for the beta_binomial: take the binomial here"):
-            refuses(fit)
+def test_variational_inference_refuses_the_model(counts):
     with pytest.raises(InputError, match="not 'beta_binomial': use estimator mml"):
         irtjax.fit(counts, "beta_binomial", "svi")
