@@ -13,8 +13,8 @@ import scipy.optimize
 
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify_families import FamilyPlan
+from irtjax.item_models.coded_counts import Coded, coded
 from irtjax.item_models.families import Families
-from irtjax.item_models.listing import model_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.quadrature import STANDARD_NODES, rectangular
 from irtjax.responses.judged import Judged
@@ -74,19 +74,21 @@ class Found(NamedTuple):
     distance: float
 
 
-def climb(judged: Judged, plan: FamilyPlan, models: tuple[str, ...], max_iterations: int) -> Found:
+def climb(judged: Judged, plan: FamilyPlan, max_iterations: int) -> Found:
     """The maximum, on as many nodes of ability as it takes.
 
     Args:
         judged: the responses, as the plan has them.
         plan: of the items.
-        models: of the items.
         max_iterations: quasi-Newton steps on each number of nodes.
     """
     layout, psi = _layout(plan, len(judged.judge_ids))
-    pairs = _pairs(judged, plan.model)
-    model = model_of(tuple(models[i] for i in pairs.items), np.asarray(plan.items.top)[pairs.items])
-    base = float(plan.model.log_base(np.asarray(plan.responses.values), plan.responses.trials).sum())
+    rows = plan.responses
+    given = coded(plan.model, np.asarray(rows.values), rows.trials, np.asarray(plan.items.top))
+    plan = plan._replace(items=plan.items._replace(top=given.top))
+    pairs = _pairs(judged, given)
+    model = given.model.take(pairs.items)
+    base = float(given.model.log_base(given.values, given.trials).sum())
     number, iterations = STANDARD_NODES, 0
     while True:
         static = Objective(model, layout, plan, pairs, number)
@@ -238,7 +240,7 @@ def _layout(plan: FamilyPlan, num_judges: int) -> tuple[Layout, Float[np.ndarray
     return Layout(places, start, number, num_judges), psi
 
 
-def _pairs(judged: Judged, model: Families) -> Pairs:
+def _pairs(judged: Judged, given: Coded) -> Pairs:
     """The responses of each subject to each pair of item and judge that there is."""
     rows, beside = judged.of_rows, judged.by_judge_and_item()
     judges, items = np.nonzero(beside)
@@ -247,8 +249,8 @@ def _pairs(judged: Judged, model: Families) -> Pairs:
     row, item = np.nonzero(rows.observed)
     place = judged.subjects[row], column[judged.judges[row], item]
     values = np.full((len(judged.subject_ids), len(items)), float(MISSING))
-    values[place] = np.asarray(rows.values)[row, item]
+    values[place] = given.values[row, item]
     trials = np.zeros(values.shape)
-    trials[place] = 1 if rows.trials is None else rows.trials[row, item]
-    statistics = np.asarray(model.take(items).statistics(values))
+    trials[place] = 1 if given.trials is None else given.trials[row, item]
+    statistics = np.asarray(given.model.take(items).statistics(values))
     return Pairs(jnp.asarray(statistics), jnp.asarray(trials), items, judges)

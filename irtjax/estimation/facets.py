@@ -61,7 +61,7 @@ def fit_facets(
     plan = plan_families(judged.of_rows, models, 1, priors)
     judged = judged._replace(of_rows=plan.responses)
     with jax.enable_x64(True):
-        found = climb(judged, plan, models, max_iterations)
+        found = climb(judged, plan, max_iterations)
     return _fit(judged, plan, models, facet, found, time.perf_counter() - began)
 
 

@@ -49,6 +49,12 @@ class BetaBinomial(Indicators):
         """The logarithm of φ."""
         return 1
 
+    def log_base(
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, "J I"]:
+        """Log C(n, k) of counts; 0 of categories (n, k), whose η have it."""
+        return np.zeros(values.shape) if self.trials else BINOMIAL.log_base(values, trials)
+
     def present(self, top: AnyArray, num_statistics: int) -> Float[AnyArray, "I S"]:
         """Shares of the n of each category."""
         own = np.array(self.designs)[:, self.pairs()[2]]

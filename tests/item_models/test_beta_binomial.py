@@ -144,9 +144,3 @@ def test_pictures_show_curves_and_information(counts):
         np.testing.assert_allclose(found[:, i], expected, rtol=1e-5)
     for draw in (irtjax.plots.curves, irtjax.plots.information, irtjax.plots.wright):
         draw(fit)
-
-
-@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
-def test_variational_inference_refuses_the_model(counts):
-    with pytest.raises(InputError, match="not 'beta_binomial': use estimator mml"):
-        irtjax.fit(counts, "beta_binomial", "svi")
