@@ -135,7 +135,7 @@ class BetaBinomial(Indicators):
             InputError: what asks has not numbered them (`coded`).
         """
         if not self.trials:
-            raise InputError("the beta_binomial is fitted by mml, scored, drawn, and no more: take the binomial here")
+            raise InputError("the beta_binomial needs trials of responses, which are not there: take the binomial here")
         k = np.concatenate([np.arange(n + 1) for n in self.trials])
         which = np.repeat(np.arange(len(self.trials)), np.array(self.trials) + 1)
         return k, np.array(self.trials)[which], which

@@ -52,7 +52,8 @@ def coded(
     if (number := int((different + 1).sum())) > MOST_CATEGORIES:
         raise InputError(
             f"beta_binomial: {len(different)} different numbers of trials, up to {different[-1]}, have {number:,} "
-            f"different counts, and {MOST_CATEGORIES:,} are feasible: take the binomial, or items of fewer numbers"
+            f"different counts, and by mml and in scores {MOST_CATEGORIES:,} are feasible: fit by svi, which gives "
+            "abilities too, or take the binomial"
         )
     counts = np.stack([((n == one) & there).sum(axis=0) for one in different], axis=1).astype(float)
     counts[counts.sum(axis=1) == 0, 0] = 1.0
