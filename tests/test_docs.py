@@ -99,13 +99,13 @@ def test_notebooks_run(path, tmp_path):
 def test_the_page_of_a_new_item_model_shows_the_code_and_runs():
     page = (REPOSITORY / "docs" / "guide" / "new_item_model.md").read_text()
     shown, snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    files = [REPOSITORY / path for path in re.findall(r"`((?:irtjax|tests)/item_models/\w*binomial\.py)`", page)]
+    files = [REPOSITORY / path for path in re.findall(r"`((?:irtjax|tests)/item_models/\w*binomial\w*\.py)`", page)]
     code = files[0].read_text()
     for line in shown.splitlines():
         name = re.match(r"\s+def \w+\(", line)
         assert (name[0] if name else line) in code
     number = sum(len(path.read_text().splitlines()) for path in files)
-    assert f"File and test have {number} lines together" in page
+    assert f"The three files have {number} lines together" in page
     assert number < 150
     printed = []
     exec(snippet, {"print": printed.append})

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.categories import there
 from irtjax.item_models.families import Families
@@ -51,6 +52,10 @@ def log_likelihood(
         assert cells.trials is not None
         of_trials = cells.values, cells.trials
         return one_pass.log_likelihood(one_pass.trials, theta, (slope, items.intercept), of_trials)
+    if family == BETA_BINOMIAL:
+        assert cells.trials is not None
+        arrays = slope, items.intercept, items.others[:, 0]
+        return one_pass.log_likelihood(one_pass.agreeing_trials, theta, arrays, (cells.values, cells.trials))
     own = there(top, number)
     if family == GRADED:
         places = jnp.where(own, items.intercept[:, None] + offsets(items.others, top, number), -NEVER)
@@ -63,9 +68,9 @@ def log_likelihood(
         lines = jnp.where(own, slopes, 0.0).T, jnp.where(own, intercepts, -NEVER).T
         return one_pass.log_likelihood(one_pass.categories, theta, lines, (cells.values,))
     # items along the last axis
-    arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
+    all_arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
     of_cells = tuple(leaf for leaf in cells if leaf is not None)
-    return one_pass.log_likelihood(_block_of(model), theta, arrays, of_cells)
+    return one_pass.log_likelihood(_block_of(model), theta, all_arrays, of_cells)
 
 
 def _of_categories(

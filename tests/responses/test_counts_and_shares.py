@@ -8,7 +8,9 @@ import pytest
 from irtjax import InputError
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.specify_families import plan_families
-from irtjax.responses.scaled import ScaledResponses, beside, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.joining import beside
+from irtjax.responses.scaled import ScaledResponses
 
 SUBJECTS, ITEMS = ["ann", "bob", "cem"], ["i", "j"]
 COUNTS = np.array([[0, 3.0], [2, np.nan], [4, 1]])
