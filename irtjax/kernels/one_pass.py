@@ -176,8 +176,8 @@ def shares(
     """Shares y in [0, 1] of the ordered Beta model (`item_models.unit_interval`), without -log y - log(1 - y).
 
     Whether y is 0, 1 or between is what right/wrong answers to two items say, with predictors x - c_0 and x - c_1; the
-    term log(1 - exp(c_0 - c_1)) of those between, which depends on no ability, is left out, as of `graded`. Between, with
-    s = μ φ and t = (1 - μ) φ,
+    term log(1 - exp(c_0 - c_1)) of those between, which depends on no ability, is left out, as in `graded`. Between,
+    with s = μ φ and t = (1 - μ) φ,
 
         log p = s log y + t log(1 - y) - log Γ(1 + s) + log s - log Γ(1 + t) + log t + log Γ(φ).
 
