@@ -81,9 +81,10 @@ def _of_shares(
 ) -> Float[AnyArray, ""]:
     """Of the Beta model cuts are so far out that no share is there."""
     log_phi = items.others[:, PRECISION]
-    low, gap = jnp.full_like(log_phi, -FAR), jnp.full_like(log_phi, 2 * FAR)
     if family == ORDERED_BETA:
         low, gap = items.others[:, CUT], jnp.exp(items.others[:, LOG_GAP])
+    else:
+        low, gap = jnp.full_like(log_phi, -FAR), jnp.full_like(log_phi, 2 * FAR)
     arrays = items.slope[:, 0], items.intercept, log_phi, low, low + gap
     value = one_pass.log_likelihood(one_pass.shares, theta, arrays, (values,))
     between = ((values > 0) & (values < 1)).sum(axis=0)

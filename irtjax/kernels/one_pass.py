@@ -201,8 +201,8 @@ def shares(
     mean, rest = jnp.exp(log_s), jnp.exp(log_t)
     s, t = mean * phi[None, :], rest * phi[None, :]
     gammas = [log_gamma_and_digamma(1 + shape) for shape in (s, t)]
-    height = s * log_y + t * log_rest - gammas[0][0] - gammas[1][0] + log_s + log_t
-    height = between * (height + (log_gamma_phi + 2 * log_phi)[None, :])
+    of_both = s * log_y + t * log_rest - gammas[0][0] - gammas[1][0] + log_s + log_t
+    height = between * (of_both + (log_gamma_phi + 2 * log_phi)[None, :])
     # s (log y - ψ(s)) and t (log(1 - y) - ψ(t)), where s ψ(s) = s ψ(1 + s) - 1
     pull_s = between * (s * (log_y - gammas[0][1]) + 1)
     pull_t = between * (t * (log_rest - gammas[1][1]) + 1)
