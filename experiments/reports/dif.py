@@ -46,7 +46,7 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
         chosen = flagged.index.to_numpy()
         score = scores(data.responses.y, table["anchor"].to_numpy())
         figure = dif_curves(
-            data.responses.y[:, chosen], score, data.responses.member, data.names, flagged["item_id"].tolist()
+            data.responses.y[:, chosen], score, data.responses.member, data.names.tolist(), flagged["item_id"].tolist()
         )
         save_figure(figure, directory / "dif_curves.png")
         pictures.append("![responses by score](dif_curves.png)")
