@@ -73,7 +73,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     fit = fit_mml(responses, "2pl", anchors=items)
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))
-    pairs = pair_dependence(responses.values, fit.parameters, nodes, degrees_of_freedom=3)
+    pairs = pair_dependence(responses.values, fit.parameters, nodes)
     left_out = tuple(item for item in wanted.tolist() if item not in set(responses.item_ids.tolist()))
     return Confirmation(
         fit,
