@@ -90,7 +90,8 @@ def reestimate(
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
         unit_by_slopes: the mean of the prior of asinh slopes is moved so that it does not pull at the unit of ability
-            (`priors.scale_neutral_shift`).
+            (`priors.scale_neutral_shift`). Where the population's standard deviation is free, as with anchors, it does
+            not at all: the mean is such that Σ tanh x (x - m) = 0, as a change of the unit moves x by tanh x.
     """
     xp = gradient.__array_namespace__()
     known = _known(items, gradient, information, specification)
@@ -125,11 +126,28 @@ def reestimate(
         for k in group:
             precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
-            shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
+            if specification.sd_fixed:
+                shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
+            else:
+                shift = _without_pull(known, distance, weak.damping)
             means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
+
+
+def _without_pull(known: _Known, distance: Float[AnyArray, " I"], damping: float) -> Any:
+    """How much further than towards Σ (x - m) = 0 the mean of asinh slopes is to go for Σ tanh x (x - m) = 0 at rest.
+
+    It is 0 where slopes of both signs leave no unit to speak of.
+    """
+    xp = distance.__array_namespace__()
+    steep, share = xp.tanh(known.value[:, 0]), known.determined[:, 0]
+    total, size = (share * steep).sum(), (share * xp.abs(steep)).sum()
+    clear = total > size / 2
+    step = (steep * distance).sum() / (xp.where(clear, total, size) + damping + TINY)
+    step = step - distance.sum() / (share.sum() + damping + TINY)
+    return xp.where(clear, xp.clip(step, -MOST_CHANGE, MOST_CHANGE), 0.0)
 
 
 def _bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
@@ -177,6 +195,22 @@ def moved(specification: Specification, items: Items, origin: float) -> Specific
     own = np.asarray(_own(specification, 1))
     means[own, 1] += origin * np.asarray(items.slope)[own, 0]
     return dataclasses.replace(specification, prior_mean=means)
+
+
+def following(specification: Specification, items: Items, there: Items) -> Specification:
+    """The estimated priors (D = 1) moved along with items that go `there`, as far as these go together.
+
+    A prior of intercepts, whose mean is a line in the slope, moves by the line through what the intercepts move by.
+    """
+    (before, _), (after, _) = (to_prior_scale(as_array(one), specification.asinh_slopes) for one in (items, there))
+    xp = before.__array_namespace__()
+    means = [xp.asarray(specification.prior_mean, dtype=before.dtype)[:, k] for k in range(before.shape[1])]
+    for column in (column for group in specification.estimated for column in group):
+        own = _own(specification, column)
+        change = xp.where(own, after[:, column] - before[:, column], 0.0)
+        x = _bounded(items.slope[:, 0], own) if column == specification.dims else xp.zeros_like(change)
+        means[column] = means[column] + xp.where(own, _line(x, change, own), 0.0)
+    return dataclasses.replace(specification, prior_mean=xp.stack(means, axis=1))
 
 
 def _own(specification: Specification, column: int) -> AnyArray:

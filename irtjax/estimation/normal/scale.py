@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation.problem import Specification
+from irtjax.estimation import empirical_priors
+from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.problem import Specification, as_array
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.precision import in_full_precision
@@ -85,25 +87,81 @@ def project_out_scale(
 @jax.jit
 @in_full_precision
 def align_to_anchors(
-    items: Items, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
-) -> tuple[Any, Posterior]:
-    """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
+    items: Items,
+    posterior: Posterior,
+    sums: tuple[jax.Array, jax.Array],
+    specification: Specification,
+    priors_follow: bool | AnyArray,
+) -> tuple[Any, Posterior, Specification]:
+    """Moves all abilities and all free items together to where the anchors fit best: a new origin o and log unit t.
 
     Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
-    slowly.
+    slowly. With m_j and s_j² the mean and variance of each ability, and population and free items moved along, the
+    bound of the marginal likelihood that the iteration climbs, E log p(y | θ) less the divergence of the posteriors
+    from the population, changes only by the anchors' likelihood and the priors of free items. Its derivatives are
+
+        ∂/∂o = Σ_j g_j + ∂ log prior/∂o        ∂/∂t = Σ_j (m_j g_j - s_j² c_j) + ∂ log prior/∂t
+
+    where g_j = E ∂ log p/∂θ_j and c_j = -E ∂² log p/∂θ_j² are those of the anchors alone. By Stein's lemma the sum in
+    ∂/∂t is that of E θ_j ∂ log p/∂θ_j. Where items, abilities and population are at rest, so are these: the items have
+    E Σ_j ∂ log p/∂(slope, intercept) + ∂ log prior = 0, each ability has Σ_i E ∂ log p/∂θ_j = (m_j - mean)/sd² and
+    s_j⁻² = sd⁻² + c_j of all items, and summed over subjects the moments of the population leave of both what is above.
+    Without s_j² c_j, which is of order 1/I of the rest, the step would lead away from there each time.
+
+    Args:
+        items: where the step begins, as are abilities and specification.
+        posterior: of the subjects.
+        sums: g (J, 1) and c (J, 1, 1), the `subject_sums` of the anchors alone.
+        specification: what is free; priors.
+        priors_follow: whether those that are estimated move along with their items, as they would when estimated anew:
+            they hold nothing in place then.
+
+    Returns:
+        Items, posteriors and specification after one Newton step, of at most half a logit and half a log unit.
     """
-    gradient, information = by_scale(posterior, sums)
+    gradient, information = (
+        one + other
+        for one, other in zip(
+            by_scale(posterior, sums), _by_scale_of_priors(items, specification, priors_follow), strict=True
+        )
+    )
     if not specification.free_slopes:  # the items would not follow a new unit
         information = jnp.diag(information[0, :1].repeat(2))
         gradient = gradient.at[1].set(0.0)
     change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
-    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
-    free = specification.free[:, 1]
+    change = jnp.clip(change, -0.5, 0.5)
+    origin, unit = change[0], jnp.exp(change[1])
+    moved = _on_scale(items, change, specification)
+    followed = empirical_priors.following(specification, items, moved)
+    specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
+    return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
+
+
+def _on_scale(items: Items, change: Float[jax.Array, "2"], specification: Specification) -> Any:
+    """The free items for abilities θ exp(t) + o, with `change` (o, t): their probabilities stay."""
+    origin, unit = change[0], jnp.exp(change[1])
     slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
-    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
-    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
+    intercept = jnp.where(specification.free[:, 1], items.intercept - slope[:, 0] * origin, items.intercept)
     moved = items._replace(slope=slope, intercept=intercept)
-    return _with_categories(moved, -origin / unit, 1 / unit, specification), posterior
+    return _with_categories(moved, -origin / unit, 1 / unit, specification)
+
+
+def _by_scale_of_priors(
+    items: Items, specification: Specification, priors_follow: bool | AnyArray
+) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
+    """Gradient and information in origin and log unit of the priors of free items, which move with these."""
+    array = as_array(items)
+    none = jnp.zeros(2, array.dtype)
+    # held parameters, which may be infinite, do not move
+    moves = jnp.where(
+        specification.free[:, :, None],
+        jax.jacfwd(lambda change: as_array(_on_scale(items, change, specification)))(none),
+        0.0,
+    )
+    prior, columns = priors_of(array, specification), [k for group in specification.estimated for k in group]
+    follows = jnp.zeros(array.shape[1], bool).at[jnp.array(columns, int)].set(priors_follow)
+    stiff = jnp.where(follows[None, :], 0.0, prior.information)
+    return jnp.einsum("ik,ikc->c", prior.gradient, moves), jnp.einsum("ik,ikc,ikd->cd", stiff, moves, moves)
 
 
 @jax.jit
@@ -139,10 +197,15 @@ def _with_categories(
 def by_scale(
     posterior: Posterior, sums: tuple[AnyArray, AnyArray]
 ) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
-    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
-    gradient, curvature = sums
-    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
-    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
+    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability.
+
+    In the log unit they are E θ ∂ log p/∂θ = m E ∂ log p/∂θ + s² E ∂² log p/∂θ² of each subject (Stein's lemma).
+    """
+    (m, covariance), (gradient, curvature) = posterior, sums
+    by = jnp.stack([jnp.ones_like(m[:, 0]), m[:, 0]])
+    of_variance = (covariance[:, 0, 0] * curvature[:, 0, 0]).sum()
+    total = by @ gradient[:, 0] - jnp.stack([jnp.zeros_like(of_variance), of_variance])
+    return total, (by * curvature[None, :, 0, 0]) @ by.T
 
 
 def rotate(

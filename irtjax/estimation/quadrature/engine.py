@@ -165,9 +165,10 @@ class QuadratureEngine:
         """Priors estimated anew; the phase ends where they hardly move."""
         point, specification = state.point, state.specification
         gradient, information = item_score.score(point.items, point.counts, asymptotes=point.items.has_others())
-        unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
+        unit_by_slopes = specification.asinh_slopes and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
-        # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
+        # that abilities have mean 0 and variance 1, or anchors, say where all items are together and how steep, not
+        # their priors
         origin, square = point.abilities[0], point.abilities[specification.dims]  # with D > 1 nothing asks for them
         unit = float(np.sqrt(square - origin**2))
         if specification.mean_fixed and (specification.dims,) in specification.estimated:
@@ -176,7 +177,7 @@ class QuadratureEngine:
             intercept = point.items.intercept + np.where(free, origin, 0.0) * point.items.slope[:, 0]
             population = point.population.rescaled(origin, 1.0)
             point = point._replace(items=point.items._replace(intercept=intercept), population=population)
-        if unit_by_slopes:
+        if unit_by_slopes and specification.sd_fixed:
             estimated = empirical_priors.stretched(estimated, unit)
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
             population = point.population.rescaled(0.0, unit)
