@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.anchor_scale import anchors_only
 from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_of, scoring_step
 from irtjax.estimation.normal.ability_step import ability_step
 from irtjax.estimation.normal.damping import Damping, damp
 from irtjax.estimation.normal.passes import Passes
-from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, anchors_only, standardize
+from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, standardize
 from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
@@ -95,8 +96,8 @@ def item_steps(
     gradient, information = sums[:2]
     if specification.estimated:
         xp = gradient.__array_namespace__()
-        # as on nodes that subjects share; where the population sets the unit of a test of thousands of right/wrong items,
-        # it makes no difference
+        # as on nodes that subjects share; on tests of thousands of right/wrong items it makes no difference where the
+        # population sets the unit
         neutral = isinstance(items, PredictorParameters) or not specification.mean_fixed
         unit_by_slopes = neutral and specification.asinh_slopes
         estimated = empirical_priors.reestimate(items, gradient, information, specification, unit_by_slopes)

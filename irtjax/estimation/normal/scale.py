@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.anchor_scale import newton_change, on_scale, with_categories
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.integration.normal_posterior import Posterior
-from irtjax.item_models.protocol import Items, PredictorParameters
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
@@ -51,7 +52,7 @@ def standardize(
     sd = jnp.sqrt(jnp.diagonal(spread) / number)
     if specification.mean_fixed:
         moved = items._replace(intercept=items.intercept + items.slope @ mean)
-        m, items = centred, _with_categories(moved, mean[0], 1.0, specification)
+        m, items = centred, with_categories(moved, mean[0], 1.0, specification)
         mean = jnp.zeros_like(mean)
     if specification.sd_fixed:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
@@ -65,7 +66,7 @@ def standardize(
         covariance = inverse[None] @ covariance @ inverse.T[None]
         free = specification.free[:, : m.shape[1]]
         items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
-        items = _with_categories(items, 0.0, unit[0, 0], specification)
+        items = with_categories(items, 0.0, unit[0, 0], specification)
         sd = jnp.ones_like(sd)
     return LatentScale(items, Posterior(m, covariance), mean, sd)
 
@@ -125,25 +126,12 @@ def align_to_anchors(
             by_scale(posterior, sums), _by_scale_of_priors(items, specification, priors_follow), strict=True
         )
     )
-    if not specification.free_slopes:  # the items would not follow a new unit
-        information = jnp.diag(information[0, :1].repeat(2))
-        gradient = gradient.at[1].set(0.0)
-    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
-    change = jnp.clip(change, -0.5, 0.5)
+    change = newton_change(gradient, information, specification)
     origin, unit = change[0], jnp.exp(change[1])
-    moved = _on_scale(items, change, specification)
+    moved = on_scale(items, change, specification)
     followed = empirical_priors.following(specification, items, moved)
     specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
     return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
-
-
-def _on_scale(items: Items, change: Float[jax.Array, "2"], specification: Specification) -> Any:
-    """The free items for abilities θ exp(t) + o, with `change` (o, t): their probabilities stay."""
-    origin, unit = change[0], jnp.exp(change[1])
-    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
-    intercept = jnp.where(specification.free[:, 1], items.intercept - slope[:, 0] * origin, items.intercept)
-    moved = items._replace(slope=slope, intercept=intercept)
-    return _with_categories(moved, -origin / unit, 1 / unit, specification)
 
 
 def _by_scale_of_priors(
@@ -155,42 +143,13 @@ def _by_scale_of_priors(
     # held parameters, which may be infinite, do not move
     moves = jnp.where(
         specification.free[:, :, None],
-        jax.jacfwd(lambda change: as_array(_on_scale(items, change, specification)))(none),
+        jax.jacfwd(lambda change: as_array(on_scale(items, change, specification)))(none),
         0.0,
     )
     prior, columns = priors_of(array, specification), [k for group in specification.estimated for k in group]
     follows = jnp.zeros(array.shape[1], bool).at[jnp.array(columns, int)].set(priors_follow)
     stiff = jnp.where(follows[None, :], 0.0, prior.information)
     return jnp.einsum("ik,ikc->c", prior.gradient, moves), jnp.einsum("ik,ikc,ikd->cd", stiff, moves, moves)
-
-
-@jax.jit
-def anchors_only(items: Items, specification: Specification) -> Any:
-    """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
-    return items._replace(slope=jnp.where(specification.free.any(axis=1, keepdims=True), 0.0, items.slope))
-
-
-def categories_alone(specification: Specification) -> AnyArray:
-    """Which items (I,) have slopes and intercepts of categories, and none of their own (`item_models.nominal`)."""
-    own = specification.dims + 1
-    xp = specification.free.__array_namespace__()
-    return xp.logical_and(~specification.free[:, :own].any(axis=1), specification.free[:, own:].any(axis=1))
-
-
-def _with_categories(
-    items: Items, origin: AnyArray | float, unit: AnyArray | float, specification: Specification
-) -> Any:
-    """Slopes and intercepts of categories for abilities (θ - origin) / unit; those of the items are so already."""
-    if not isinstance(items, PredictorParameters) or specification.dims > 1:
-        return items
-    alone, others = categories_alone(specification)[:, None], items.others
-    half = others.shape[1] // 2
-    slopes, intercepts = others[:, :half], others[:, half : 2 * half]
-    parts = [unit * slopes, intercepts + origin * slopes, others[:, 2 * half :]]
-    return items._replace(
-        intercept=jnp.where(alone[:, 0], 0.0, items.intercept),
-        others=jnp.where(alone, jnp.concatenate(parts, axis=1), others),
-    )
 
 
 @in_full_precision

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.anchor_scale import anchors_only, newton_change, on_scale
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
@@ -182,6 +183,8 @@ class QuadratureEngine:
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
             population = point.population.rescaled(0.0, unit)
             point = point._replace(items=point.items._replace(slope=slope), population=population)
+        if not specification.mean_fixed:
+            point, estimated = _towards_anchors(point, specification, estimated)
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         share = 0.0
@@ -214,6 +217,22 @@ class QuadratureEngine:
         if not moved.any():
             return state._replace(ahead=(Phase.LAST_STEPS,), rounds=0)
         return _with_items(_next_phase(state), items)
+
+
+def _towards_anchors(
+    point: Point, specification: Specification, estimated: Specification
+) -> tuple[Point, Specification]:
+    """Items, population and estimated priors together on the scale where anchors alone fit best, by a Newton step.
+
+    Priors are held between two estimates, and hold the scale of many free items: few anchors would move it by a small
+    share each time.
+    """
+    items, asymptotes = anchors_only(point.items, specification), point.items.has_others()
+    change = newton_change(*item_score.scale_score(items, point.counts, asymptotes=asymptotes), specification)
+    moved = on_scale(point.items, change, specification)
+    (mean, sd), unit = point.population, np.exp(change[1])
+    population = point.population._replace(mean=unit * mean + change[0], sd=unit * sd)
+    return point._replace(items=moved, population=population), empirical_priors.following(estimated, point.items, moved)
 
 
 def _priors_of(specification: Specification) -> tuple[Phase, ...]:
