@@ -5,7 +5,8 @@ A change of scale is an origin o and a log unit t: abilities θ become θ exp(t)
 
 from typing import Any
 
-from irtjax.estimation.problem import Specification
+from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.problem import Specification, as_array
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.types import AnyArray, Float
 
@@ -24,6 +25,47 @@ def categories_alone(specification: Specification) -> AnyArray:
     own = specification.dims + 1
     xp = specification.free.__array_namespace__()
     return xp.logical_and(~specification.free[:, :own].any(axis=1), specification.free[:, own:].any(axis=1))
+
+
+def by_scale_of_priors(
+    items: Items, specification: Specification, estimated: bool | AnyArray = True
+) -> tuple[Float[AnyArray, "2"], Float[AnyArray, "2 2"]]:
+    """Gradient and information in origin and log unit of the priors of free items, which move with these (D = 1).
+
+    Args:
+        items: where they are.
+        specification: what is free; priors.
+        estimated: whether those that can be are estimated: these leave the scale to the anchors, and are left out.
+    """
+    array, moves = as_array(items), _moves(items, specification)
+    xp, prior = array.__array_namespace__(), priors_of(array, specification)
+    columns = [k for group in specification.estimated for k in group]
+    can_be = xp.asarray([k in columns for k in range(array.shape[1])])
+    counts = xp.where(can_be & xp.asarray(estimated), 0.0, 1.0)[None, :]
+    return (
+        xp.einsum("ik,ikc->c", counts * prior.gradient, moves),
+        xp.einsum("ik,ikc,ikd->cd", counts * prior.information, moves, moves),
+    )
+
+
+def _moves(items: Items, specification: Specification) -> Float[AnyArray, "I K 2"]:
+    """Derivatives of all parameters in the origin and the log unit of `on_scale`."""
+    xp, slope = items.slope.__array_namespace__(), items.slope[:, 0]
+    free = xp.asarray(specification.free)
+    none = xp.zeros(free[:, 2:].shape, dtype=slope.dtype)
+    by_origin = by_unit = none
+    if isinstance(items, PredictorParameters):
+        half, alone = none.shape[1] // 2, categories_alone(specification)[:, None]
+        slopes = xp.where(alone, items.others[:, :half], 0.0)
+        rest = none[:, 2 * half :]
+        by_origin = xp.concatenate([none[:, :half], -slopes, rest], axis=1)
+        by_unit = xp.concatenate([-slopes, none[:, :half], rest], axis=1)
+    zero = xp.zeros_like(slope)
+    of_origin = xp.stack([zero, xp.where(free[:, 1], -slope, 0.0)], axis=1)
+    of_unit = xp.stack([xp.where(free[:, 0], -slope, 0.0), zero], axis=1)
+    return xp.stack(
+        [xp.concatenate([of_origin, by_origin], axis=1), xp.concatenate([of_unit, by_unit], axis=1)], axis=2
+    )
 
 
 def newton_change(

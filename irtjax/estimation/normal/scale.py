@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.anchor_scale import newton_change, on_scale, with_categories
-from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.problem import Specification, as_array
+from irtjax.estimation.anchor_scale import by_scale_of_priors, newton_change, on_scale, with_categories
+from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.precision import in_full_precision
@@ -99,23 +98,24 @@ def align_to_anchors(
     Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
     slowly. With m_j and s_j² the mean and variance of each ability, and population and free items moved along, the
     bound of the marginal likelihood that the iteration climbs, E log p(y | θ) less the divergence of the posteriors
-    from the population, changes only by the anchors' likelihood and the priors of free items. Its derivatives are
+    from the population, changes only by the anchors' likelihood, and by the priors of free items where these are given.
+    (Estimated ones move along, `empirical_priors.following`: they have no say in the scale.) Its derivatives are
 
         ∂/∂o = Σ_j g_j + ∂ log prior/∂o        ∂/∂t = Σ_j (m_j g_j - s_j² c_j) + ∂ log prior/∂t
 
     where g_j = E ∂ log p/∂θ_j and c_j = -E ∂² log p/∂θ_j² are those of the anchors alone. By Stein's lemma the sum in
-    ∂/∂t is that of E θ_j ∂ log p/∂θ_j. Where items, abilities and population are at rest, so are these: the items have
-    E Σ_j ∂ log p/∂(slope, intercept) + ∂ log prior = 0, each ability has Σ_i E ∂ log p/∂θ_j = (m_j - mean)/sd² and
-    s_j⁻² = sd⁻² + c_j of all items, and summed over subjects the moments of the population leave of both what is above.
-    Without s_j² c_j, which is of order 1/I of the rest, the step would lead away from there each time.
+    ∂/∂t is that of E θ_j ∂ log p/∂θ_j. They are 0 where items, abilities and population are at rest, so that this step
+    leads to the same point. For then each ability has g_j = (m_j - mean)/sd² and s_j⁻² = sd⁻² + c_j, of all items. With
+    mean = Σ_j m_j/J and sd² = Σ_j ((m_j - mean)² + s_j²)/J, the sums above are 0 of all items; and of free items, too,
+    as these have E Σ_j ∂ log p/∂(slope, intercept) + ∂ log prior = 0. Without s_j² c_j, of order 1/I of the rest, each
+    step would lead away again.
 
     Args:
         items: where the step begins, as are abilities and specification.
         posterior: of the subjects.
         sums: g (J, 1) and c (J, 1, 1), the `subject_sums` of the anchors alone.
         specification: what is free; priors.
-        priors_follow: whether those that are estimated move along with their items, as they would when estimated anew:
-            they hold nothing in place then.
+        priors_follow: whether those that can be are estimated by now; else they count as given.
 
     Returns:
         Items, posteriors and specification after one Newton step, of at most half a logit and half a log unit.
@@ -123,7 +123,7 @@ def align_to_anchors(
     gradient, information = (
         one + other
         for one, other in zip(
-            by_scale(posterior, sums), _by_scale_of_priors(items, specification, priors_follow), strict=True
+            by_scale(posterior, sums), by_scale_of_priors(items, specification, priors_follow), strict=True
         )
     )
     change = newton_change(gradient, information, specification)
@@ -132,24 +132,6 @@ def align_to_anchors(
     followed = empirical_priors.following(specification, items, moved)
     specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
     return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
-
-
-def _by_scale_of_priors(
-    items: Items, specification: Specification, priors_follow: bool | AnyArray
-) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
-    """Gradient and information in origin and log unit of the priors of free items, which move with these."""
-    array = as_array(items)
-    none = jnp.zeros(2, array.dtype)
-    # held parameters, which may be infinite, do not move
-    moves = jnp.where(
-        specification.free[:, :, None],
-        jax.jacfwd(lambda change: as_array(on_scale(items, change, specification)))(none),
-        0.0,
-    )
-    prior, columns = priors_of(array, specification), [k for group in specification.estimated for k in group]
-    follows = jnp.zeros(array.shape[1], bool).at[jnp.array(columns, int)].set(priors_follow)
-    stiff = jnp.where(follows[None, :], 0.0, prior.information)
-    return jnp.einsum("ik,ikc->c", prior.gradient, moves), jnp.einsum("ik,ikc,ikd->cd", stiff, moves, moves)
 
 
 @in_full_precision

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.anchor_scale import anchors_only, newton_change, on_scale
+from irtjax.estimation.anchor_scale import anchors_only, by_scale_of_priors, newton_change, on_scale
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
@@ -222,13 +222,15 @@ class QuadratureEngine:
 def _towards_anchors(
     point: Point, specification: Specification, estimated: Specification
 ) -> tuple[Point, Specification]:
-    """Items, population and estimated priors together on the scale where anchors alone fit best, by a Newton step.
+    """Items, population and estimated priors together on the scale where anchors fit best, by a Newton step.
 
     Priors are held between two estimates, and hold the scale of many free items: few anchors would move it by a small
     share each time.
     """
     items, asymptotes = anchors_only(point.items, specification), point.items.has_others()
-    change = newton_change(*item_score.scale_score(items, point.counts, asymptotes=asymptotes), specification)
+    by_anchors = item_score.scale_score(items, point.counts, asymptotes=asymptotes)
+    by_priors = by_scale_of_priors(point.items, specification)
+    change = newton_change(*(one + other for one, other in zip(by_anchors, by_priors, strict=True)), specification)
     moved = on_scale(point.items, change, specification)
     (mean, sd), unit = point.population, np.exp(change[1])
     population = point.population._replace(mean=unit * mean + change[0], sd=unit * sd)

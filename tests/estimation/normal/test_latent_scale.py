@@ -10,10 +10,10 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import minimize
 from simulation import draw, probability
 
+from irtjax.estimation.anchor_scale import anchors_only
 from irtjax.estimation.normal.scale import (
     LatentScale,
     align_to_anchors,
-    anchors_only,
     by_scale,
     project_out_scale,
     rotate,
