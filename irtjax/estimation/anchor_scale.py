@@ -3,9 +3,12 @@
 A change of scale is an origin o and a log unit t: abilities θ become θ exp(t) + o.
 """
 
+import dataclasses
 from typing import Any
 
+from irtjax.estimation.empirical_priors import bounded, has_own, line
 from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.priors import to_prior_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.types import AnyArray, Float
@@ -27,24 +30,40 @@ def categories_alone(specification: Specification) -> AnyArray:
     return xp.logical_and(~specification.free[:, :own].any(axis=1), specification.free[:, own:].any(axis=1))
 
 
-def by_scale_of_priors(
-    items: Items, specification: Specification, estimated: bool | AnyArray = True
-) -> tuple[Float[AnyArray, "2"], Float[AnyArray, "2 2"]]:
-    """Gradient and information in origin and log unit of the priors of free items, which move with these (D = 1).
+def given_alone(specification: Specification, estimated: bool | AnyArray = True) -> Specification:
+    """The specification without the priors that are estimated, if they are by now: these leave the scale to anchors."""
+    precision = specification.prior_precision
+    xp, columns = precision.__array_namespace__(), [k for group in specification.estimated for k in group]
+    can_be = xp.asarray([k in columns for k in range(precision.shape[1])])
+    left = xp.where(can_be & xp.asarray(estimated), 0.0, precision)
+    return dataclasses.replace(specification, prior_precision=left)
 
-    Args:
-        items: where they are.
-        specification: what is free; priors.
-        estimated: whether those that can be are estimated: these leave the scale to the anchors, and are left out.
+
+def following(specification: Specification, items: Items, there: Items) -> Specification:
+    """The estimated priors (D = 1) moved along with items that go `there`, as far as these go together.
+
+    A prior of intercepts, whose mean is a line in the slope, moves by the line through what the intercepts move by.
     """
+    (before, _), (after, _) = (to_prior_scale(as_array(one), specification.asinh_slopes) for one in (items, there))
+    xp = before.__array_namespace__()
+    means = [xp.asarray(specification.prior_mean, dtype=before.dtype)[:, k] for k in range(before.shape[1])]
+    for column in (column for group in specification.estimated for column in group):
+        own = has_own(specification, column)
+        change = xp.where(own, after[:, column] - before[:, column], 0.0)
+        x = bounded(items.slope[:, 0], own) if column == specification.dims else xp.zeros_like(change)
+        means[column] = means[column] + xp.where(own, line(x, change, own), 0.0)
+    return dataclasses.replace(specification, prior_mean=xp.stack(means, axis=1))
+
+
+def by_scale_of_priors(
+    items: Items, specification: Specification
+) -> tuple[Float[AnyArray, "2"], Float[AnyArray, "2 2"]]:
+    """Gradient and information in origin and log unit of the priors of free items, which move with these (D = 1)."""
     array, moves = as_array(items), _moves(items, specification)
     xp, prior = array.__array_namespace__(), priors_of(array, specification)
-    columns = [k for group in specification.estimated for k in group]
-    can_be = xp.asarray([k in columns for k in range(array.shape[1])])
-    counts = xp.where(can_be & xp.asarray(estimated), 0.0, 1.0)[None, :]
     return (
-        xp.einsum("ik,ikc->c", counts * prior.gradient, moves),
-        xp.einsum("ik,ikc,ikd->cd", counts * prior.information, moves, moves),
+        xp.einsum("ik,ikc->c", prior.gradient, moves),
+        xp.einsum("ik,ikc,ikd->cd", prior.information, moves, moves),
     )
 
 
@@ -71,14 +90,22 @@ def _moves(items: Items, specification: Specification) -> Float[AnyArray, "I K 2
 def newton_change(
     gradient: Float[AnyArray, "2"], information: Float[AnyArray, "2 2"], specification: Specification
 ) -> Float[AnyArray, "2"]:
-    """Origin and log unit after a Newton step from 0, each of at most a half; the unit stays where no slope is free."""
+    """Origin and log unit after a Newton step from 0, each of at most a half; the unit stays where no slope is free.
+
+    Anchors that tell nothing move nothing.
+    """
     xp = gradient.__array_namespace__()
     if not specification.free_slopes:  # the items would not follow
-        by_origin = gradient[0] / (information[0, 0] * (1 + 1e-6))
-        return xp.clip(xp.stack([by_origin, xp.zeros_like(by_origin)]), -MOST_CHANGE, MOST_CHANGE)
+        gradient, information = (
+            gradient * xp.asarray([1.0, 0.0]),
+            information[0, 0] * xp.eye(2, dtype=information.dtype),
+        )
     # of a single subject anchors tell one of the two
-    regular = information + 1e-6 * xp.trace(information) * xp.eye(2, dtype=information.dtype)
-    return xp.clip(xp.linalg.solve(regular, gradient), -MOST_CHANGE, MOST_CHANGE)
+    (first, cross), (_, second) = information + 1e-6 * xp.trace(information) * xp.eye(2, dtype=information.dtype)
+    determinant = first * second - cross**2
+    change = xp.stack([second * gradient[0] - cross * gradient[1], first * gradient[1] - cross * gradient[0]])
+    change = xp.where(determinant > 0, change / xp.where(determinant > 0, determinant, 1.0), 0.0)
+    return xp.clip(change, -MOST_CHANGE, MOST_CHANGE)
 
 
 def on_scale(items: Items, change: Float[AnyArray, "2"], specification: Specification) -> Any:

@@ -113,24 +113,24 @@ def reestimate(
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
             if group == (specification.dims,) and specification.dims == 1:
                 whole = distance * (usable.sum() / (determined + weak.damping + TINY))
-                mean = _line(
-                    _bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
+                mean = line(
+                    bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
                 )
             else:
                 step = distance.sum() / (determined + weak.damping + TINY)
                 mean = means[k] + xp.clip(step, -MOST_CHANGE, MOST_CHANGE)
-            means[k] = xp.where(_own(specification, k), mean, means[k])
+            means[k] = xp.where(has_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
         variance = xp.clip(squares / shares, LEAST_SD**2, most_sd**2)
         for k in group:
-            precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
+            precisions[k] = xp.where(has_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
             if specification.sd_fixed:
                 shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
             else:
                 shift = _without_pull(known, distance, weak.damping)
-            means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
+            means[0] = xp.where(has_own(specification, 0), means[0] + shift, means[0])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
@@ -150,14 +150,14 @@ def _without_pull(known: _Known, distance: Float[AnyArray, " I"], damping: float
     return xp.where(clear, xp.clip(step, -MOST_CHANGE, MOST_CHANGE), 0.0)
 
 
-def _bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+def bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
     """The slopes, bent where they are steeper than most: one that runs off would else draw the line to its item."""
     xp, slope = slope.__array_namespace__(), slope * usable.astype(slope.dtype)
     typical = xp.sinh((xp.arcsinh(xp.abs(slope)) * usable).sum() / (usable.sum() + TINY))
     return slope / xp.sqrt(1 + (slope / (STEEP * typical + TINY)) ** 2)
 
 
-def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+def line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
     """The line in x through the usable y, by least squares, at every x; their mean where x hardly varies."""
     xp, number = y.__array_namespace__(), usable.sum()
     x = xp.where(usable, xp.asarray(x, dtype=y.dtype), 0.0)
@@ -184,7 +184,7 @@ def _weak(specification: Specification, group: tuple[int, ...]) -> Weak:
 def stretched(specification: Specification, unit: float) -> Specification:
     """The estimated prior of asinh slopes (D = 1) on a scale of ability whose unit is so many of the present ones."""
     means = np.array(specification.prior_mean)
-    own = np.asarray(_own(specification, 0))
+    own = np.asarray(has_own(specification, 0))
     means[own, 0] = np.arcsinh(unit * np.sinh(means[own, 0]))
     return dataclasses.replace(specification, prior_mean=means)
 
@@ -192,28 +192,12 @@ def stretched(specification: Specification, unit: float) -> Specification:
 def moved(specification: Specification, items: Items, origin: float) -> Specification:
     """The estimated prior of intercepts (D = 1) on a scale of ability whose origin is here at present."""
     means = np.array(specification.prior_mean)
-    own = np.asarray(_own(specification, 1))
+    own = np.asarray(has_own(specification, 1))
     means[own, 1] += origin * np.asarray(items.slope)[own, 0]
     return dataclasses.replace(specification, prior_mean=means)
 
 
-def following(specification: Specification, items: Items, there: Items) -> Specification:
-    """The estimated priors (D = 1) moved along with items that go `there`, as far as these go together.
-
-    A prior of intercepts, whose mean is a line in the slope, moves by the line through what the intercepts move by.
-    """
-    (before, _), (after, _) = (to_prior_scale(as_array(one), specification.asinh_slopes) for one in (items, there))
-    xp = before.__array_namespace__()
-    means = [xp.asarray(specification.prior_mean, dtype=before.dtype)[:, k] for k in range(before.shape[1])]
-    for column in (column for group in specification.estimated for column in group):
-        own = _own(specification, column)
-        change = xp.where(own, after[:, column] - before[:, column], 0.0)
-        x = _bounded(items.slope[:, 0], own) if column == specification.dims else xp.zeros_like(change)
-        means[column] = means[column] + xp.where(own, _line(x, change, own), 0.0)
-    return dataclasses.replace(specification, prior_mean=xp.stack(means, axis=1))
-
-
-def _own(specification: Specification, column: int) -> AnyArray:
+def has_own(specification: Specification, column: int) -> AnyArray:
     """Which items (I,) have such a parameter of their own."""
     free = specification.free[:, column]
     return free & ~specification.shared if column == 0 else free
@@ -231,7 +215,7 @@ def slopes_determined(
     standard deviation 0.5, if s is not more.
     """
     known = _known(items, gradient, information, specification)
-    usable, own = known.usable[:, 0], np.asarray(_own(specification, 0))
+    usable, own = known.usable[:, 0], np.asarray(has_own(specification, 0))
     variance = float(1 / np.asarray(specification.prior_precision)[own, 0][0])
     usual = variance if own.sum() >= FEWEST else max(variance, USUAL_SD**2)
     of_usual = usual * known.determined[:, 0]
@@ -243,7 +227,7 @@ def largest_change(before: Specification, after: Specification) -> float:
     """How far the estimated priors have moved: means in standard deviations, or log standard deviations."""
     changes = [0.0]
     for column in (column for group in before.estimated for column in group):
-        at = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
+        at = np.asarray(has_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
         mean, precision = (
             [np.asarray(getattr(one, name))[at, column] for one in (before, after)]
             for name in ("prior_mean", "prior_precision")

@@ -10,8 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.estimation import empirical_priors
-from irtjax.estimation.anchor_scale import by_scale_of_priors, newton_change, on_scale, with_categories
+from irtjax.estimation.anchor_scale import (
+    by_scale_of_priors,
+    following,
+    given_alone,
+    newton_change,
+    on_scale,
+    with_categories,
+)
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.item_models.protocol import Items
@@ -99,7 +105,7 @@ def align_to_anchors(
     slowly. With m_j and s_j² the mean and variance of each ability, and population and free items moved along, the
     bound of the marginal likelihood that the iteration climbs, E log p(y | θ) less the divergence of the posteriors
     from the population, changes only by the anchors' likelihood, and by the priors of free items where these are given.
-    (Estimated ones move along, `empirical_priors.following`: they have no say in the scale.) Its derivatives are
+    (Estimated ones move along: they have no say in the scale.) Its derivatives are
 
         ∂/∂o = Σ_j g_j + ∂ log prior/∂o        ∂/∂t = Σ_j (m_j g_j - s_j² c_j) + ∂ log prior/∂t
 
@@ -120,16 +126,12 @@ def align_to_anchors(
     Returns:
         Items, posteriors and specification after one Newton step, of at most half a logit and half a log unit.
     """
-    gradient, information = (
-        one + other
-        for one, other in zip(
-            by_scale(posterior, sums), by_scale_of_priors(items, specification, priors_follow), strict=True
-        )
-    )
-    change = newton_change(gradient, information, specification)
+    by_anchors = by_scale(posterior, sums)
+    by_priors = by_scale_of_priors(items, given_alone(specification, priors_follow))
+    change = newton_change(by_anchors[0] + by_priors[0], by_anchors[1] + by_priors[1], specification)
     origin, unit = change[0], jnp.exp(change[1])
     moved = on_scale(items, change, specification)
-    followed = empirical_priors.following(specification, items, moved)
+    followed = following(specification, items, moved)
     specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
     return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
 

@@ -12,7 +12,14 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
-from irtjax.estimation.anchor_scale import anchors_only, by_scale_of_priors, newton_change, on_scale
+from irtjax.estimation.anchor_scale import (
+    anchors_only,
+    by_scale_of_priors,
+    following,
+    given_alone,
+    newton_change,
+    on_scale,
+)
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
@@ -184,7 +191,7 @@ class QuadratureEngine:
             population = point.population.rescaled(0.0, unit)
             point = point._replace(items=point.items._replace(slope=slope), population=population)
         if not specification.mean_fixed:
-            point, estimated = _towards_anchors(point, specification, estimated)
+            point, estimated = _towards_anchors(state, estimated)
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         share = 0.0
@@ -219,22 +226,28 @@ class QuadratureEngine:
         return _with_items(_next_phase(state), items)
 
 
-def _towards_anchors(
-    point: Point, specification: Specification, estimated: Specification
-) -> tuple[Point, Specification]:
+def _towards_anchors(state: State, estimated: Specification) -> tuple[Point, Specification]:
     """Items, population and estimated priors together on the scale where anchors fit best, by a Newton step.
 
     Priors are held between two estimates, and hold the scale of many free items: few anchors would move it by a small
-    share each time.
+    share each time. A step is made only if the likelihood, with the priors that are given, rises.
     """
-    items, asymptotes = anchors_only(point.items, specification), point.items.has_others()
-    by_anchors = item_score.scale_score(items, point.counts, asymptotes=asymptotes)
-    by_priors = by_scale_of_priors(point.items, specification)
-    change = newton_change(*(one + other for one, other in zip(by_anchors, by_priors, strict=True)), specification)
-    moved = on_scale(point.items, change, specification)
+    point, given = state.point, given_alone(state.specification)
+    anchors, asymptotes = anchors_only(point.items, given), point.items.has_others()
+    by_anchors = item_score.scale_score(anchors, point.counts, asymptotes=asymptotes)
+    by_priors = by_scale_of_priors(point.items, given)
+    change = newton_change(by_anchors[0] + by_priors[0], by_anchors[1] + by_priors[1], given)
+    items = on_scale(point.items, change, given)
     (mean, sd), unit = point.population, np.exp(change[1])
     population = point.population._replace(mean=unit * mean + change[0], sd=unit * sd)
-    return point._replace(items=moved, population=population), empirical_priors.following(estimated, point.items, moved)
+    alone = state._replace(specification=given)
+    before, after = (
+        _evaluate(*where, alone).objective for where in ((point.items, point.population), (items, population))
+    )
+    if not after > before:
+        return point, estimated
+    moved = point._replace(items=items, population=population)
+    return moved, following(estimated, point.items, items)
 
 
 def _priors_of(specification: Specification) -> tuple[Phase, ...]:
