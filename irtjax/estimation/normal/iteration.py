@@ -153,8 +153,11 @@ def _close(
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
     largest = jnp.maximum(largest, squares.max())
     if not specification.mean_fixed:
-        of_mean, of_log_sd = (new.mean - before.mean) / new.sd, jnp.log(new.sd / before.sd)
-        largest = jnp.maximum(largest, weight.sum() * jnp.maximum(of_mean**2, 2 * of_log_sd**2).max())
+        # a share of the information that abilities known without error would have
+        share = 1 - 1 / (precisions[:, 0, 0] * before.sd[0] ** 2)
+        of_mean, of_log_sd = (new.mean - before.mean)[0] / before.sd[0], jnp.log(new.sd / before.sd)[0]
+        of_moments = (weight @ share) * of_mean**2, 2 * (weight @ share**2) * of_log_sd**2
+        largest = jnp.maximum(largest, jnp.maximum(*of_moments))
     return new, jnp.sqrt(largest)
 
 

@@ -24,6 +24,8 @@ from irtjax.item_models.protocol import Items
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
+NONE_BETWEEN = 1e-6  # of what widths of posteriors tell: differences between subjects that are none
+
 
 class LatentScale(NamedTuple):
     """Item parameters, posteriors of the subjects, and mean and standard deviation (D,) of the population."""
@@ -128,12 +130,25 @@ def align_to_anchors(
     """
     by_anchors = by_scale(posterior, sums)
     by_priors = by_scale_of_priors(items, given_alone(specification, priors_follow))
-    change = newton_change(by_anchors[0] + by_priors[0], by_anchors[1] + by_priors[1], specification)
+    information = (by_anchors[1] + by_priors[1]).at[1, 1].add(_of_widths(posterior, sums[1][:, 0, 0]))
+    change = newton_change(by_anchors[0] + by_priors[0], information, specification)
     origin, unit = change[0], jnp.exp(change[1])
     moved = on_scale(items, change, specification)
     followed = following(specification, items, moved)
     specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
     return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
+
+
+def _of_widths(posterior: Posterior, curvature: Float[jax.Array, " J"]) -> Float[jax.Array, ""]:
+    """What is added to the information V of the log unit, so that the step falls by V²/(V + W)².
+
+    V = Σ c_j (m_j - m)² is that of differences between subjects, W = Σ s_j² c_j that of widths. A single subject tells
+    no unit: its posterior would only shrink, and the free items grow steep.
+    """
+    m, width = posterior.mean[:, 0], curvature @ posterior.covariance[:, 0, 0]
+    distance = m - curvature @ m / jnp.maximum(curvature.sum(), jnp.finfo(m.dtype).tiny)
+    between = jnp.maximum(curvature @ distance**2, NONE_BETWEEN * width)
+    return jnp.where(width > 0, width * (2 + width / jnp.where(between > 0, between, 1.0)), 0.0)
 
 
 @in_full_precision
