@@ -20,8 +20,9 @@ from absl import app, flags
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.score_posterior import score_posterior
 from irtjax.kernels.models import information

@@ -5,8 +5,8 @@ r"""Whole fits at crowd scale, in units of one pass of the likelihood kernel ove
   python -m benchmarks.crowd_scale --num_subjects=1000 --num_items=550000 --model=1pl --estimator=svi
 
 Simulates answers, fits them twice (the first fit compiles), and prints time, peak memory over that of the int8 matrix,
-and how far abilities and difficulties are from the truth, in standard errors. Expected duration on 2 CPU cores: two
-minutes for MML at either size, ten for SVI.
+and how far abilities and difficulties are from the truth, in standard errors. Expected duration on 2 CPU cores: one
+to two minutes for MML at either size, a minute and a half for each fit by SVI.
 """
 
 import resource

@@ -29,7 +29,8 @@ from benchmarks import contestants, held_out
 from irtjax.comparison.grades import METRICS, probabilities, scores
 from irtjax.estimation.families import fit_families
 from irtjax.responses.folds import folds_of_cells
-from irtjax.responses.scaled import ScaledResponses, of_grades
+from irtjax.responses.from_arrays import of_grades
+from irtjax.responses.scaled import ScaledResponses
 
 _GRADES = flags.DEFINE_string("grades", None, "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", "score", "array in it")

@@ -39,10 +39,11 @@ from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import place_nodes, to_answers
 from irtjax.integration.prediction import predict
 from irtjax.integration.reach import reaching
-from irtjax.item_models.beta_binomial import coded
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import OF_SHARES, model_of
 from irtjax.responses.folds import folds_of_cells
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.scaled import ScaledResponses
 
 _RESPONSES = flags.DEFINE_string("responses", None, "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", None, "array in it, of shares or of successes", required=True)

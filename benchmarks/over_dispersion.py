@@ -16,7 +16,8 @@ from scipy.stats import betabinom, binom
 import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_path
-from irtjax.responses.scaled import ScaledResponses, of_counts
+from irtjax.responses.from_arrays import of_counts
+from irtjax.responses.scaled import ScaledResponses
 
 _COUNTS = define_path("counts", "NPZ of counts; default: simulated ones")
 MODELS = ("binomial", "beta_binomial")

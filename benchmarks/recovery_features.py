@@ -13,7 +13,8 @@ from scipy.special import expit
 
 import irtjax
 from experiments.common import app
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades
+from irtjax.responses.from_arrays import of_counts, of_grades
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float
 
 _MODEL = flags.DEFINE_enum("model", "graded", ["graded", "binomial"], "of the responses")

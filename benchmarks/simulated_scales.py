@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, softmax
 
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.scaled import ScaledResponses
 
 TOP, TRIALS = 3, 10
 RASCH = "pcm", "rsm"  # whose slopes are 1

@@ -19,7 +19,8 @@ from scipy.stats import spearmanr
 import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_path
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_shares
+from irtjax.responses.from_arrays import of_counts, of_shares
+from irtjax.responses.scaled import ScaledResponses
 
 _RESPONSES = define_path("responses", "NPZ file", required=True)
 _NAME = flags.DEFINE_string("name", None, "array in it, of shares or of successes", required=True)

@@ -22,7 +22,7 @@ from absl import app, flags
 import irtjax
 from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 _SHARED = flags.DEFINE_string("shared", "../shared", "folder with oracle/, oracle2/ and human_responses/")
 _SET = flags.DEFINE_string("set", None, "one set, fitted in this process; prints JSON (used by the benchmark itself)")

@@ -25,28 +25,25 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, graded_tests, response_files
+from experiments.common import app, graded_tests, response_files, right_wrong_tests
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import METHODS, Band, Progressive, Randomesque, Stop
-from irtjax.evaluation.adaptive_study import compare_tests
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.dialogue import END_OF_INPUT, hold
 from irtjax.evaluation.item_bank import ItemBank, column_of, graded_bank, item_bank, quotas_of
-from irtjax.evaluation.replay import replay
-from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
+from irtjax.evaluation.replay_tables import answers_table, subjects_table
 from irtjax.evaluation.rules import RULES
 from irtjax.evaluation.scaled_adaptive import RULES as SCALED_RULES
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest, scaled_adaptive_test
 from irtjax.evaluation.scaled_replay import as_written
-from irtjax.evaluation.scaled_test import mean_trials
+from irtjax.evaluation.scaled_trials import recorded_trials
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
-from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.scoring.abilities import item_table
 from irtjax.scoring.family_items import KnownItems
 from irtjax.storage.files import whole_results, write_csv
 
@@ -238,72 +235,27 @@ def stop(max_items: int) -> Stop:
     return Stop(max_items, min_items=_MIN_ITEMS.value, **conditions)
 
 
-def known_responses(source: Fit | pd.DataFrame) -> ResponseMatrix:
-    """The responses to items of known parameters; how many others there are, on either side, is said.
-
-    Raises:
-        InputError: there are none.
-    """
-    responses, table = response_files.read(_RESPONSES.value), item_table(source)
-    chosen = np.isin(responses.item_ids.astype(str), table.index)
-    if not chosen.any():
-        raise InputError(
-            f"{_RESPONSES.value}: none of its {responses.num_items:,} items, such as '{responses.item_ids[0]}', has "
-            f"parameters in {_ITEMS.value}"
-        )
-    if not chosen.all():
-        left = responses.item_ids[~chosen]
-        print(f"note: {left.size:,} of {chosen.size:,} items, such as '{left[0]}', have no parameters: left out")
-        responses = responses.choose_items(chosen)
-    absent = ~np.isin(table.index.to_numpy(str), responses.item_ids)
-    if absent.any():
-        print(
-            f"note: {absent.sum():,} of {absent.size:,} items of the bank, such as '{table.index[absent][0]}', are not "
-            f"in {_RESPONSES.value}: the bank is without them"
-        )
-    if (responses.values == MISSING).all():
-        raise InputError(f"{_RESPONSES.value}: no answer to an item of {_ITEMS.value}")
-    return responses
-
-
 def replay_file(source: Fit | pd.DataFrame) -> None:
     """Tests over recorded answers, and the comparison."""
-    responses = known_responses(source)
+    with app.naming(_RESPONSES.value):
+        responses = right_wrong_tests.matching(_RESPONSES.value, _ITEMS.value, source)
     bank = bank_of(source, responses.item_ids)
     options = options_of(bank)
-    max_items, key = longest(bank, options), jax.random.key(_SEED.value)
+    max_items, at_a_time = longest(bank, options), _AT_A_TIME.value
     test = adaptive_test(bank.parameters, stop=stop(max_items), **options)
-    if _AT_A_TIME.value > max_items:
-        raise InputError(f"--at_a_time={_AT_A_TIME.value}: expected at most --max_items={max_items}")
+    if at_a_time > max_items:
+        raise InputError(f"--at_a_time={at_a_time}: expected at most --max_items={max_items}")
     with steps("tests") as say:
-        say("adaptive, until it ends")
-        tests = replay(test, responses.values, key, at_a_time=_AT_A_TIME.value)
-        study = compare_tests(
-            bank.parameters,
-            responses.values,
-            key,
-            max_items=max_items,
-            at_a_time=_AT_A_TIME.value,
-            on_method=lambda name: say(f"{report.NAMES[name]}, {max_items} items"),
-            **options,
-        )
-    slope, intercept = (np.asarray(x) for x in (bank.parameters.slope[:, 0], bank.parameters.intercept))
-    found = report.Found(
-        responses=responses,
-        difficulty=np.divide(-intercept, slope, out=np.full(slope.shape, np.nan), where=slope != 0),
-        subjects=subjects_table(test, tests, responses.subject_ids),
-        exposure=exposure_table(tests, responses.item_ids),
-        study=study,
-        at_a_time=_AT_A_TIME.value,
-    )
-    write(found, answers_table(tests, responses.subject_ids, responses.item_ids), {"max_items": max_items})
+        key = jax.random.key(_SEED.value)
+        found, answers = right_wrong_tests.replay(test, bank, responses, options, key, at_a_time, say)
+    write(found, answers, {"max_items": max_items})
 
 
 def replay_grades(source: Fit | pd.DataFrame, graded: tuple[KnownItems, Population]) -> None:
     """The same of items with grades, counts or shares."""
     with app.naming(_RESPONSES.value):
         given, known = graded_tests.matching(_RESPONSES.value, _ITEMS.value, graded[0])
-    test = graded_test(known, graded[1], mean_trials(given))
+    test = graded_test(known, graded[1], recorded_trials(given))
     with steps("tests") as say:
         found, answers = graded_tests.replay(source, test, given, graded[1], _SEED.value, say)
     write(found, answers, {"max_items": test.stop.max_items, "rule": test.rule})

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, formulas, guessing, help, response_files
+from experiments.common import app, formulas, guessing, help, item_tables, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.findings import GroupFindings, Wanted
@@ -29,14 +29,14 @@ from irtjax import FitWarning, InputError, ResponseMatrix
 from irtjax.fits.reading import AUTO
 from irtjax.responses.agreement import agreement_table
 from irtjax.responses.matrix import MISSING, completed
-from irtjax.responses.scaled import ScaledResponses, reversed_items
+from irtjax.responses.reversing import reversed_items
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.confirmation import confirm, require_enough
 from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare_groups, levels, values_of_subjects
 from irtjax.scale.item_tests import GRADED
 from irtjax.scale.procedure import ScaleOptions, ScaleResult, build_scale, usable_items
 from irtjax.storage.files import whole_results
-from irtjax.storage.tables import read_table
 
 ALL, BY_DESIGN = "all", "by_design"
 IDLE = {
@@ -115,9 +115,9 @@ def main() -> None:
     """Reads, builds a scale for each group of items, writes."""
     _check_flags()
     responses = _responses()
-    items = None if _ITEMS.value is None else _by_id(_ITEMS.value, text=True)
+    items = None if _ITEMS.value is None else item_tables.by_id(_ITEMS.value, text=True)
     groups = _groups(responses, items)
-    expert = _ids_of(_EXPERT_DROP, responses)
+    expert = item_tables.named_by(_EXPERT_DROP, responses.item_ids, _RESPONSES.value)
     wanted = Wanted(_SHORT_FORM.value, _range(), _LEAST.value)
     subjects = _subjects(responses)
     fresh = None if _FRESH.value is None else _fresh(responses)
@@ -174,7 +174,7 @@ def _responses() -> Answers:
         raise InputError(
             f"{_RESPONSES.value}: item '{reserved[0]}' is named like a column of information.csv: rename it"
         )
-    turned = _ids_of(_REVERSE, responses)
+    turned = item_tables.named_by(_REVERSE, responses.item_ids, _RESPONSES.value)
     with app.naming(_RESPONSES.value):
         if turned:
             responses = reversed_items(responses, turned)
@@ -256,7 +256,7 @@ def _subjects(responses: Answers) -> pd.DataFrame | None:
     """The table of --subjects; raises before anything is fitted if they cannot be compared."""
     if _SUBJECTS.value is None:
         return None
-    subjects = _by_id(_SUBJECTS.value)
+    subjects = item_tables.by_id(_SUBJECTS.value)
     with app.naming(_SUBJECTS.value):
         compare_groups(values_of_subjects(responses), responses.subject_ids, subjects, _BASELINE.value)
     return subjects
@@ -287,44 +287,14 @@ def _check_folders(names: list[str]) -> None:
         taken[folder] = name
 
 
-def _by_id(path: str, *, text: bool = False) -> pd.DataFrame:
-    """A CSV with ids in its first column, indexed by id."""
-    table = read_table(path, 0, text=text)
-    return table.set_index(table.columns[0])
-
-
 def _groups(responses: Answers, items: pd.DataFrame | None) -> np.ndarray:
     """The group of each item; `ALL` for every item if there are no groups."""
     if items is None:
         return np.full(responses.num_items, ALL)
-    unknown = [item for item in responses.item_ids if item not in items.index]
-    if unknown:
-        raise InputError(
-            f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_RESPONSES.value} (1 of {len(unknown)} such)"
-        )
-    if _GROUP_COLUMN.value not in items:
-        raise InputError(
-            f"{_ITEMS.value}: no column {_GROUP_COLUMN.value}: name one of {', '.join(items.columns)} by --group_column"
-        )
-    groups = items.loc[responses.item_ids, _GROUP_COLUMN.value]
-    if groups.isna().any():
-        raise InputError(f"{_ITEMS.value}: item '{groups.index[groups.isna()][0]}' has no {_GROUP_COLUMN.value}")
-    return groups.astype(str).to_numpy()
-
-
-def _ids_of(flag: flags.FlagHolder, responses: Answers) -> list[str]:
-    """The item ids that a flag names, in itself or in a file."""
-    given = flag.value
-    if len(given) == 1 and Path(given[0]).is_file():
-        try:
-            given = Path(given[0]).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--{flag.name}={given[0]}: cannot be read ({error})") from error
-    given = [item.strip() for item in given if item.strip()]
-    unknown = [item for item in given if item not in set(responses.item_ids.tolist())]
-    if unknown:
-        raise InputError(f"--{flag.name}: item '{unknown[0]}' is not in {_RESPONSES.value}")
-    return given
+    name = _GROUP_COLUMN.value
+    if name not in items:
+        raise InputError(f"{_ITEMS.value}: no column {name}: name one of {', '.join(items.columns)} by --group_column")
+    return item_tables.column(items, name, responses.item_ids, _ITEMS.value, _RESPONSES.value).to_numpy()
 
 
 def _range() -> tuple[float, float]:
@@ -340,15 +310,10 @@ def _agreement(items: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     if items is None or _GOLD_COLUMN.value not in items:
         raise InputError(f"--answers needs --items with a column of gold labels (--gold_column={_GOLD_COLUMN.value})")
-    answers = _by_id(_ANSWERS.value, text=True)
-    unknown = [item for item in answers.columns if item not in items.index]
-    if unknown:
-        raise InputError(f"{_ITEMS.value}: no row for item '{unknown[0]}' of {_ANSWERS.value}")
-    gold = items.loc[answers.columns, _GOLD_COLUMN.value]
-    if gold.isna().any():
-        raise InputError(f"{_ITEMS.value}: item '{gold.index[gold.isna()][0]}' has no {_GOLD_COLUMN.value}")
+    answers = item_tables.by_id(_ANSWERS.value, text=True)
+    gold = item_tables.column(items, _GOLD_COLUMN.value, answers.columns, _ITEMS.value, _ANSWERS.value)
     with app.naming(_ANSWERS.value):
-        return agreement_table(answers, gold.astype(str))
+        return agreement_table(answers, gold)
 
 
 def _flags() -> dict[str, object]:

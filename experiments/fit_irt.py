@@ -18,13 +18,11 @@ On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly st
 """
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import pandas as pd
 from absl import flags
 
 import irtjax
@@ -32,6 +30,7 @@ from experiments.common import app, formulas, guessing, peers, response_files, t
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
+from experiments.common.subject_groups import groups_of_subjects
 from irtjax import processes
 from irtjax.errors import InputError, NotScoredError, printable
 from irtjax.estimation.priors import NormalPrior
@@ -49,7 +48,6 @@ from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
-from irtjax.storage.tables import read_table
 from irtjax.svi.fit import BEST, PRIORS, STARTS
 from irtjax.svi.fit import MODELS as BY_SVI
 
@@ -172,7 +170,7 @@ def main() -> None:
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
-    groups = _groups_of_subjects()
+    groups = None if _GROUPS.value is None else groups_of_subjects(_GROUPS.value)
     tensorboard.require()
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)
@@ -228,24 +226,6 @@ def main() -> None:
         print(f"note: {printable(note)}")
     others_of = [JUDGES] * (_FACET.value is not None) + [RANKING] * ranked
     print(f"Done: {', '.join([str(Path(_OUTPUT_DIR.value, 'items.csv')), 'subjects.csv', *others_of])} and fit.json")
-
-
-def _groups_of_subjects() -> pd.Series | None:
-    """The column that --groups names, by subject id.
-
-    Raises:
-        InputError: it names no file and column.
-    """
-    if _GROUPS.value is None:
-        return None
-    path, _, column = _GROUPS.value.rpartition(":")
-    if not path:
-        raise InputError(f"--groups={_GROUPS.value}: expected TABLE.csv:COLUMN, such as people.csv:gender")
-    table = read_table(os.path.expanduser(path), 0)
-    ids, columns = table.columns[0], table.columns[1:].tolist()
-    if column not in columns:
-        raise InputError(f"--groups={_GROUPS.value}: {path} has no column '{column}', but {', '.join(columns)}")
-    return table.set_index(ids)[column]
 
 
 def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:

@@ -22,7 +22,11 @@ from irtjax.scoring.abilities import score
 from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
-_OF_FIT = ("item_fit", "local_dependence", "overall_fit", "person_fit")  # of a fit to responses
+_ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "person_fit"), "scale.fit_statistics") | {
+    "dif": "groups.dif",
+    "equate": "groups.equating",
+    "link": "groups.linking",
+}
 _ROOMS = (
     "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
     "training",
@@ -36,10 +40,13 @@ __all__ = [
     "ResponseMatrix",
     "StoredResponses",
     "compare",
+    "dif",
+    "equate",
     "fit",
     "grade",
     "item_fit",
     "likelihood_ratio_test",
+    "link",
     "load_fit",
     "local_dependence",
     "open_responses",
@@ -60,8 +67,8 @@ __version__ = versions()["irtjax"]
 
 def __getattr__(name: str) -> Any:
     """What takes long to import, where it is first used, as in `irtjax.plots.curves(fit)`."""
-    if name in _OF_FIT:
-        return getattr(importlib.import_module("irtjax.scale.fit_statistics"), name)
+    if name in _ON_FIRST_USE:
+        return getattr(importlib.import_module(f"irtjax.{_ON_FIRST_USE[name]}"), name)
     if name in _ROOMS:
         return importlib.import_module(f"irtjax.{name}")
     raise AttributeError(f"module 'irtjax' has no attribute {name!r}")
@@ -69,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What there is, the rooms that have not been imported among it."""
-    return sorted({*globals(), *_ROOMS, *_OF_FIT})
+    return sorted({*globals(), *_ROOMS, *_ON_FIRST_USE})

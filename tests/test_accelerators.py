@@ -35,7 +35,8 @@ from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature import score_moments
 from irtjax.estimation.specify import specify, start_items
 from irtjax.evaluation import replay
-from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
 from irtjax.integration import e_step, posteriors
 from irtjax.integration import importance_nodes as importance_nodes

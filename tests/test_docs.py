@@ -1,5 +1,6 @@
 """The documentation says what is true: commands and flags that exist, links that lead somewhere, notebooks that run."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -72,6 +73,13 @@ def test_commands_can_be_pasted():
             assert (REPOSITORY / path).is_file(), f"{page.name}: {path}"
 
 
+def test_blocks_of_python_are_python():
+    """Text that was filled to the width of a line has once swallowed the statements of a block."""
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            ast.parse(block, str(page.relative_to(REPOSITORY)))
+
+
 def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
@@ -91,13 +99,13 @@ def test_notebooks_run(path, tmp_path):
 def test_the_page_of_a_new_item_model_shows_the_code_and_runs():
     page = (REPOSITORY / "docs" / "guide" / "new_item_model.md").read_text()
     shown, snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    files = [REPOSITORY / path for path in re.findall(r"`((?:irtjax|tests)/item_models/\w*binomial\.py)`", page)]
+    files = [REPOSITORY / path for path in re.findall(r"`((?:irtjax|tests)/item_models/\w*binomial\w*\.py)`", page)]
     code = files[0].read_text()
     for line in shown.splitlines():
         name = re.match(r"\s+def \w+\(", line)
         assert (name[0] if name else line) in code
     number = sum(len(path.read_text().splitlines()) for path in files)
-    assert f"File and test have {number} lines together" in page
+    assert f"The three files have {number} lines together" in page
     assert number < 150
     printed = []
     exec(snippet, {"print": printed.append})

@@ -20,7 +20,7 @@ FLOORS = (
     ("fitting",),
     ("comparison",),
     ("scale", "evaluation"),
-    ("crowd", "joint", "selection", "soft_labels"),
+    ("crowd", "groups", "joint", "selection", "soft_labels"),
     ("plots",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -13,7 +13,9 @@ from experiments.common.streams import sound_streams
 COMMANDS = (  # each the name of its file
     "fit_irt",
     "score",
+    "dif",
     "item_fit",
+    "link",
     "compare_models",
     "compare_difficulty",
     "predict_difficulty",
@@ -79,4 +81,4 @@ def overview() -> str:
         code = Path(__file__).parents[1].joinpath(f"{command}.py").read_text(encoding="utf-8")
         purpose = (ast.get_docstring(ast.parse(code)) or "").splitlines()[0]
         lines.append(f"  {command:<20}{purpose}")
-    return "\n".join([*lines, "", "irtjax COMMAND --help tells its flags."])
+    return "\n".join([*lines, "", "irtjax COMMAND --help lists its flags."])

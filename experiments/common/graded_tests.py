@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.common import response_files
+from experiments.common.item_tables import with_parameters
 from experiments.reports import adaptive_test as report
-from irtjax.errors import InputError
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest, in_grades
 from irtjax.evaluation.scaled_replay import as_written, recorded, replay_recorded
@@ -31,19 +31,8 @@ def matching(path: str, source: str, known: KnownItems) -> tuple[ScaledResponses
         InputError: the file has none of the items, or a response that an item cannot have.
     """
     given = response_files.read_given(path)
-    ids, own = np.array(given.item_ids, str), known.item_ids.astype(str)
-    chosen = np.isin(ids, own)
-    if not chosen.any():
-        raise InputError(f"none of its {len(ids):,} items, such as '{ids[0]}', has parameters in {source}")
-    if not chosen.all():
-        left = ids[~chosen]
-        print(f"note: {left.size:,} of {chosen.size:,} items, such as '{left[0]}', have no parameters: left out")
-    absent = ~np.isin(own, ids)
-    if absent.any():
-        print(
-            f"note: {absent.sum():,} of {absent.size:,} items of the bank, such as '{own[absent][0]}', are not in "
-            f"{path}: the bank is without them"
-        )
+    ids = np.array(given.item_ids, str)
+    chosen = with_parameters(ids, known.item_ids, path, source)
     return matched(given.of_known(ids[chosen]), known, trials=response_files.number_of_trials())
 
 

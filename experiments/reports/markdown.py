@@ -17,6 +17,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
+def p_value(value: float) -> str:
+    """A p-value as `p = …`; nothing for NaN."""
+    if value != value:
+        return ""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
+
+
 class _Cells(string.Formatter):
     """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`."""
 

@@ -47,11 +47,13 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
     title = f"{best}: {errors.predicted.iloc[0]:,} held-out models of the first split"
     save_figure(predicted_scores(study.predicted, title, unit.name), directory / "predicted.png")
     verdict = "\n".join(_verdict(errors, best, number, unit.name) for number in study.forms)
-    what = "the mean over all items" if study.bank.whole else "given by --scores, of the whole benchmark"
+    number = errors.seed.nunique()
+    splits = "one split" if number == 1 else f"each of {number} splits"
+    what = "the mean over all items" if study.bank.whole else "given by `--scores`, of the whole benchmark"
     parts = [
         f"# A small benchmark of {size}",
         "\n".join(f"* {line}" for line in verdict.splitlines()),
-        f"""Scores are in {unit.text}: {what}. In each of {errors.seed.nunique()} splits,
+        f"""Scores are in {unit.text}: {what}. In {splits},
 {errors.predicted.iloc[0]:,} models were held out: they had no part in calibrating items, choosing them, or setting
 intervals. The forms that are written are by {best}, chosen with all models: the method with the least error, or
 {PREFERRED} where that is no more than one standard error behind.""",

@@ -10,7 +10,9 @@ from experiments.common.factory import curriculum_recipe_of
 from experiments.common.progress import CurriculumProgress
 from experiments.common.settings import Settings
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.item_models.tables import from_columns
 from irtjax.populations.normal import Population
 from irtjax.selection.compare import compare_curricula

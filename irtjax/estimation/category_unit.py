@@ -73,6 +73,7 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
     return estimate._replace(
         items=items,
         covariances=moved @ estimate.covariances @ moved.T,
+        joint=None,
         ability=posteriors[0][:, None],
         ability_se=posteriors[1][:, None],
         log_likelihoods=log_likelihoods,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from irtjax.estimation.problem import Specification
+from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.status import Status
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items
@@ -67,6 +68,7 @@ class Estimate(NamedTuple):
         details: further entries of `fit.json`.
         of_groups: (2 G D + 1, …) covariances of means, of log standard deviations, and of the logarithm of the slope
             that items share; 0 of what is fixed. None of one population, or where they are not known.
+        joint: covariances of all items together; None where they are not known, or too many to keep.
     """
 
     items: Items
@@ -84,6 +86,7 @@ class Estimate(NamedTuple):
     specification: Specification
     details: dict[str, Any]
     of_groups: Float[np.ndarray, "P P"] | None = None
+    joint: JointCovariance | None = None
 
 
 class Info(NamedTuple):

@@ -25,7 +25,7 @@ from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.specify import check_dims
 from irtjax.estimation.specify_families import plan_families, with_item_priors
 from irtjax.fits.result import Fit
-from irtjax.item_models.beta_binomial import coded
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal_dimensions import of_categories
 from irtjax.populations.groups import Groups
@@ -53,6 +53,7 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
         items=estimate.items._replace(others=others * of_all[dims + 1 :]),
         ability=estimate.ability * sign,
         covariances=estimate.covariances * of_all[:, None] * of_all[None, :],
+        joint=None if estimate.joint is None else estimate.joint.turned(of_all),
     )
 
 

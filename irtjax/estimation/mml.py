@@ -230,6 +230,7 @@ def oriented(estimate: Estimate) -> Estimate:
         items=estimate.items._replace(slope=slope * sign),
         ability=estimate.ability * sign,
         covariances=estimate.covariances * of_parameters[:, None] * of_parameters[None, :],
+        joint=None if estimate.joint is None else estimate.joint.turned(of_parameters),
     )
 
 
@@ -279,6 +280,7 @@ def in_logits(estimate: Estimate) -> Estimate:
             mean=unit * np.asarray(estimate.population.mean), sd=unit * np.asarray(estimate.population.sd)
         ),
         covariances=covariances,
+        joint=None if estimate.joint is None else estimate.joint.without(0),
         ability=unit * estimate.ability,
         ability_se=unit * estimate.ability_se,
     )

@@ -62,6 +62,7 @@ def fit_of(
         status=status_of(outcome.status, estimate, FAR_ON_OWN if estimate.integration == "around" else FAR),
         integration=estimate.integration,
         unbounded=estimate.unbounded,
+        covariance=estimate.joint,
         seconds=outcome.seconds,
         details={
             **estimate.details,

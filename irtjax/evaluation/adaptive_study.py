@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, grouped
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.replay import Replayed, replay
 from irtjax.evaluation.replay_tables import before, trace
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest

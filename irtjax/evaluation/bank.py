@@ -24,7 +24,8 @@ from irtjax.types import Float, Int, Shaped
 POINTS = 100.0  # of a subject who has all items right
 FEWEST_SUBJECTS = 10  # of a calibration
 ONE_DIMENSION = (
-    "rasch", "1pl", "2pl", "3pl", "4pl", "graded", "gpcm", "pcm", "rsm", "binomial", "ordered_beta", "beta",
+    "rasch", "1pl", "2pl", "3pl", "4pl", "graded", "gpcm", "pcm", "rsm", "binomial", "beta_binomial", "ordered_beta",
+    "beta",
 )  # fmt: skip
 
 

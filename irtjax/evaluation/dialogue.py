@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.choice import NO_ITEM
 from irtjax.evaluation.replay import Replayed
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest

@@ -18,8 +18,9 @@ from scipy.special import ndtr
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Progressive, Randomesque, Stop
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.item_bank import item_bank
 from irtjax.populations.normal import Population
 from irtjax.types import Float, Int, Shaped

@@ -10,7 +10,8 @@ import numpy as np
 
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, State
+from irtjax.evaluation.adaptive_options import REASONS
+from irtjax.evaluation.binary_adaptive import AdaptiveTest, State
 from irtjax.evaluation.choice import NO_ITEM
 from irtjax.kernels.models import probabilities
 from irtjax.types import AnyArray, Float, Int
@@ -31,7 +32,7 @@ class Replayed(NamedTuple):
         score: (J, K) predicted share right over the whole bank after each answer, the answers included.
         score_error: (J, K) its posterior standard deviation.
         number: (J,) how many items were asked.
-        reason: (J,) why the test ended, as positions in `irtjax.evaluation.adaptive.REASONS`.
+        reason: (J,) why the test ended, as positions in `irtjax.evaluation.adaptive_options.REASONS`.
     """
 
     items: AnyArray

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from irtjax.evaluation.adaptive import AdaptiveTest
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.replay import Replayed
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.types import Shaped

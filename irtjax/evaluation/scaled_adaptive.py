@@ -21,6 +21,9 @@ from irtjax.errors import InputError
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.scaled_state import Estimates, ScaledState, Score
 from irtjax.evaluation.scaled_test import ends_of
+from irtjax.evaluation.scaled_trials import trials_of
+from irtjax.item_models.coded_counts import numbered
+from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.populations.normal import Population
 from irtjax.scoring.family_items import KnownItems
@@ -46,6 +49,7 @@ class ScaledAdaptiveTest:
         eta: (Q, I, S) natural parameters of the items.
         log_normalizer: (Q, I).
         trials: (I,) of a response to each item; 1 but for counts.
+        model: of the items, which knows the numbers of trials where these agree.
         worth: (I, C) of the categories.
         rule: "information", the largest at the posterior mean, or "random".
         stop: when it ends.
@@ -60,6 +64,7 @@ class ScaledAdaptiveTest:
     eta: Float[np.ndarray, "Q I S"]
     log_normalizer: Float[np.ndarray, "Q I"]
     trials: Float[np.ndarray, " I"]
+    model: Families
     worth: Float[np.ndarray, "I C"]
     rule: str
     stop: Stop
@@ -106,15 +111,16 @@ class ScaledAdaptiveTest:
         opened[item] = False
         if answer is not None:
             value, worth = self.read(item, answer)
-            one = self.known.model.take(np.array([item])).statistics(np.array([[value]]))
-            log_posterior = self.posterior(log_posterior, item, np.asarray(one)[0], self.trials[item])
+            one = self.model.take(np.array([item]))
+            codes, times = numbered(one, np.array([[value]]), self.trials[None, [item]])
+            log_posterior = self.posterior(log_posterior, item, np.asarray(one.statistics(codes))[0], times[0, 0])
             parts = self.without(parts, item, worth)
         known = self.estimates(log_posterior, parts)
         change = abs(float(known.ability) - state.ability)
         return ScaledState((*state.items, item), opened, log_posterior, known, change, parts, state.order)
 
     def reason(self, state: ScaledState) -> int:
-        """Why the test is over, as a position in `irtjax.evaluation.adaptive.REASONS`; 0 while it is not."""
+        """Why the test is over, as a position in `irtjax.evaluation.adaptive_options.REASONS`; 0 while it is not."""
         return int(self.reasons(len(state.items), state.known, state.change, bool(state.open.any())))
 
     def finished(self, state: ScaledState) -> bool:
@@ -218,39 +224,40 @@ def scaled_adaptive_test(
         population: of abilities.
         rule: "information" or "random".
         stop: when it ends.
-        trials: of a response to each item that is a count; a number, or (I,).
+        trials: of a response to each item that is a count; a number, (I,), or (J, I) of many responses with 0 where
+            there is none (`irtjax.evaluation.scaled_trials`).
 
     Raises:
-        InputError: another rule, a nominal or beta-binomial item, or more items than there are.
+        InputError: another rule, a nominal item, or more items than there are.
     """
     if rule not in RULES:
         raise InputError(f"unknown `rule` {rule!r} of items with grades, expected one of {', '.join(RULES)}")
     names = [family.name for family in known.model.families]
     if "nominal" in names:
         raise InputError("nominal items have no order to make a score of: take them out of the bank")
-    if "beta_binomial" in names:
-        raise InputError("adaptive tests are not there for the beta_binomial: take the binomial here")
     number = len(known.item_ids)
     whole_number("max_items", stop.max_items, 1, number)
-    each = np.broadcast_to(np.asarray(1.0 if trials is None else trials, float), number)
+    of_trials = trials_of(known, 1.0 if trials is None else trials)
+    coded, each = of_trials.known, of_trials.times
     with jax.enable_x64(True):
-        centre, unit, items = rescaled(known, population, in_population=True)
-        line = family_nodes(known.model, items, np.asarray(each), stop.max_items, NEAREST_END)
+        centre, unit, items = rescaled(coded, population, in_population=True)
+        line = family_nodes(coded.model, items, each, stop.max_items, NEAREST_END)
     theta = centre + unit * line.nodes
-    parameters = PredictorParameters(*(np.asarray(leaf) for leaf in known.parameters))
-    natural = known.model.natural(parameters, theta[:, None], asymptotes=False)
+    parameters = PredictorParameters(*(np.asarray(leaf) for leaf in coded.parameters))
+    natural = coded.model.natural(parameters, theta[:, None], asymptotes=False)
     worth = _worth(known)
     found = worth_at(known, theta, worth)
     return ScaledAdaptiveTest(
         known,
         theta,
         line.log_weights,
-        information_at(known, theta) * each,
+        information_at(coded, theta) * each,
         found.mean,
-        found.variance / each,
+        found.variance / of_trials.effective,
         np.asarray(natural.eta).reshape(len(theta), number, -1),
         np.asarray(natural.log_normalizer),
-        np.asarray(each),
+        of_trials.mean,
+        coded.model,
         worth,
         rule,
         stop,

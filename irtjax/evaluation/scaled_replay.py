@@ -13,6 +13,7 @@ from irtjax.errors import InputError
 from irtjax.evaluation.replay import Replayed
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.evaluation.scaled_state import Estimates, Score
+from irtjax.item_models.coded_counts import numbered
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scoring.family_items import matched
 from irtjax.scoring.family_worth import categories_at
@@ -126,7 +127,8 @@ def _in_parts(
 def _replay(test: ScaledAdaptiveTest, answers: Recorded, order: Int[np.ndarray, "J I"]) -> Replayed:
     """Tests of J subjects in step."""
     number, size, rows = len(answers.values), test.stop.max_items, np.arange(len(answers.values))
-    statistics = np.asarray(test.known.model.statistics(answers.values)).reshape(number, test.num_items, -1)
+    codes, times = numbered(test.model, answers.values, answers.trials)
+    statistics = np.asarray(test.model.statistics(codes)).reshape(number, test.num_items, -1)
     opened = answers.values >= 0
     log_posterior = np.broadcast_to(test.log_prior, (number, len(test.theta)))
     rest, noise = (np.broadcast_to(x.sum(axis=1), log_posterior.shape) for x in (test.mean, test.noise))
@@ -143,7 +145,7 @@ def _replay(test: ScaledAdaptiveTest, answers: Recorded, order: Int[np.ndarray, 
         gains = test.gains(np.asarray(known.ability)[at], order[at])
         item = np.where(opened[at], gains, -np.inf).argmax(axis=1)
         opened[at, item] = False
-        after = test.posterior(log_posterior[at], item, statistics[at, item], answers.trials[at, item])
+        after = test.posterior(log_posterior[at], item, statistics[at, item], times[at, item])
         parts = test.without(Score(*(leaf[at] for leaf in score)), item, answers.worth[at, item])
         now = test.estimates(after, parts)
         log_posterior, score, change = (

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.evaluation.scaled_trials import Trials, recorded_trials, trials_of
 from irtjax.evaluation.score_posterior import ScorePosterior
 from irtjax.fits.result import Fit
 from irtjax.responses.scaled import Scale, ScaledResponses
@@ -35,14 +36,6 @@ def shares_of(responses: ScaledResponses) -> Float[np.ndarray, "J I"]:
     """Responses as shares of the way from the lowest to the highest, NaN where missing."""
     low, high = ends_of(responses.scales)
     return (responses.worths() - low) / (high - low)
-
-
-def mean_trials(responses: ScaledResponses) -> Float[np.ndarray, " I"]:
-    """Mean number of trials of a response to each item; 1 where there are none."""
-    if responses.trials is None:
-        return np.ones(responses.num_items)
-    observed = responses.observed
-    return np.where(observed, responses.trials, 0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
 
 
 def on_scales_of(responses: ScaledResponses, bank: ScaledResponses) -> ScaledResponses:
@@ -91,9 +84,9 @@ class ScaledTest:
         return np.flatnonzero(np.isin(self.given.item_ids, self.known.item_ids))
 
     @functools.cached_property
-    def trials(self) -> Float[np.ndarray, " I"]:
-        """Of a response to each item, as `mean_trials`."""
-        return mean_trials(self.given)
+    def trials(self) -> Trials:
+        """Of a response to each item of the fit."""
+        return trials_of(self.known, recorded_trials(self.given)[:, self.fitted])
 
     def at(self, theta: Float[np.ndarray, " Q"]) -> Worth:
         """Mean and variance of the share that a response to each item is, (Q, I) each."""
@@ -103,13 +96,13 @@ class ScaledTest:
         found = worth_at(self.known, theta, of_categories)
         mean = np.broadcast_to(np.nanmean(shares_of(self.given), axis=0), shape).copy()
         variance = np.zeros(shape)
-        mean[:, self.fitted], variance[:, self.fitted] = found.mean, found.variance / self.trials[self.fitted]
+        mean[:, self.fitted], variance[:, self.fitted] = found.mean, found.variance / self.trials.effective
         return Worth(mean, variance)
 
     def information(self, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I"]:
         """Fisher information of a response to each item."""
         found = np.zeros((len(theta), self.given.num_items))
-        found[:, self.fitted] = information_at(self.known, theta) * self.trials[self.fitted]
+        found[:, self.fitted] = information_at(self.trials.known, theta) * self.trials.times
         return found
 
     def posteriors(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.fits.draws import ItemPosterior
+from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.item_models.protocol import PredictorParameters
@@ -50,6 +51,7 @@ TUPLES: dict[str, Any] = {
     "item_posterior": ItemPosterior,
     "regression": Regression,
     "slope_regression": Regression,
+    "covariance": JointCovariance,
 }
 
 

@@ -12,6 +12,7 @@ from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.fits import fit_files, fit_summary, fit_tables, fit_text, item_prediction
 from irtjax.fits.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
+from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
@@ -55,6 +56,7 @@ class Fit:
         item_posterior: of the 2PL by SVI.
         regression: of difficulties on features of the items, where these were given.
         slope_regression: of discriminations on these features, of the 2PL: of asinh a by MML, of log a by SVI.
+        covariance: of the estimates of all items together, by MML on nodes with up to a thousand free parameters.
     """
 
     responses: Any
@@ -77,6 +79,7 @@ class Fit:
     item_posterior: ItemPosterior | None = None
     regression: Regression | None = None
     slope_regression: Regression | None = None
+    covariance: JointCovariance | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):

@@ -6,27 +6,26 @@ The share of successes of a response is itself drawn, from a Beta distribution w
 1948). Two trials of a response correlate by 1 / (1 + φ); as φ grows it is the binomial. The one other is log φ.
 
 The model is no exponential family in k with few statistics, but one in the indicators of the categories (n, k). Those
-of one item are numbered from n to n. Which n occur is known beforehand, and not what is modelled: with η = log P(k | n)
-the score of a response is its ∂η, whatever the shares of the n are. They weigh the expected information.
+of one item are numbered from n to n. Which n occur is known beforehand (`coded_counts`), and not what is modelled:
+with η = log P(k | n) the score of a response is its ∂η, whatever the shares of the n are. They weigh the expected
+information.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.categories import Coordinates, Indicators, one_place, restored_place
-from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import log_sigmoids
 from irtjax.types import AnyArray, Float, Int, Shaped
 
 START = 2.0  # log φ
 LARGEST = 600.0  # log φ
-MOST_CATEGORIES = 2000  # pairs of n and k of a test
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,15 +49,21 @@ class BetaBinomial(Indicators):
         """The logarithm of φ."""
         return 1
 
+    def log_base(
+        self, values: Shaped[np.ndarray, "J I"], trials: Int[np.ndarray, "J I"] | None
+    ) -> Float[np.ndarray, "J I"]:
+        """Log C(n, k) of counts; 0 of categories (n, k), whose η have it."""
+        return np.zeros(values.shape) if self.trials else BINOMIAL.log_base(values, trials)
+
     def present(self, top: AnyArray, num_statistics: int) -> Float[AnyArray, "I S"]:
         """Shares of the n of each category."""
-        own = np.array(self.designs)[:, self._pairs()[2]]
+        own = np.array(self.designs)[:, self.pairs()[2]]
         wide = np.pad(own[:, 1:], ((0, 0), (0, num_statistics + 1 - own.shape[1])))
         return top.__array_namespace__().asarray(wide)[top]
 
     def natural(self, at: Coordinates, num_statistics: int) -> tuple[AnyArray, AnyArray]:
         """η less that of the first category, and minus this."""
-        xp, (k, n, _) = at.x.__array_namespace__(), self._pairs()
+        xp, (k, n, _) = at.x.__array_namespace__(), self.pairs()
         right, wrong, all_trials = self._parts(at, _logarithms)
         choose = xp.asarray(BINOMIAL.log_base(k[None], n[None])[0])
         eta = right + wrong - all_trials + choose[None, None]
@@ -93,6 +98,14 @@ class BetaBinomial(Indicators):
         more = at.others.shape[1] - 1
         return xp.pad(square, ((0, 0), (0, 0), (0, more), (0, more)))
 
+    def correlation(self, others: Float[AnyArray, "I L"]) -> Float[AnyArray, " I"]:
+        """ρ = 1 / (1 + φ), of two trials of a response."""
+        return 1 / (1 + others.__array_namespace__().exp(others[:, 0]))
+
+    def of_trials(self, number: int) -> "BetaBinomial":
+        """The family where every response has so many trials: its categories are the numbers of successes."""
+        return dataclasses.replace(self, trials=(number,), designs=((1.0,),))
+
     def worth(
         self, at: Coordinates, of_categories: Float[AnyArray, "I C"]
     ) -> tuple[Float[AnyArray, "Q I"], Float[AnyArray, "Q I"]]:
@@ -115,21 +128,21 @@ class BetaBinomial(Indicators):
         """Parameters from these."""
         return restored_place(columns, np.log(columns["precision"])[:, None], top)
 
-    def _pairs(self) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, " C"]]:
+    def pairs(self) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, " C"]]:
         """K, n, and the place of n, of each category.
 
         Raises:
             InputError: what asks has not numbered them (`coded`).
         """
         if not self.trials:
-            raise InputError("the beta_binomial is fitted by mml, scored, drawn, and no more: take the binomial here")
+            raise InputError("the beta_binomial needs trials of responses, which are not there: take the binomial here")
         k = np.concatenate([np.arange(n + 1) for n in self.trials])
         which = np.repeat(np.arange(len(self.trials)), np.array(self.trials) + 1)
         return k, np.array(self.trials)[which], which
 
     def _parts(self, at: Coordinates, terms: Callable[[Any, Any], Any]) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Σ_{j < k} of terms in α and j; Σ_{j < n - k} of β; and Σ_{j < n} of φ."""
-        k, n, _ = self._pairs()
+        k, n, _ = self.pairs()
         log_phi, (log_right, log_wrong) = at.others[None, :, 0], log_sigmoids(at.x)
         return tuple(  # type: ignore[return-value]
             _sums_of(terms, one, max(self.trials))[:, :, number]
@@ -173,64 +186,6 @@ def _spreads(log_alpha: AnyArray, j: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Their second derivatives, α j / (α + j)²."""
     first, share = _shares(log_alpha, j)
     return first - 1, share * (1 - share)
-
-
-class Coded(NamedTuple):
-    """Responses as the engine takes them.
-
-    Attributes:
-        model: whose families know which numbers of trials there are.
-        values: (J, I) with categories in place of counts.
-        trials: (J, I) of those that are counts still; None where there are none.
-        top: (I,) of the items.
-    """
-
-    model: Families
-    values: Shaped[np.ndarray, "J I"]
-    trials: Int[np.ndarray, "J I"] | None
-    top: Int[np.ndarray, " I"]
-
-
-def coded(
-    model: Families,
-    values: Shaped[np.ndarray, "J I"],
-    trials: Int[np.ndarray, "J I"] | None,
-    top: Int[np.ndarray, " I"],
-) -> Coded:
-    """Responses with their categories (n, k) where items are of this family; as they are where none is.
-
-    Raises:
-        InputError: more categories than are feasible.
-    """
-    found = [(family, items) for family, items in model.groups(len(top)) if isinstance(family, BetaBinomial)]
-    if not found:
-        return Coded(model, values, trials, top)
-    ((family, items),) = found
-    if trials is None:
-        raise InputError("beta_binomial: counts need their numbers of trials: give them by `trials`")
-    there, n = values[:, items] >= 0, np.asarray(trials)[:, items]
-    different = np.unique(n[there]) if there.any() else np.ones(1, int)
-    if (number := int((different + 1).sum())) > MOST_CATEGORIES:
-        raise InputError(
-            f"beta_binomial: {len(different)} different numbers of trials, up to {different[-1]}, have {number:,} "
-            f"different counts, and {MOST_CATEGORIES:,} are feasible: take the binomial, or items of fewer numbers"
-        )
-    counts = np.stack([((n == one) & there).sum(axis=0) for one in different], axis=1).astype(float)
-    counts[counts.sum(axis=1) == 0, 0] = 1.0
-    designs, rows = np.unique(counts / counts.sum(axis=1, keepdims=True), axis=0, return_inverse=True)
-    before = np.concatenate([[0], np.cumsum(different + 1)[:-1]])
-    own = before[np.searchsorted(different, np.where(there, n, different[0]))] + values[:, items]
-    values, trials, top = np.array(values), np.array(trials), np.array(top)
-    values[:, items], trials[:, items], top[items] = np.where(there, own, values[:, items]), 1, rows.ravel()
-    known = dataclasses.replace(
-        family, trials=tuple(different.tolist()), designs=tuple(tuple(row) for row in designs.tolist())
-    )
-    families = tuple(known if one is family else one for one in model.families)
-    per_item = max(model.per_item, known.num_statistics(0))
-    only = all(isinstance(one, Indicators) for one in families)
-    return Coded(
-        dataclasses.replace(model, families=families, per_item=per_item), values, None if only else trials, top
-    )
 
 
 BETA_BINOMIAL = BetaBinomial()

@@ -5,11 +5,12 @@ block, with gradients by automatic differentiation. Log h, which depends on no p
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.categories import there
 from irtjax.item_models.families import Families
@@ -17,6 +18,7 @@ from irtjax.item_models.graded import GRADED, log_between, offsets
 from irtjax.item_models.nominal import NOMINAL, of_categories
 from irtjax.item_models.partial_credit import PARTIAL_CREDIT, tau
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.item_models.unit_interval import BETA, CUT, FAR, LOG_GAP, ORDERED_BETA, PRECISION
 from irtjax.kernels import one_pass
 from irtjax.kernels.one_pass import NEVER, Sums
 from irtjax.types import AnyArray, Float, Shaped
@@ -51,6 +53,12 @@ def log_likelihood(
         assert cells.trials is not None
         of_trials = cells.values, cells.trials
         return one_pass.log_likelihood(one_pass.trials, theta, (slope, items.intercept), of_trials)
+    if family == BETA_BINOMIAL:
+        assert cells.trials is not None
+        arrays = slope, items.intercept, items.others[:, 0]
+        return one_pass.log_likelihood(one_pass.agreeing_trials, theta, arrays, (cells.values, cells.trials))
+    if family in (BETA, ORDERED_BETA):
+        return _of_shares(family, theta, items, cells.values)
     own = there(top, number)
     if family == GRADED:
         places = jnp.where(own, items.intercept[:, None] + offsets(items.others, top, number), -NEVER)
@@ -63,9 +71,24 @@ def log_likelihood(
         lines = jnp.where(own, slopes, 0.0).T, jnp.where(own, intercepts, -NEVER).T
         return one_pass.log_likelihood(one_pass.categories, theta, lines, (cells.values,))
     # items along the last axis
-    arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
+    all_arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
     of_cells = tuple(leaf for leaf in cells if leaf is not None)
-    return one_pass.log_likelihood(_block_of(model), theta, arrays, of_cells)
+    return one_pass.log_likelihood(_block_of(model), theta, all_arrays, of_cells)
+
+
+def _of_shares(
+    family: Any, theta: Float[AnyArray, " J"], items: PredictorParameters, values: Float[AnyArray, "J I"]
+) -> Float[AnyArray, ""]:
+    """Of the Beta model cuts are so far out that no share is there."""
+    log_phi = items.others[:, PRECISION]
+    if family == ORDERED_BETA:
+        low, gap = items.others[:, CUT], jnp.exp(items.others[:, LOG_GAP])
+    else:
+        low, gap = jnp.full_like(log_phi, -FAR), jnp.full_like(log_phi, 2 * FAR)
+    arrays = items.slope[:, 0], items.intercept, log_phi, low, low + gap
+    value = one_pass.log_likelihood(one_pass.shares, theta, arrays, (values,))
+    between = ((values > 0) & (values < 1)).sum(axis=0)
+    return value + (between * jnp.log(-jnp.expm1(-gap))).sum()
 
 
 def _of_categories(

@@ -12,11 +12,14 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.gammas import log_gamma_and_digamma
 from irtjax.kernels.likelihood import BLOCK_RESPONSES
 from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.rising import log_rising
 from irtjax.types import AnyArray, Float, Int
 
 NEVER = 1e4  # logits of what does not happen
+MOST_PRECISE = 40.0  # log φ, from which trials are independent
 
 
 class Sums(NamedTuple):
@@ -132,6 +135,83 @@ def graded(
         rows.append(ones @ residual)
         total = total + residual
     return Sums(value, total @ slope, (theta @ total, jnp.stack(rows)))
+
+
+def agreeing_trials(
+    theta: Float[AnyArray, " J"],
+    items: tuple[Float[AnyArray, " I"], Float[AnyArray, " I"], Float[AnyArray, " I"]],
+    responses: tuple[Int[AnyArray, "J I"], Int[AnyArray, "J I"]],
+) -> Sums:
+    """Counts k of n trials that agree more than chance (`item_models.beta_binomial`), without log C(n, k).
+
+        log p = Σ_{j < k} log(P + j τ) + Σ_{j < n - k} log(1 - P + j τ) - Σ_{j < n} log(1 + j τ),
+
+    where P = σ(a θ + d) and τ = 1/φ, each sum at once (`kernels.rising`); gradients are by automatic differentiation.
+
+    Args:
+        theta: (J,).
+        items: a (I,); d (I,); log φ (I,).
+        responses: k (J, I), negative where missing; n (J, I).
+    """
+    k, n = (leaf.astype(theta.dtype) for leaf in responses)
+    there = k >= 0
+    k, n = jnp.where(there, k, 0.0), jnp.where(there, n, 0.0)
+
+    def value(theta: AnyArray, slope: AnyArray, intercept: AnyArray, log_phi: AnyArray) -> AnyArray:
+        x = theta[:, None] * slope[None, :] + intercept[None, :]
+        tau = jnp.broadcast_to(jnp.exp(-jnp.minimum(log_phi, MOST_PRECISE))[None, :], x.shape)
+        right, wrong = (log_rising(jax.nn.log_sigmoid(part), tau, of) for part, of in ((x, k), (-x, n - k)))
+        return (right + wrong - log_rising(jnp.zeros_like(x), tau, n)).sum()
+
+    found, pull = jax.vjp(value, theta, *items)
+    by_subject, *by_item = pull(jnp.ones_like(found))
+    return Sums(found, by_subject, tuple(by_item))
+
+
+def shares(
+    theta: Float[AnyArray, " J"],
+    items: tuple[Float[AnyArray, " I"], ...],
+    responses: tuple[Float[AnyArray, "J I"]],
+) -> Sums:
+    """Shares y in [0, 1] of the ordered Beta model (`item_models.unit_interval`), without -log y - log(1 - y).
+
+    Whether y is 0, 1 or between is what right/wrong answers to two items say, with predictors x - c_0 and x - c_1; the
+    term log(1 - exp(c_0 - c_1)) of those between, which depends on no ability, is left out, as in `graded`. Between,
+    with s = μ φ and t = (1 - μ) φ,
+
+        log p = s log y + t log(1 - y) - log Γ(1 + s) + log s - log Γ(1 + t) + log t + log Γ(φ).
+
+    Args:
+        theta: (J,).
+        items: each (I,): a, d, log φ, c_0 and c_1; cuts far out where there are none.
+        responses: y (J, I), negative where missing.
+    """
+    (slope, intercept, log_phi, low, high), (y,) = items, responses
+    x = theta[:, None] * slope[None, :] + intercept[None, :]
+    none, whole = (y == 0).astype(x.dtype), (y == 1).astype(x.dtype)
+    inside = (y > 0) & (y < 1)
+    between = inside.astype(x.dtype)
+    safe = jnp.where(inside, y, 0.5).astype(x.dtype)
+    log_y, log_rest = jnp.log(safe), jnp.log1p(-safe)
+    by_low, value_low = _residual_and_value(x - low[None, :], between, none + between)
+    by_high, value_high = _residual_and_value(x - high[None, :], whole, whole + between)
+    phi = jnp.exp(log_phi)
+    log_gamma_phi, digamma_phi = log_gamma_and_digamma(phi)
+    log_s, log_t = jax.nn.log_sigmoid(x), jax.nn.log_sigmoid(-x)
+    mean, rest = jnp.exp(log_s), jnp.exp(log_t)
+    s, t = mean * phi[None, :], rest * phi[None, :]
+    gammas = [log_gamma_and_digamma(1 + shape) for shape in (s, t)]
+    of_both = s * log_y + t * log_rest - gammas[0][0] - gammas[1][0] + log_s + log_t
+    height = between * (of_both + (log_gamma_phi + 2 * log_phi)[None, :])
+    # s (log y - ψ(s)) and t (log(1 - y) - ψ(t)), where s ψ(s) = s ψ(1 + s) - 1
+    pull_s = between * (s * (log_y - gammas[0][1]) + 1)
+    pull_t = between * (t * (log_rest - gammas[1][1]) + 1)
+    by_x = by_low + by_high + pull_s * rest - pull_t * mean
+    by_log_phi = pull_s + pull_t + between * (phi * digamma_phi)[None, :]
+    ones, of_items = jnp.ones_like(theta), jnp.ones_like(slope)
+    value = (ones @ (height + value_low + value_high)) @ of_items
+    by_item = theta @ by_x, ones @ by_x, ones @ by_log_phi, -(ones @ by_low), -(ones @ by_high)
+    return Sums(value, by_x @ slope, by_item)
 
 
 def categories(

@@ -109,12 +109,12 @@ def class_balance(table: pd.DataFrame) -> Figure:
             axis.plot([at], even.droplevel("share")[[strategy]], **style._asdict() | {"linestyle": "none"})
         axis.set_xticks(range(len(strategies)), strategies)
         share = f"{100 * table.share.iloc[0]:g}%"
-        axis.set_title(f"Which classes are kept? Entropy of the classes over its largest, with {share} of the data")
+        axis.set_title(f"Which classes are kept? Class entropy relative to its maximum, with {share} of the data")
         return plain(figure)
     for strategy, style in looks(strategies).items():
         axis.plot(even[strategy], **style._asdict(), label=shown(strategy), markersize=5)
     axis.set(xscale="log", xlabel="training data kept")
-    axis.set_title("Which classes are kept? Entropy of the classes, over its largest")
+    axis.set_title("Which classes are kept? Class entropy relative to its maximum")
     _share_ticks(axis, table.share)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return plain(figure)

@@ -20,8 +20,9 @@ from irtjax.plots.fitted_items import (
     places,
     response_axis,
 )
-from irtjax.plots.scale import MOST_CURVES, category_curves, item_curves, wright_map
+from irtjax.plots.scale import MOST_CURVES, category_curves, item_curves
 from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
+from irtjax.plots.wright import wright_map
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.curves import empirical_curves, empirical_means
 from irtjax.scale.information import GRID

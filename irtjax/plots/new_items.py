@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
@@ -75,10 +76,8 @@ def item_map(places: np.ndarray, difficulty: np.ndarray, title: str) -> Figure:
         label = "difficulty (logits)"
     points.set_cmap("viridis")
     points.set_clim(*np.percentile(np.ma.compressed(np.ma.asarray(points.get_array())), (2, 98)))
-    bar = figure.colorbar(points, format=StrMethodFormatter("{x:.1f}"))
-    bar.set_label(label)
-    assert bar.solids is not None
-    bar.solids.set_alpha(1)
+    opaque = ScalarMappable(points.norm, points.get_cmap())
+    figure.colorbar(opaque, ax=axis, label=label, format=StrMethodFormatter("{x:.1f}"), extend="both")
     axis.set(title=title, xticks=[], yticks=[], xlabel="first direction of the features", ylabel="second direction")
     return plain(figure)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 from scipy.stats import spearmanr
 
 from irtjax.fits.result import Z_95
@@ -27,6 +28,8 @@ def divergence(table: pd.DataFrame) -> Figure:
         low, high = groups.quantile(0.025), groups.quantile(0.975)
         axis.fill_between(low.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="people", ylabel="KL divergence (nats)")
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_title("How many people does a soft label need?")
     axis.legend(frameon=False, title="mean of draws,\n95% of them", loc="center left", bbox_to_anchor=(1, 0.5))
     return plain(figure)

@@ -16,6 +16,7 @@ from irtjax.storage.files import whole_file
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 
 UNKNOWN = "□"
+COLOUR_BAR = "<colorbar>"  # how Matplotlib labels the axes of one
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 130) -> None:
@@ -47,10 +48,12 @@ def short(name: str, most: int) -> str:
 
 
 def plain(figure: Figure) -> Figure:
-    """Removes the box around each axis, adds a faint grid, and says which characters cannot be drawn."""
+    """Removes the box around each axis, puts a faint grid behind it all, and says which characters cannot be drawn."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
+        if axis.get_label() != COLOUR_BAR:  # whose lines would be drawn over its colours
+            axis.grid(alpha=0.25)
+            axis.set_axisbelow(True)  # bars would be crossed by it
     replaced = [text for text in figure.findobj(Text) if _replace_unknown(text)]
     if figure.get_layout_engine() is None:  # one that was chosen places colour bars too
         figure.tight_layout()

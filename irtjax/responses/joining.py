@@ -8,6 +8,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
 
 
 def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:
@@ -23,6 +24,25 @@ def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:
         values=np.concatenate([part.values for part in parts], axis=1),
         subject_ids=first.subject_ids,
         item_ids=np.concatenate([part.item_ids for part in parts]),
+    )
+
+
+def beside(*parts: ScaledResponses) -> ScaledResponses:
+    """One test out of the items of several, answered by the same subjects.
+
+    Raises:
+        InputError: the subjects are others, or in another order.
+    """
+    first = parts[0]
+    if any(not np.array_equal(part.subject_ids, first.subject_ids) for part in parts):
+        raise InputError("tests side by side need the same subjects in the same order")
+    trials = [np.ones(part.values.shape, np.int32) if part.trials is None else part.trials for part in parts]
+    return ScaledResponses(
+        np.concatenate([part.values for part in parts], axis=1),
+        first.subject_ids,
+        np.concatenate([part.item_ids for part in parts]),
+        sum((part.scales for part in parts), ()),
+        None if all(part.trials is None for part in parts) else np.concatenate(trials, axis=1),
     )
 
 

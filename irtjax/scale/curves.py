@@ -13,7 +13,7 @@ from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
 from irtjax.integration.nodes import Answers, place_nodes, to_answers
 from irtjax.integration.sparse_grid import everywhere
-from irtjax.item_models.beta_binomial import coded
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import model_of
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular

@@ -186,7 +186,7 @@ def local_dependence(
         at, above, below = (worth_curves(test, theta + step) for step in (0.0, STEP, -STEP))
         residuals[rows], variance[rows] = y[rows] - at.mean, at.variance
         slope[rows] = (above.mean - below.mean) / (2 * STEP)
-    trials = np.where(known[:, None], test.observed, 0.0)
+    trials = np.where(known[:, None], test.effective, 0.0)
     spread = float(test.population.sd) if method in ("eap", "map") else np.inf
     expected = expected_q3(slope, variance, trials, spread)
     table = pair_table(q3(residuals, trials > 0), expected, trials > 0, informative(test))

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from irtjax.item_models.beta_binomial import BetaBinomial
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
 from irtjax.item_models.categories import Coordinates, Indicators
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.scale.person_fit import Terms, of_categories
-from irtjax.scale.response_curves import CategoryCurves, category_curves
+from irtjax.scale.response_curves import CategoryCurves, category_curves, count_curves
 from irtjax.scale.tested import Tested
 from irtjax.types import Float, Shaped
 
@@ -37,7 +38,9 @@ def terms_at(test: Tested, rows: slice, theta: Float[np.ndarray, " J"]) -> Terms
         if not len(items):
             continue
         own = test.items.take(items)
-        if isinstance(family, Indicators):
+        if isinstance(family, BetaBinomial):
+            part = _of_agreeing_trials(values[:, items], test.observed[rows][:, items], theta, own, family)
+        elif isinstance(family, Indicators):
             alone = dataclasses.replace(test.model, families=(family,), of_items=(0,))
             part = of_categories(values[:, items].astype(int), category_curves(alone, own, theta))
         elif isinstance(family, Binomial):
@@ -71,6 +74,22 @@ def _of_counts(
     by_theta = (k - n * right) * _slope_of_natural(items, theta, family, 1)
     curves = CategoryCurves(np.where(k <= n, log_p, -np.inf), np.where(k <= n, by_theta, 0.0))
     return of_categories(values.astype(int), curves)
+
+
+def _of_agreeing_trials(
+    values: Shaped[np.ndarray, "J N"],
+    trials: Float[np.ndarray, "J N"],
+    theta: Float[np.ndarray, " J"],
+    items: PredictorParameters,
+    family: BetaBinomial,
+) -> Terms:
+    """By number of trials, as each has its own counts."""
+    found = Terms(*np.zeros((5, *values.shape)))
+    for n in np.unique(trials[trials > 0]):
+        part = of_categories(np.minimum(values, n).astype(int), count_curves(family, items, theta, int(n)))
+        for leaf, of_number in zip(found, part, strict=True):
+            np.copyto(leaf, of_number, where=trials == n)
+    return found
 
 
 def _at(items: PredictorParameters, theta: Float[np.ndarray, " J"]) -> Coordinates:

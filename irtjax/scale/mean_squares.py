@@ -1,6 +1,7 @@
 """Infit and outfit mean squares of items and subjects, for responses of every kind.
 
-With y what a response is worth (`response_curves`), E and V its mean and variance at an ability and n its trials,
+With y what a response is worth (`response_curves`), E and V its mean and variance at an ability and n its trials, or
+as many independent ones as vary as much where trials agree (`irtjax.item_models.coded_counts.effective_trials`),
 
     outfit = mean of (y - E)² n / V,     infit = Σ (y - E)² n² / Σ n V
 
@@ -112,11 +113,11 @@ def at_abilities(test: Tested, theta: Float[np.ndarray, " J"]) -> tuple[MeanSqua
         theta: abilities; subjects without a finite one do not count.
     """
     of_items, of_subjects = np.zeros((6, len(test.top))), np.full((6, len(theta)), np.nan)
-    y = worths(test)
+    y, trials = worths(test), test.effective
     for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1) ** 2):
         known = np.isfinite(theta[rows])
         mean, variance, fourth = _central_moments(test, np.where(known, theta[rows], 0.0))
-        n = test.observed[rows] * known[:, None]
+        n = trials[rows] * known[:, None]
         variance, square = n * variance, (n * (y[rows] - mean)) ** 2
         fourth = fourth * n  # of categories, n is 1
         seen = n > 0

@@ -66,20 +66,20 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
     with jax.enable_x64(True):
         mean = np.asarray(test.model.moments(test.items, nodes.theta[:, None], asymptotes=True).mean)
     means = [(mean * by).reshape(len(mean), len(test.top), -1).sum(axis=2) for by in derivatives]
-    shape, place = (len(test.top), -1), places(test)
+    shape, place, effective = (len(test.top), -1), places(test), test.effective
     for rows, weights in posteriors(test, nodes):
-        n, seen = test.observed[rows], test.observed[rows] > 0
+        n, times = effective[rows], test.times[rows]
         if at.of_categories is None:
             own = _of_numbers(at, weights, y[rows], n)
         else:
             own = _of_categories(at, weights, place[rows])
-        statistics = np.asarray(test.model.statistics(test.values[rows]))
+        statistics = np.asarray(test.model.statistics(test.codes[rows]))
         scores = [
-            (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - n * (weights @ mean)
+            (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - times * (weights @ mean)
             for by, mean in zip(derivatives, means, strict=True)
         ]
-        square, variance, standardised, of_square, of_standardised = np.where(seen, own, 0.0)
-        of_parameters = np.where(seen[:, :, None], np.stack(scores, axis=2), 0.0)
+        square, variance, standardised, of_square, of_standardised = np.where(times > 0, own, 0.0)
+        of_parameters = np.where(times[:, :, None] > 0, np.stack(scores, axis=2), 0.0)
         yield Terms(rows, square, variance, standardised, of_square, of_standardised, of_parameters)
 
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from scipy.special import expit
 
+from irtjax.item_models.beta_binomial import BetaBinomial
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
 from irtjax.item_models.categories import Coordinates, Indicators, there
@@ -53,6 +54,18 @@ def category_curves(model: Any, items: Any, theta: Float[np.ndarray, " Q"]) -> C
         np.concatenate([lowest, np.where(own, eta + lowest, -np.inf)], axis=2),
         np.concatenate([-pull, np.where(own, by - pull, 0.0)], axis=2),
     )
+
+
+def count_curves(
+    family: BetaBinomial, items: PredictorParameters, theta: Float[np.ndarray, " Q"], number: int
+) -> CategoryCurves:
+    """Of items whose trials agree: log P(k | n) of k = 0 … n successes of `number` trials, and their derivatives."""
+    x = theta[:, None] * np.asarray(items.slope)[:, 0] + np.asarray(items.intercept)
+    at, alone = Coordinates(x, np.asarray(items.others), np.zeros(x.shape[1], int)), family.of_trials(number)
+    eta, log_normalizer = alone.natural(at, number)
+    log_p = np.pad(eta, ((0, 0), (0, 0), (1, 0))) - log_normalizer[:, :, None]
+    by = np.pad(alone.derivatives(at, number)[0], ((0, 0), (0, 0), (1, 0))) * np.asarray(items.slope)[None, :, :1]
+    return CategoryCurves(log_p, by - (np.exp(log_p) * by).sum(axis=2, keepdims=True))
 
 
 def top_of(items: Any) -> Int[np.ndarray, " I"]:
@@ -118,14 +131,14 @@ def worth_curves(test: Tested, theta: Float[np.ndarray, " Q"]) -> Worth:
 
 
 def _of_family(family: Any, at: Coordinates, of_categories: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(family, Binomial | BetaBinomial):
+        mean, variance = family.worth(at, of_categories)
+        return np.asarray(mean), np.asarray(variance)
     if isinstance(family, Indicators):
         above = np.asarray(family.mean(at, of_categories.shape[1] - 1))
         p = np.concatenate([1 - above.sum(axis=2, keepdims=True), above], axis=2)
         mean = (p * of_categories[None]).sum(axis=2)
         return mean, (p * (of_categories[None] - mean[:, :, None]) ** 2).sum(axis=2)
-    if isinstance(family, Binomial):
-        mean, variance = family.worth(at, of_categories)
-        return np.asarray(mean), np.asarray(variance)
     mu = expit(at.x)
     square = mu**2 + mu * (1 - mu) / (1 + np.exp(at.others[:, PRECISION]))[None]
     if not isinstance(family, OrderedBeta):

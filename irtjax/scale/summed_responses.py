@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 from scipy.stats import binom
 
+from irtjax.item_models.beta_binomial import BetaBinomial
 from irtjax.item_models.binary import Binary
 from irtjax.item_models.binomial import Binomial
 from irtjax.item_models.categories import Coordinates, Indicators
-from irtjax.scale.response_curves import category_curves
+from irtjax.scale.response_curves import category_curves, count_curves
 from irtjax.scale.tested import Tested
 from irtjax.types import Float, Int
 
@@ -24,11 +25,11 @@ def highest_sums(test: Tested) -> Int[np.ndarray, " I"] | None:
         return test.top
     top = np.array(test.top)
     for family, items in test.model.groups(len(top)):
-        if isinstance(family, Indicators):
+        if isinstance(family, Indicators) and not isinstance(family, BetaBinomial):
             continue
         seen = test.observed[:, items]
         most = seen.max(axis=0)
-        if not isinstance(family, Binomial) or ((seen > 0) & (seen != most)).any():
+        if not isinstance(family, Binomial | BetaBinomial) or ((seen > 0) & (seen != most)).any():
             return None
         top[items] = most
     return top if top.sum() <= MOST else None
@@ -43,7 +44,11 @@ def summed_curves(
     p = np.zeros((len(theta), len(top), int(top.max()) + 1))
     for family, items in test.model.groups(len(top)):
         own = test.items.take(items)
-        if isinstance(family, Indicators):
+        if isinstance(family, BetaBinomial):
+            for n in np.unique(top[items]):
+                same = items[top[items] == n]
+                p[:, same, : n + 1] = count_curves(family, test.items.take(same), theta, int(n)).p
+        elif isinstance(family, Indicators):
             alone = dataclasses.replace(test.model, families=(family,), of_items=(0,))
             some = category_curves(alone, own, theta).p[:, :, : p.shape[2]]
             p[:, items, : some.shape[2]] = some

@@ -14,6 +14,7 @@ from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.binary import BINARY
+from irtjax.item_models.coded_counts import effective_trials
 from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
@@ -21,7 +22,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.forms import FEWEST
 from irtjax.scoring.abilities import matching
-from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_items import KnownItems, ready
 from irtjax.scoring.family_nodes import family_nodes
 from irtjax.scoring.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
 from irtjax.types import Bool, Float, Int, Shaped
@@ -45,6 +46,8 @@ class Tested(NamedTuple):
         population: mean and standard deviation.
         places: (I,) of the items in the fit.
         fitted: whether the fit is of these responses. Else nothing was estimated from them.
+        codes: (J, I) responses as the model has them: `values`, or categories (n, k) of the beta-binomial.
+        times: (J, I) how often the model has A for each: its trials, 1 of a category, 0 where it is missing.
     """
 
     fit: Fit
@@ -58,6 +61,8 @@ class Tested(NamedTuple):
     population: Population
     places: Int[np.ndarray, " I"]
     fitted: bool
+    codes: Shaped[np.ndarray, "J I"]
+    times: Float[np.ndarray, "J I"]
 
     @property
     def categorical(self) -> bool:
@@ -68,6 +73,13 @@ class Tested(NamedTuple):
     def right_wrong(self) -> bool:
         """Whether all items have two categories."""
         return self.categorical and bool((self.top == 1).all())
+
+    @property
+    def effective(self) -> Float[np.ndarray, "J I"]:
+        """Trials of each response, where they agree as many independent ones as vary as much; 0 where it is missing."""
+        if self.known is None:
+            return self.observed
+        return effective_trials(self.model, self.items.others, self.observed)
 
     def require_categories(self, what: str) -> None:
         """Refuses counts and shares.
@@ -92,7 +104,7 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         columns: of responses in a long table, as of `irtjax.fit`.
 
     Raises:
-        InputError: no fit; several dimensions, groups, judges or a beta-binomial; responses that are not there or do
+        InputError: no fit; several dimensions, groups or judges; responses that are not there or do
             not go with it.
     """
     found = fit_in(fit)
@@ -101,27 +113,36 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
     _require_one_population(found)
     given = matching(found, found.responses.read() if responses is None else responses, None, columns)
-    values = np.asarray(given.responses.values[:, :])
-    trials = getattr(given.responses, "trials", None)
-    observed = np.where(values >= 0, 1.0 if trials is None else trials, 0.0)
+    values, observed = _values_and_trials(given.responses)
     top = np.ones(values.shape[1], int) if given.known is None else np.asarray(given.known.parameters.top)
     items = jax.tree.map(lambda leaf: np.asarray(leaf, float), given.parameters)
+    model: Any = BINARY
+    codes, times = values, observed
     if given.known is not None:
-        items = items._replace(top=top)
+        coded, known = ready(given.responses, given.known)
+        model, items = known.model, items._replace(top=np.asarray(known.parameters.top))
+        codes, times = _values_and_trials(coded)
     places = pd.Index(found.responses.item_ids.astype(str)).get_indexer(given.responses.item_ids.astype(str))
     return Tested(
         fit=found,
         responses=given.responses,
         values=values,
         observed=observed,
-        model=BINARY if given.known is None else given.known.model,
+        model=model,
         items=items,
         known=given.known,
         top=top,
         population=Population(*(float(np.squeeze(x)) for x in given.population)),
         places=places,
         fitted=_is_fitted(found, given.responses, values, places),
+        codes=codes,
+        times=times,
     )
+
+
+def _values_and_trials(responses: Any) -> tuple[Shaped[np.ndarray, "J I"], Float[np.ndarray, "J I"]]:
+    values, trials = np.asarray(responses.values[:, :]), getattr(responses, "trials", None)
+    return values, np.where(values >= 0, 1.0 if trials is None else trials, 0.0)
 
 
 def _require_one_population(fit: Fit) -> None:
@@ -129,8 +150,6 @@ def _require_one_population(fit: Fit) -> None:
         raise InputError("the fit is of several groups: fit of items and subjects is of one population")
     if "facet" in fit.details:
         raise InputError("the fit has judges: fit of items and subjects is of responses without a facet")
-    if "beta_binomial" in fit.details.get("models", ()):
-        raise InputError("fit of items and subjects is not there for the beta_binomial: take the binomial here")
 
 
 def fit_in(fit: Any) -> Fit:
@@ -212,9 +231,9 @@ def nodes_of(test: Tested) -> Nodes:
         return Nodes(np.asarray(line.nodes), np.asarray(line.log_weights))
     end = NEAREST_END
     with jax.enable_x64(True):
-        centre, unit, items = rescaled(test.known, test.population, in_population=True)
+        centre, unit, items = rescaled(test.known._replace(parameters=test.items), test.population, in_population=True)
         while True:
-            line = family_nodes(test.model, items, test.observed.max(axis=0), number, end)
+            line = family_nodes(test.model, items, test.times.max(axis=0), number, end)
             nodes = Nodes(centre + unit * np.asarray(line.nodes), np.asarray(line.log_weights))
             ends = max(weights[:, [0, -1]].max() for _, weights in posteriors(test, nodes))
             if ends <= AT_ENDS or 2 * end > FARTHEST_END:
@@ -227,8 +246,8 @@ def posteriors(test: Tested, nodes: Nodes) -> Iterator[tuple[slice, Float[np.nda
     natural = test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
     eta, log_normalizer = (np.asarray(leaf).T for leaf in natural)
     for rows in some_subjects(test, max(len(nodes.theta), len(eta))):
-        statistics = np.asarray(test.model.statistics(test.values[rows]))
-        height = statistics @ eta - test.observed[rows] @ log_normalizer + nodes.log_weights[None, :]
+        statistics = np.asarray(test.model.statistics(test.codes[rows]))
+        height = statistics @ eta - test.times[rows] @ log_normalizer + nodes.log_weights[None, :]
         weights = np.exp(height - height.max(axis=1, keepdims=True))
         yield rows, weights / weights.sum(axis=1, keepdims=True)
 

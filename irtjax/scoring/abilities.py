@@ -29,7 +29,7 @@ from irtjax.populations.normal import STANDARD, Population
 from irtjax.responses.convert import as_responses, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.values import Responses, keep
-from irtjax.scoring.family_items import KnownItems, known_items, matched, ready, require_known
+from irtjax.scoring.family_items import KnownItems, known_items, matched, require_known
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.types import Int
 
@@ -139,7 +139,7 @@ def matching(
     table = item_table(fit)
     known = known_items(fit if isinstance(fit, Fit) else table)
     if known is not None:
-        in_categories, chosen = ready(*matched(responses, known, trials, columns=columns))
+        in_categories, chosen = matched(responses, known, trials, columns=columns)
         return Matched(in_categories, chosen.parameters, chosen, normal)
     matrix: Responses
     if processes.number() > 1:

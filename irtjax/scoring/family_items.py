@@ -12,7 +12,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.fits.reading import WANTED
 from irtjax.fits.result import Fit
-from irtjax.item_models.beta_binomial import coded
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, model_of
 from irtjax.item_models.protocol import PredictorParameters
@@ -158,7 +158,7 @@ def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any
 
 
 def ready(responses: ScaledResponses, known: KnownItems) -> tuple[ScaledResponses, KnownItems]:
-    """Responses as the model of the items has them, and the items with it (`item_models.beta_binomial.coded`)."""
+    """Responses as the model of the items has them, and the items with it (`item_models.coded_counts.coded`)."""
     found = coded(known.model, np.asarray(responses.values), responses.trials, np.asarray(known.parameters.top))
     if found.model is known.model:
         return responses, known

@@ -26,7 +26,7 @@ from irtjax.scoring.family_curves import (
     own_log_likelihoods,
     shared_log_likelihoods,
 )
-from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_items import KnownItems, ready
 from irtjax.scoring.family_nodes import family_nodes
 from irtjax.types import AnyArray, Float
 
@@ -51,6 +51,7 @@ def family_abilities(responses: ScaledResponses, known: KnownItems, method: str,
         By "ml" ±inf where the likelihood is nowhere higher than in that limit, with the standard error inf; by "ml" and
         "wle" NaN where no item that was answered depends on ability.
     """
+    responses, known = ready(responses, known)
     with jax.enable_x64(True):
         centre, unit, items = rescaled(known, population, in_population=method in ("eap", "map"))
         data = data_of(responses, known)
@@ -80,7 +81,7 @@ def rescaled(
 
 
 def data_of(responses: ScaledResponses, known: KnownItems) -> Data:
-    """Statistics and trials of all subjects."""
+    """Statistics and trials of all subjects, whose responses are `ready`."""
     observed = responses.observed.astype(float)
     trials = observed if responses.trials is None else np.where(responses.observed, responses.trials, 0.0)
     return Data(np.asarray(known.model.statistics(np.asarray(responses.values))), trials)
@@ -154,6 +155,7 @@ def posteriors_on_line(
 
     Arguments as of `family_abilities`.
     """
+    responses, known = ready(responses, known)
     with jax.enable_x64(True):
         centre, unit, items = rescaled(known, population, in_population=True)
         line, (weights,) = _on_line(known.model, items, data_of(responses, known), _weights_by)

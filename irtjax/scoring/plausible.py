@@ -15,7 +15,7 @@ from irtjax.kernels.models import ItemParameters, log_answers
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scoring.abilities import abilities, matching
 from irtjax.scoring.family_curves import Data, own_log_likelihoods
-from irtjax.scoring.family_items import KnownItems
+from irtjax.scoring.family_items import KnownItems, ready
 from irtjax.scoring.family_scores import data_of, family_abilities, parts
 from irtjax.types import Float, Int
 
@@ -69,7 +69,7 @@ def plausible_values(
     else:
         found = family_abilities(given.responses, given.known, "eap", given.population)
         with jax.enable_x64(True):
-            nodes, log_density = _of_families(given.responses, given.known, found)
+            nodes, log_density = _of_families(*ready(given.responses, given.known), found)
     mean, sd = (float(np.squeeze(x)) for x in given.population)
     shares = np.random.default_rng(seed).uniform(size=(num_draws, len(nodes)))
     log_density = log_density - 0.5 * ((nodes - mean) / sd) ** 2

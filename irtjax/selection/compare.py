@@ -11,7 +11,7 @@ import pandas as pd
 
 from irtjax import processes
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.history import History

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import AdaptiveTest
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
 from irtjax.selection.history import History, empty_history, recorded
 from irtjax.selection.probe import (

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.evaluation.adaptive import AdaptiveTest, State
+from irtjax.evaluation.binary_adaptive import AdaptiveTest, State
 from irtjax.networks import Parameters
 from irtjax.training.data import Data, accuracy, split_embeddings, take
 from irtjax.training.step import Trainer

@@ -10,7 +10,6 @@ import numpy as np
 
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.draws import ItemPosterior
-from irtjax.fits.regression import Regression
 from irtjax.fits.result import Fit
 from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
@@ -138,7 +137,7 @@ def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values
 
 def _regressions(
     posterior: dict[str, Normal], model: str, rotation: Rotation | None, origin: float, unit: float
-) -> dict[str, Regression]:
+) -> dict[str, Any]:
     """Those of difficulties and of log discriminations, on the scale that is reported."""
     if rotation is None:
         return {}

@@ -13,6 +13,8 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.result import Fit
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
+from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.listing import columns
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
@@ -20,6 +22,7 @@ from irtjax.populations.normal import Population
 from irtjax.processes import fetch
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.svi.choice import best_run
+from irtjax.svi.dispersed_start import dispersed
 from irtjax.svi.engine import Task, Variational
 from irtjax.svi.family_model import PRIORS, ModelOfItems
 from irtjax.svi.family_start import Begun, begin
@@ -29,7 +32,7 @@ from irtjax.svi.model import Size
 from irtjax.svi.programs import Settings, steps_per_chunk
 from irtjax.types import Float
 
-BY_SVI = ("graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "ordered_beta", "beta")
+BY_SVI = ("graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "beta_binomial", "ordered_beta", "beta")
 BLOCK = 2**20  # responses, of which constants are added up at once
 
 
@@ -75,7 +78,7 @@ def fit_svi_families(
         raise InputError(f"unknown start {start!r} of the {model}, expected proportions")
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
     began = time.perf_counter()
-    begun = begin(responses, model, priors == "hierarchical")
+    begun = _begin(responses, model, priors == "hierarchical")
     subjects, items = (
         Size(number, batch, number)
         for number, batch in ((responses.num_subjects, batch_subjects), (responses.num_items, batch_items))
@@ -101,6 +104,12 @@ def fit_svi_families(
         "seed": seed,
     }
     return _result(begun, posterior, best.outcome, constant, began, details)
+
+
+def _begin(responses: ScaledResponses, model: str, hierarchical: bool) -> Begun:
+    if model != BETA_BINOMIAL.name:
+        return begin(responses, model, hierarchical)
+    return dispersed(begin(responses, BINOMIAL.name, hierarchical), model, hierarchical)
 
 
 def _log_base(begun: Begun) -> float:

@@ -17,6 +17,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, OF_SHARES
 from irtjax.item_models.one_pass import Cells, log_likelihood
@@ -76,7 +77,7 @@ class ModelOfItems:
     @property
     def vague_sds(self) -> tuple[float, ...]:
         """Of each of the others."""
-        if self.name in OF_SHARES:
+        if self.name in (*OF_SHARES, BETA_BINOMIAL.name):
             return (LOGARITHM, WIDE, LOGARITHM)[: self.num_others]
         if not self.has_places:
             return tuple(OPTION if group == 0 else WIDE for group in self.groups)

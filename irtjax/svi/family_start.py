@@ -25,7 +25,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.svi.family_model import FamilyResponses, ModelOfItems
 from irtjax.svi.guide import Normal, Start
 from irtjax.svi.start import LEAST_INFORMATION, LEAST_SLOPE, LEAST_VARIANCE
-from irtjax.types import Float, Int, Shaped
+from irtjax.types import Bool, Float, Int, Shaped
 
 GROUPS = 32  # of subjects
 ROUNDS, STEPS = 6, 2  # items and abilities in turn; steps of the items in each
@@ -248,7 +248,8 @@ def _start(
         for site, (x, _) in located.items():
             if site != "ability" or (model.has_places and not model.own_slopes):
                 begun |= _hyperparameters(site, x)
-    begun |= _of_others(items, precision[:, 2:], specification, model, hierarchical)
+    free = np.asarray(specification.free)[:, 2:]
+    begun |= of_others(np.asarray(items.others), precision[:, 2:], free, model, hierarchical)
     if model.own_slopes:
         _, sd = begun.pop("difficulty")
         begun["intercept"] = a * (pivots - b), a * sd
@@ -268,15 +269,14 @@ def _hyperparameters(site: str, x: np.ndarray) -> dict[str, tuple[np.ndarray, np
     }
 
 
-def _of_others(
-    items: PredictorParameters,
+def of_others(
+    others: Float[np.ndarray, "I L"],
     precision: Float[np.ndarray, "I L"],
-    specification: Specification,
+    free: Bool[np.ndarray, "I L"],
     model: ModelOfItems,
     hierarchical: bool,
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The others, N(0, 1) where they are held, and the moments of those of each column and group."""
-    others, free = np.asarray(items.others), np.asarray(specification.free)[:, 2:]
+    """Locations and scales of the others, N(0, 1) where they are held, and of the moments of each column and group."""
     if not model.num_others:
         return {}
     if model.common_steps:

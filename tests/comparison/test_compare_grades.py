@@ -10,7 +10,7 @@ from scipy.special import expit
 import irtjax
 from irtjax.comparison.grades import probabilities, scores
 from irtjax.estimation.families import fit_families
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 RNG = np.random.default_rng(0)
 THRESHOLDS = np.linspace(-1, 1, 6)[:, None] + np.array([-1.2, 0.0, 1.2])

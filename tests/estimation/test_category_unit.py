@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import norm
 
 from irtjax.estimation.families import fit_families
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 NODES = np.linspace(-6, 6, 481)
 

@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from irtjax.estimation.families import fit_families
-from irtjax.responses.scaled import of_counts
+from irtjax.responses.from_arrays import of_counts
 
 RNG = np.random.default_rng(0)
 TRIALS = RNG.integers(1, 9, (150, 8))

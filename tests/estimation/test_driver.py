@@ -19,8 +19,8 @@ from irtjax.estimation.specify import specify, start_items
 from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.status import Status
 from irtjax.integration.rules import SharedNodes
+from irtjax.responses.from_arrays import of_counts
 from irtjax.responses.matrix import counts
-from irtjax.responses.scaled import of_counts
 from irtjax.svi.engine import Task, Variational
 from irtjax.svi.model import PRIORS, Size, hyperparameters
 from irtjax.svi.programs import Settings

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
+from scipy.stats import betabinom
 
 import irtjax
 from irtjax import InputError
@@ -118,3 +120,39 @@ def test_intervals_of_severities_cover_the_truth():
         )
         covered += int((np.abs(judges.severity - SEVERITY) < 1.96 * judges.severity_se).sum())
     assert 105 <= covered <= 120
+
+
+def test_counts_whose_trials_agree_may_have_judges():
+    """Successes of 3 or 5 trials: the log-likelihood is that of SciPy's distribution, and at its maximum."""
+    slope, phi, subjects = np.array([0.8, 1.2, 1.6, 1.0]), np.array([3.0, 6.0, 9.0, 5.0]), 120
+    rng = np.random.default_rng(5)
+    theta, (j, r, i) = rng.normal(size=subjects), (axis.ravel() for axis in np.indices((subjects, 3, 4)))
+    p = expit(slope[i] * (theta[j] - DIFFICULTY[i] - SEVERITY[r]))
+    n = np.where(r == 2, 5, 3)
+    k = rng.binomial(n, rng.beta(p * phi[i], (1 - p) * phi[i]))
+    names = [np.char.add(letter, part.astype(str)) for letter, part in (("s", j), ("i", i), ("r", r))]
+    columns = dict(zip(["subject_id", "item_id", "rater"], names, strict=True))
+    table = pd.DataFrame(columns | {"response": k, "trials": n})
+    fit = irtjax.fit(table, model="beta_binomial", facet="rater", priors=None)
+    found = fit.parameters
+    nodes = np.linspace(-7, 7, 141)
+    weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
+
+    def log_likelihood(severity, log_phi):
+        a, d, precision = found.slope[i, 0, None], found.intercept[i, None], np.exp(log_phi)[i, None]
+        p = expit(a * (nodes - severity[r, None]) + d)
+        own = betabinom.logpmf(k[:, None], n[:, None], p * precision, (1 - p) * precision)
+        of_subjects = own.reshape(subjects, 12, -1).sum(axis=1)
+        return np.log(np.exp(of_subjects) @ weights).sum()
+
+    severity, log_phi = fit.facets().severity.to_numpy(), found.others[:, 0]
+    assert fit.converged
+    assert fit.log_likelihood == pytest.approx(log_likelihood(severity, log_phi), abs=1e-4)
+    for step in 1e-3 * np.eye(4):
+        rise = log_likelihood(severity, log_phi + step) - log_likelihood(severity, log_phi - step)
+        assert rise == pytest.approx(0, abs=1e-5)
+    for step in 1e-3 * np.array([[1, -1, 0], [0, 1, -1]]):
+        rise = log_likelihood(severity + step, log_phi) - log_likelihood(severity - step, log_phi)
+        assert rise == pytest.approx(0, abs=1e-5)
+    off = (severity - SEVERITY + SEVERITY.mean()) / fit.facets().severity_se
+    assert np.abs(off).max() < 3

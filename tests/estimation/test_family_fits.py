@@ -12,7 +12,7 @@ import irtjax
 from irtjax.errors import InputError
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.quadrature import finish
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 MODELS = {"Rasch": "pcm", "2PL": "graded", "nominal_own": "nominal"}
 FAST = ("science__rsm", "science__gpcm", "science__graded")

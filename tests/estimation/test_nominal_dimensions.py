@@ -11,7 +11,7 @@ from irtjax.item_models.categories import Coordinates
 from irtjax.item_models.contrasts import helmert
 from irtjax.item_models.nominal import NOMINAL
 from irtjax.item_models.nominal_dimensions import NominalInDimensions
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 SUBJECTS, ITEMS, CATEGORIES = 200, 6, 3
 

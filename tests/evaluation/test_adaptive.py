@@ -12,7 +12,9 @@ from simulation import probability
 
 import irtjax
 from irtjax import InputError
-from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Band, Progressive, Randomesque, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import REASONS, Band, Progressive, Randomesque, Stop
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.scoring import abilities as scoring

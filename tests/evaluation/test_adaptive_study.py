@@ -7,7 +7,8 @@ from adaptive_reference import bank_of, mixed_bank
 from simulation import draw, probability
 
 from irtjax import InputError
-from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.adaptive_study import compare_tests, course, fixed_form, until
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.replay_tables import answers_table, exposure_table, subjects_table

@@ -11,7 +11,8 @@ from simulation import draw, probability
 
 import irtjax
 from irtjax import InputError, ResponseMatrix, tasks
-from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Randomesque, Stop
 from irtjax.evaluation.monitor import Monitor, share_of_bank
 from irtjax.evaluation.replay import replay
 from irtjax.item_models.tables import from_columns

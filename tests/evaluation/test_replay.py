@@ -8,7 +8,9 @@ from adaptive_reference import GRID, bank_of, mixed_bank, posterior
 from simulation import draw, probability
 
 from irtjax import InputError
-from irtjax.evaluation.adaptive import REASONS, AdaptiveTest, Randomesque, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import REASONS, Randomesque, Stop
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.replay import _one_batch, replay, simulate
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population

@@ -9,8 +9,10 @@ from scipy.integrate import quad
 from scipy.special import expit
 from simulation import probability
 
-from irtjax.evaluation.adaptive import AdaptiveTest, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.bank_tables import curves_of, fisher_information
+from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.evaluation.rules import RULES, interval_weights
 from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.kernels.models import ItemParameters, information

@@ -10,13 +10,13 @@ from simulation import simulate_grades
 
 import irtjax
 from irtjax.errors import InputError
-from irtjax.evaluation.adaptive import REASONS, adaptive_test
-from irtjax.evaluation.adaptive_options import Stop
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import REASONS, Stop
 from irtjax.evaluation.dialogue import hold
 from irtjax.evaluation.scaled_replay import as_written, recorded, replay_recorded, replay_scaled, simulate_scaled
 from irtjax.evaluation.scaled_study import compare_scaled, scaled_form
 from irtjax.populations.normal import STANDARD
-from irtjax.responses.scaled import of_counts
+from irtjax.responses.from_arrays import of_counts
 from irtjax.scoring.family_items import matched
 
 GRADES, _, ITEMS = simulate_grades(300, 40, seed=3)

@@ -13,8 +13,10 @@ from irtjax.evaluation.bank import asked, calibrate, unit_of
 from irtjax.evaluation.forms import choose_form
 from irtjax.evaluation.predictors import PREDICTORS
 from irtjax.evaluation.scaled_test import on_scales_of, shares_of
+from irtjax.responses.from_arrays import of_counts, of_grades
+from irtjax.responses.joining import beside
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.scaled import Scale, ScaledResponses, beside, of_counts, of_grades
+from irtjax.responses.scaled import Scale, ScaledResponses
 
 ITEMS = np.array([1, 2, 3, 4])
 

@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from simulation import probability
 
-from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.adaptive_study import fixed_form
 from irtjax.evaluation.monitor import share_of_bank
 from irtjax.evaluation.rules import interval_weights

@@ -13,7 +13,8 @@ from simulation import by_difficulty, draw, simulate_grades
 import irtjax
 from experiments.reports.adaptive_test import FILES
 from irtjax import ResponseMatrix
-from irtjax.evaluation.adaptive import Randomesque, Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Randomesque, Stop
 from irtjax.evaluation.dialogue import answer_in, hold
 from irtjax.evaluation.replay import replay
 from irtjax.evaluation.scaled_replay import replay_scaled

@@ -9,7 +9,7 @@ from benchmarks import recovery_features
 from irtjax import InputError, ResponseMatrix
 from irtjax.explanatory.family_likelihoods import family_likelihoods
 from irtjax.explanatory.item_likelihoods import item_likelihoods
-from irtjax.responses.scaled import of_counts, of_grades
+from irtjax.responses.from_arrays import of_counts, of_grades
 
 SUBJECTS, ITEMS = 60, 20
 IDS = [f"s{j}" for j in range(SUBJECTS)], [f"i{i}" for i in range(ITEMS)]

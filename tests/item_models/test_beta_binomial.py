@@ -8,11 +8,12 @@ from scipy.stats import betabinom, norm
 import irtjax
 from irtjax import InputError
 from irtjax.fits import category_text
-from irtjax.item_models.beta_binomial import BETA_BINOMIAL, coded
+from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.categories import Coordinates
+from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.families import Families
 from irtjax.plots.fitted_items import information_of_items
-from irtjax.responses.scaled import of_counts
+from irtjax.responses.from_arrays import of_counts
 
 SUBJECTS, ITEMS, PHI = 150, 6, 6.0
 PLACES = np.linspace(-8, 8, 161)
@@ -143,13 +144,3 @@ def test_pictures_show_curves_and_information(counts):
         np.testing.assert_allclose(found[:, i], expected, rtol=1e-5)
     for draw in (irtjax.plots.curves, irtjax.plots.information, irtjax.plots.wright):
         draw(fit)
-
-
-@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
-def test_statistics_of_fit_and_variational_inference_refuse_the_model(counts):
-    fit = irtjax.fit(counts, "beta_binomial", max_iterations=1, standard_errors=False)
-    for refuses in (irtjax.item_fit, irtjax.person_fit, irtjax.local_dependence):
-        with pytest.raises(InputError, match="not there for the beta_binomial: take the binomial here"):
-            refuses(fit)
-    with pytest.raises(InputError, match="not 'beta_binomial': use estimator mml"):
-        irtjax.fit(counts, "beta_binomial", "svi")

@@ -2,25 +2,15 @@
 
 import numpy as np
 import pytest
+from binomial_counts import CONSTANT, IDS, NODES, RIGHT, SUCCESSES, TRIALS, WRONG
 from scipy.special import expit, logsumexp
-from scipy.stats import binom
 
 import irtjax
 from irtjax import InputError, ResponseMatrix
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.quadrature import finish
-from irtjax.kernels.quadrature import rectangular
-from irtjax.responses.scaled import of_counts
-
-RNG = np.random.default_rng(0)
-TRIALS = RNG.integers(1, 9, (150, 8))
-SUCCESSES = RNG.binomial(TRIALS, expit(RNG.normal(size=(150, 1)) * 1.2 - np.linspace(-1.5, 1.5, 8))).astype(float)
-SUCCESSES[3, 2] = SUCCESSES[7, :4] = np.nan
-IDS = [f"s{j}" for j in range(150)], [f"i{i}" for i in range(8)]
-NODES = rectangular(121)
-RIGHT, WRONG = np.nan_to_num(SUCCESSES), np.nan_to_num(TRIALS - SUCCESSES)
-CONSTANT = np.nansum(binom.logpmf(SUCCESSES, TRIALS, 0.5) + TRIALS * np.log(2))  # log C(n, k)
+from irtjax.responses.from_arrays import of_counts
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from irtjax.estimation.quadrature import finish
 from irtjax.item_models.listing import columns, model_of
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import ORDERED_BETA
-from irtjax.responses.scaled import beside, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.joining import beside
 
 THETA = np.array([[-2.0], [0.3], [1.1]])
 OTHERS = {"beta": np.array([[0.5], [2.0]]), "ordered_beta": np.array([[0.5, -2.0, 1.2], [2.0, -1.0, 0.4]])}

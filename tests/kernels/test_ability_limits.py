@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import expit, log_expit
 
-from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.kernels.ability_limits import separation
 from irtjax.kernels.models import ItemParameters
 from irtjax.scoring.abilities import abilities

@@ -8,7 +8,9 @@ import pytest
 from irtjax import InputError
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.specify_families import plan_families
-from irtjax.responses.scaled import beside, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.joining import beside
+from irtjax.responses.scaled import ScaledResponses
 
 SUBJECTS, ITEMS = ["ann", "bob", "cem"], ["i", "j"]
 COUNTS = np.array([[0, 3.0], [2, np.nan], [4, 1]])
@@ -110,3 +112,25 @@ def test_priors_where_responses_do_not_determine_thresholds():
     )
     assert plan_families(few, ["binomial"] * 6, 1, "auto").specification.estimated == ((0,), (1,))
     assert plan_families(many, ["binomial"] * 6, 1, "auto").specification.estimated == ((0,),)
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        ("binomial", lambda rate: of_counts(np.round(4 * rate), 4, MANY[0], np.arange(rate.shape[1]).astype(str))),
+        ("ordered_beta", lambda rate: of_shares(rate, MANY[0], np.arange(rate.shape[1]).astype(str))),
+        ("graded", lambda rate: of_grades(np.round(4 * rate), MANY[0], np.arange(rate.shape[1]).astype(str))),
+    ],
+)
+def test_the_whole_matrix_is_not_read_for_each_item(monkeypatch, model, given):
+    reads = []
+    found = ScaledResponses.observed.fget
+    monkeypatch.setattr(ScaledResponses, "observed", property(lambda self: reads.append(0) or found(self)))
+    numbers = []
+    for num_items in (5, 50):
+        responses = given(1 / (1 + np.exp(RNG.normal(size=num_items) - THETA)))
+        reads.clear()
+        plan_families(responses, [model] * num_items, 1, "auto")
+        responses.worths()
+        numbers.append(len(reads))
+    assert numbers[0] == numbers[1]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import irtjax
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 NAMES = {"pcm": "Rasch", "2pl": "2PL"}
 

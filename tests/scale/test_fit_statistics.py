@@ -14,7 +14,7 @@ import irtjax
 from experiments.reports import item_fit as report
 from irtjax import InputError
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.responses.scaled import of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
 from irtjax.scale import mean_squares, tested
 from irtjax.scale.collapsing import collapse
 from irtjax.scale.fit_statistics import _curves

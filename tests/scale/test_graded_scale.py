@@ -9,8 +9,10 @@ from scipy.stats import norm
 from simulation import simulate_grades
 
 from irtjax import InputError
+from irtjax.responses.from_arrays import of_counts, of_grades
 from irtjax.responses.matrix import completed
-from irtjax.responses.scaled import Scale, of_counts, of_grades, reversed_items
+from irtjax.responses.reversing import reversed_items
+from irtjax.responses.scaled import Scale
 from irtjax.scale.elimination import Rules, before_fitting, eliminate
 from irtjax.scale.information import lowest_score, marginal_reliability, score_table, short_form
 from irtjax.scale.procedure import ScaleOptions, build_scale

@@ -9,7 +9,8 @@ from scipy.special import expit
 from scipy.stats import beta, binom
 
 import irtjax
-from irtjax.responses.scaled import ScaledResponses, of_counts, of_shares
+from irtjax.responses.from_arrays import of_counts, of_shares
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale import tested
 from irtjax.scale.fit_statistics import person_fit
 from irtjax.scale.log_likelihoods import terms_at
@@ -39,8 +40,9 @@ def mixed_test():
     trials = np.array([[1, 1, 5], [1, 1, 4], [1, 1, 6]])
     responses = ScaledResponses(values, np.array(list("abc")), known.item_ids, known.scales, trials)
     top = np.asarray(known.parameters.top)
+    times = trials.astype(float)
     return tested.Tested(
-        None, responses, values, trials.astype(float), known.model, known.parameters, known, top, None, None, False
+        None, responses, values, times, known.model, known.parameters, known, top, None, None, False, values, times
     )
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import irtjax
 from irtjax import InputError
-from irtjax.responses.scaled import of_grades, of_shares
+from irtjax.responses.from_arrays import of_grades, of_shares
 from irtjax.scale.dimensionality import compare_factors, parallel_analysis
 from irtjax.scale.polychoric import of_categories, of_table
 from irtjax.scale.tetrachoric import tetrachoric

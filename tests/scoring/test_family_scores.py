@@ -6,7 +6,7 @@ import pytest
 
 import irtjax
 from irtjax.estimation.families import fit_families
-from irtjax.responses.scaled import of_grades
+from irtjax.responses.from_arrays import of_grades
 
 POPULATION_SD = {"science__Rasch": 1.00253300209118**0.5}
 

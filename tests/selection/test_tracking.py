@@ -9,7 +9,8 @@ import pytest
 from conftest import BUCKETS, data_of, sentences
 
 from irtjax import InputError
-from irtjax.evaluation.adaptive import Stop, adaptive_test
+from irtjax.evaluation.adaptive import adaptive_test
+from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.replay import replay
 from irtjax.kernels.models import ItemParameters
 from irtjax.networks import Network

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import irtjax
-from irtjax.responses.scaled import of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
 
 SUBJECTS, ITEMS = 150, 40
 
@@ -65,6 +65,22 @@ def agrees(fit, other, names, apart=0.4, narrower=0.65):
         error = other.item_columns[f"{name}_se"]
         assert np.sqrt(np.mean(((one - two) / error) ** 2)) < apart, name
         assert narrower < np.median(fit.item_columns[f"{name}_se"] / error) < 1.1, name
+
+
+@pytest.mark.slow
+def test_counts_whose_trials_agree_do_so_too():
+    """Of 12 trials that correlate by 0.1 to 0.3; with precisions, and intervals that contain the abilities."""
+    rng, theta, slope, b = truth()
+    phi, p = np.exp(rng.normal(1.5, 0.5, ITEMS)), expit(slope * (theta[:, None] - b))
+    drawn = rng.binomial(12, rng.beta(p * phi, (1 - p) * phi)).astype(float)
+    drawn[rng.uniform(size=drawn.shape) < 0.1] = np.nan
+    responses = of_counts(drawn, 12, *ids())
+    fit, other = (irtjax.fit(responses, "beta_binomial", estimator) for estimator in ("svi", "mml"))
+    agrees(fit, other, ["difficulty", "discrimination", "precision"])
+    assert np.mean(np.abs(fit.ability - theta) < 1.96 * fit.ability_se) > 0.9
+    assert fit.details["elbo"] < other.log_likelihood < fit.log_likelihood
+    independent = irtjax.fit(responses, "binomial", "svi")
+    assert np.mean(np.abs(independent.ability - theta) < 1.96 * independent.ability_se) < 0.9
 
 
 @pytest.mark.slow

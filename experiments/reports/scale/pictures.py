@@ -8,6 +8,7 @@ from irtjax.kernels.models import probabilities
 from irtjax.plots import scale as plots
 from irtjax.plots.fits import SMOOTH
 from irtjax.plots.fitted_items import common_scale, drawn, expected_of, places, response_axis
+from irtjax.plots.wright import wright_map
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale.curves import empirical_curves, empirical_means
@@ -41,7 +42,7 @@ def pictures(group: GroupFindings, precision: Precision | None) -> dict[str, Fig
     difficulty, named = places(fit) if result.graded else (fit.difficulty, fit.responses.item_ids.tolist())
     found = figures | {
         "curves.png": curves(result, f"{name}: item characteristic curves"),
-        "wright.png": plots.wright_map(
+        "wright.png": wright_map(
             fit.ability,
             np.clip(difficulty, -BEYOND, BEYOND) if result.graded else difficulty,
             named,

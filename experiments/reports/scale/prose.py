@@ -8,13 +8,13 @@ import pandas as pd
 
 from experiments.reports import markdown
 from experiments.reports.scale.findings import GroupFindings, Wanted
+from experiments.reports.scale.prose_of_subjects import comparisons, levels
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale import information
 from irtjax.scale.confirmation import Confirmation
 from irtjax.scale.elimination import Rules, Scale
 from irtjax.scale.forms import FEWEST, form_table
-from irtjax.scale.groups import level_means, values_of_subjects
 from irtjax.scale.information import GRID
 from irtjax.scale.item_tests import Graded
 from irtjax.scale.overall_fit import OverallFit
@@ -99,9 +99,9 @@ def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, fol
     if found.confirmation is not None:
         parts.append(_confirmation(found.confirmation, result.responses.num_subjects))
     if found.comparisons:
-        parts.append(_comparisons(found.comparisons))
+        parts.append(comparisons(found.comparisons))
     if found.levels is not None:
-        parts += [_levels(found), _picture("Ability by level", folder / "levels.png")]
+        parts += [levels(found), _picture("Ability by level", folder / "levels.png")]
     return "\n\n".join(filter(None, parts))
 
 
@@ -159,7 +159,7 @@ def _factors(result: ScaleResult) -> str:
     return f"""{markdown.table_of(factors.table, columns)}
 
 The likelihood ratio is {factors.likelihood_ratio:.1f} with {factors.degrees_of_freedom} degrees of freedom
-({_p(factors.p_value)}); BIC prefers {preferred}. {prior}Rotated loadings are in
+({markdown.p_value(factors.p_value)}); BIC prefers {preferred}. {prior}Rotated loadings are in
 `loadings.csv`."""
 
 
@@ -201,7 +201,7 @@ def _removals(result: ScaleResult) -> str:
         "item": "{item_id!c}",
         "reason": "{reason}",
         "statistic": "{statistic:.2f}",
-        "p": lambda row: _p(row["p_value"]),
+        "p": lambda row: markdown.p_value(row["p_value"]),
         "with": "{partner!c}",
     }
     if removals.empty:
@@ -237,8 +237,9 @@ def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
     if overall.name == "M2":
         number = int((scale.triplets["p_holm"] < rules.level).sum())
         triplets = f" Triplets with a significant residual:\n{number}."
+    p = markdown.p_value(overall.p_value)
     return f"""**Fit of the {scale.fit.responses.num_items} retained items.** {overall.name} = {overall.m2:.1f} with
-{overall.degrees_of_freedom} degrees of freedom ({_p(overall.p_value)}); RMSEA {overall.rmsea:.3f} ({interval}), TLI
+{overall.degrees_of_freedom} degrees of freedom ({p}); RMSEA {overall.rmsea:.3f} ({interval}), TLI
 {overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}.{triplets}"""
 
 
@@ -286,60 +287,5 @@ an item differ beyond chance by {rmsd.mean():.3f} (root mean square, averaged ov
 that these tests reject a true scale too often."""
 
 
-def _comparisons(tables: dict[str, pd.DataFrame]) -> str:
-    parts = ["**Groups and covariates.**"]
-    for name, table in tables.items():
-        kind, _, what = name.partition("_")
-        what = what.replace("_", " ")
-        parts.append(_group_tests(what, table) if kind == "groups" else _regression(what, table))
-    return "\n\n".join(parts)
-
-
-def _levels(found: GroupFindings) -> str:
-    assert found.levels is not None
-    assert found.result.scale is not None
-    fit = found.result.scale.fit
-    table = level_means(values_of_subjects(fit.responses.read(), fit.ability), found.levels)
-    score = next(name for name in table if name.startswith("mean_") and name != "mean_ability")
-    columns = {
-        "covariate": "{covariate!i}",
-        "level": "{level!i}",
-        "subjects": "{n}",
-        markdown.inline(score.replace("_", " ")): f"{{{score}:.2f}}",
-        "mean ability": "{mean_ability:.2f}",
-        "sd of ability": "{sd_ability:.2f}",
-    }
-    return f"**Levels.** Means of the subjects at each level (`levels.csv`).\n\n{markdown.table_of(table, columns)}"
-
-
-def _group_tests(what: str, table: pd.DataFrame) -> str:
-    columns = {
-        f"{markdown.inline(what)}: test": "{test}",
-        "groups": "{groups!i}",
-        "difference": "{difference:.2f}",
-        "statistic": "{statistic:.2f}",
-        "df": "{degrees_of_freedom}",
-        "p (of pairs by Holm)": lambda row: _p(row["adjusted"]),
-    }
-    return markdown.table_of(table.assign(adjusted=table["p_holm"].fillna(table["p_value"])), columns)
-
-
-def _regression(what: str, table: pd.DataFrame) -> str:
-    columns = {
-        f"{markdown.inline(what)}: term": "{term!i}",
-        "coefficient": "{coefficient:.3f}",
-        "standard error": "{standard_error:.3f}",
-        "t": "{t:.2f}",
-        "p": lambda row: _p(row["p_value"]),
-    }
-    return markdown.table_of(table, columns)
-
-
 def _picture(name: str, path: Path) -> str:
     return f"![{name}]({quote(path.as_posix())})"
-
-
-def _p(value: float) -> str:
-    if np.isnan(value):
-        return ""
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"

@@ -13,6 +13,7 @@ from irtjax.estimation.quadrature import group_information, observed_information
 from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
+from irtjax.fits.joint_covariance import MOST_KEPT, JointCovariance
 from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.importance_nodes import part
 from irtjax.integration.sparse_grid import SparseGrid
@@ -53,6 +54,7 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
         population=population,
         covariances=errors.covariances,
         of_groups=errors.of_groups,
+        joint=errors.joint,
         ability=ability,
         ability_se=ability_se,
         log_likelihoods=log_likelihoods,
@@ -72,13 +74,14 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
 
 
 class _Errors(NamedTuple):
-    """Covariances (I, K, K), where they come from, the distance from the maximum, whether there is one; of groups."""
+    """Covariances (I, K, K), where they come from, the distance from the maximum, whether there is one; of more."""
 
     covariances: np.ndarray
     kind: str | None = None
     distance: float = np.nan
     identified: bool = True
     of_groups: np.ndarray | None = None
+    joint: JointCovariance | None = None
 
 
 def _unknown(specification: Specification) -> np.ndarray:
@@ -107,7 +110,10 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         covariances = observed_information.of_items(covariance, finite)
         several = finite.num_groups > 1
         of_groups = group_information.covariances(covariance, items, finite) if several else None
-        return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups)
+        joint = None
+        if len(covariance) <= MOST_KEPT and not unbounded.any():
+            joint = JointCovariance(covariance, layout(finite).items)
+        return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups, joint=joint)
     if state.rule.moves_with_posterior:
         return _Errors(none)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)

@@ -9,7 +9,8 @@ import irtjax
 from irtjax.errors import InputError
 from irtjax.estimation import family_integration
 from irtjax.estimation.specify_families import plan_families
-from irtjax.responses.scaled import beside, of_counts, of_grades, of_shares
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.joining import beside
 
 NUM_SUBJECTS, TRIALS = 60, 5
 ALL = [

@@ -1,0 +1,62 @@
+r"""Do items measure the same for groups of subjects? Differential item functioning, by scores.
+
+Writes report.md, dif.csv (one row per item), dif.png and, where items are flagged, dif_curves.png.
+
+  python -m experiments.dif --responses=docs/guide/responses.csv --groups=docs/guide/people.csv:course \
+      --output_dir=runs/dif
+
+On 2 CPU cores, half a minute; a minute for 10,000 items and 1,000 subjects.
+"""
+
+from absl import flags
+
+import irtjax
+from experiments.common import app, response_files
+from experiments.common.path_flags import define_output_dir, define_path
+from experiments.common.subject_groups import groups_of_subjects
+from experiments.reports import dif as report
+from irtjax.groups.dif import METHODS, TESTS, matched
+from irtjax.storage.files import whole_results
+
+_RESPONSES = define_path("responses", "file or folder of responses", required=True)
+_GROUPS = flags.DEFINE_string(
+    "groups", None, "TABLE.csv:COLUMN has the group of each subject; ids are in its first column", required=True
+)
+_METHOD = flags.DEFINE_enum("method", "logistic", METHODS, "regression on scores, or strata of equal scores")
+_TEST = flags.DEFINE_enum("test", "both", TESTS, "of uniform DIF, of nonuniform, or of both at once (logistic)")
+_PURIFY = flags.DEFINE_bool("purify", True, "leave flagged items out of the scores, until the others stay")
+_LEVEL = flags.DEFINE_float("level", 0.05, "false-discovery rate of the report; level of the tests that purify")
+_METRIC = response_files.define_metric()
+_FILTER = response_files.define_filter()
+_COLUMNS = response_files.define_columns()
+_OUTPUT_DIR = define_output_dir()
+
+
+def main() -> None:
+    """Reads, tests, writes."""
+    app.keep_inputs(["responses"], _OUTPUT_DIR.value, report.FILES)
+    if _METHOD.value != "logistic":
+        app.without_effect(["test"], f"--method={_METHOD.value}")
+    response_files.require_effect([_RESPONSES.value])
+    groups = groups_of_subjects(_GROUPS.value)
+    choice = {"columns": _COLUMNS.value, "metric": _METRIC.value, "filter": _FILTER.value}
+    choice = {name: value for name, value in choice.items() if value}
+    with whole_results(_OUTPUT_DIR.value) as directory, app.naming(_RESPONSES.value):
+        data = matched(_RESPONSES.value, groups, **choice)
+        table = irtjax.dif(
+            _RESPONSES.value,
+            groups,
+            _METHOD.value,
+            test=_TEST.value,
+            purify=_PURIFY.value,
+            level=_LEVEL.value,
+            **choice,
+        )
+        given = {name: flags.FLAGS[name].value for name in ("responses", "groups", "method", "test", "purify", "level")}
+        lines = report.write(table, data, given, directory)
+    print("\n".join(lines))
+    print(f"Done: {_OUTPUT_DIR.value}/report.md, dif.csv, dif.png")
+
+
+if __name__ == "__main__":
+    app.run(main)

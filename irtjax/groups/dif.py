@@ -1,0 +1,168 @@
+"""Differential item functioning: do items measure the same for groups of subjects?"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, false_discovery_control
+
+from irtjax.errors import InputError
+from irtjax.estimation.grouping import membership
+from irtjax.fits.reading import AUTO, read
+from irtjax.groups.mantel_haenszel import mantel_haenszel
+from irtjax.groups.matching import Graded, purified
+from irtjax.groups.score_regression import score_regression
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.types import Bool, Float, Shaped
+
+METHODS = ("mantel_haenszel", "logistic")
+TESTS = ("both", "uniform", "nonuniform")
+MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
+
+
+def dif(
+    responses: Any,
+    groups: Any,
+    method: str = "logistic",
+    *,
+    test: str = "both",
+    purify: bool = True,
+    level: float = 0.05,
+    continuity: bool = True,
+    **choice: Any,
+) -> pd.DataFrame:
+    """Tests every item for DIF: whether subjects of equal score, but of different groups, respond differently.
+
+    * "mantel_haenszel": strata of equal scores (Mantel and Haenszel 1959; of grades Mantel 1963). Of right/wrong items
+      and two groups the effect is ETS's Δ, -2.35 times the common log odds ratio: negative where the item is harder for
+      the second group. Else it is the difference of mean responses in the strata, the group that differs most minus the
+      first. DIF that changes its sign along the scale is not seen.
+    * "logistic": regression on score, group and their product (Swaminathan and Rogers 1990; of grades Zumbo 1999). The
+      effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001).
+
+    Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
+    were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
+
+    Args:
+        responses: right and wrong answers, or grades, as of `irtjax.fit`.
+        groups: of each subject, as of `irtjax.fit`; the first is the reference.
+        method: one of these.
+        test: for "logistic" of "uniform" DIF, of "nonuniform" beside it, or of "both" at once.
+        purify: whether flagged items are no anchors.
+        level: of the tests that purify.
+        continuity: whether 1/2 is taken off Mantel and Haenszel's sum.
+        **choice: `columns`, `grades`, `metric` and `filter` as of `irtjax.fit`.
+
+    Returns:
+        One row per item: `item_id`, `statistic` (chi-square), `df`, `p_value`, `p_adjusted` (false-discovery rate,
+        Benjamini and Hochberg 1995), `effect`, `class` (A negligible, B moderate, C large; empty where none is
+        defined), `anchor`, and for "logistic" `p_uniform`, `p_nonuniform` and the `log_odds` of a higher response in
+        the group that differs most. `attrs["rounds"]` has the rounds of purification.
+
+    Raises:
+        InputError: an unknown method, counts or shares, or groups that are not given for each subject.
+    """
+    for name, value, known in (("method", method, METHODS), ("test", test, TESTS)):
+        if value not in known:
+            raise InputError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
+    if not 0 < level < 1:
+        raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
+    data = matched(responses, groups, **choice)
+    if method == "logistic":
+        table = _by_regression(data.responses, test, purify, level)
+    else:
+        table = _by_strata(data.responses, purify, level, continuity)
+    table.insert(0, "item_id", data.item_ids)
+    return table
+
+
+class Matched(NamedTuple):
+    """Responses as numbers with the groups of the subjects; ids of the items (I,), names of the groups (G,)."""
+
+    responses: Graded
+    item_ids: Shaped[np.ndarray, " I"]
+    names: Shaped[np.ndarray, " G"]
+
+
+def matched(responses: Any, groups: Any, **choice: Any) -> Matched:
+    """Reads responses and groups, both as of `dif`.
+
+    Raises:
+        InputError: counts or shares, or groups that are not given for each subject.
+    """
+    given, _ = read(responses, AUTO, None, **choice)
+    found = membership(groups, given.subject_ids)
+    data = Graded(_numbers(given), found.member, len(found.names))
+    return Matched(data, np.asarray(given.item_ids).astype(str), found.names)
+
+
+def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
+    """Responses as numbers, NaN where missing.
+
+    Raises:
+        InputError: counts or shares.
+    """
+    if isinstance(given, ScaledResponses):
+        without = [scale.labels is None for scale in given.scales]
+        if any(without):
+            item = str(given.item_ids[int(np.argmax(without))])
+            raise InputError(f"item '{item}' has counts or shares: expected right and wrong answers, or grades")
+        return given.worths()
+    values = np.asarray(given.read().values)
+    return np.where(values >= 0, values, np.nan).astype(float)
+
+
+def _by_strata(data: Graded, purify: bool, level: float, continuity: bool) -> pd.DataFrame:
+    """As `dif`."""
+    df = data.num_groups - 1
+
+    def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+        return chi2.sf(mantel_haenszel(data, anchors, continuity=continuity).statistic, df) < level
+
+    anchors, rounds = purified(data.y.shape[1], flagged, purify)
+    found = mantel_haenszel(data, anchors, continuity=continuity)
+    effect = np.where(np.isnan(found.log_odds), found.difference, found.delta)
+    return _table(found.statistic, df, effect, anchors, rounds, {"class": found.ets_class()})
+
+
+def _by_regression(data: Graded, test: str, purify: bool, level: float) -> pd.DataFrame:
+    """As `dif`."""
+    df = (data.num_groups - 1) * (2 if test == "both" else 1)
+
+    def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+        return chi2.sf(getattr(score_regression(data, anchors), test), df) < level
+
+    anchors, rounds = purified(data.y.shape[1], flagged, purify)
+    found = score_regression(data, anchors)
+    first, last = {"both": (0, 2), "uniform": (0, 1), "nonuniform": (1, 2)}[test]
+    effect = found.nagelkerke[:, last] - found.nagelkerke[:, first]
+    kinds = np.where(np.isnan(effect), "", np.where(effect < MODERATE, "A", np.where(effect < LARGE, "B", "C")))
+    most = np.abs(found.log_odds).argmax(axis=1)
+    others = {
+        "class": kinds,
+        "p_uniform": chi2.sf(found.uniform, data.num_groups - 1),
+        "p_nonuniform": chi2.sf(found.nonuniform, data.num_groups - 1),
+        "log_odds": np.take_along_axis(found.log_odds, most[:, None], axis=1)[:, 0],
+    }
+    return _table(getattr(found, test), df, effect, anchors, rounds, others)
+
+
+def _table(
+    statistic: Float[np.ndarray, " I"],
+    df: int,
+    effect: Float[np.ndarray, " I"],
+    anchors: Bool[np.ndarray, " I"],
+    rounds: int,
+    others: dict[str, np.ndarray],
+) -> pd.DataFrame:
+    """The table of a method."""
+    p_value = chi2.sf(statistic, df)
+    adjusted, known = np.full(len(p_value), np.nan), np.isfinite(p_value)
+    adjusted[known] = false_discovery_control(p_value[known])
+    table = pd.DataFrame(
+        {"statistic": statistic, "df": df, "p_value": p_value, "p_adjusted": adjusted, "effect": effect}
+        | {"class": others["class"], "anchor": anchors}
+        | others
+    )
+    table.attrs["rounds"] = rounds
+    return table
