@@ -90,7 +90,8 @@ def reestimate(
         information: (I, K, K) of each item; like the gradient without priors.
         specification: which priors are estimated (`estimated`), and their present values.
         unit_by_slopes: the mean of the prior of asinh slopes is moved so that it does not pull at the unit of ability
-            (`priors.scale_neutral_shift`).
+            (`priors.scale_neutral_shift`). Where the population's standard deviation is free, as with anchors, it does
+            not at all: the mean is such that Σ tanh x (x - m) = 0, as a change of the unit moves x by tanh x.
     """
     xp = gradient.__array_namespace__()
     known = _known(items, gradient, information, specification)
@@ -112,34 +113,51 @@ def reestimate(
             distance = xp.where(usable, known.value[:, k] - means[k], 0.0)
             if group == (specification.dims,) and specification.dims == 1:
                 whole = distance * (usable.sum() / (determined + weak.damping + TINY))
-                mean = _line(
-                    _bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
+                mean = line(
+                    bounded(items.slope[:, 0], usable), means[k] + xp.clip(whole, -MOST_STEP, MOST_STEP), usable
                 )
             else:
                 step = distance.sum() / (determined + weak.damping + TINY)
                 mean = means[k] + xp.clip(step, -MOST_CHANGE, MOST_CHANGE)
-            means[k] = xp.where(_own(specification, k), mean, means[k])
+            means[k] = xp.where(has_own(specification, k), mean, means[k])
             squares = squares + xp.where(usable, (known.value[:, k] - mean) ** 2, 0.0).sum()
             shares = shares + determined
         variance = xp.clip(squares / shares, LEAST_SD**2, most_sd**2)
         for k in group:
-            precisions[k] = xp.where(_own(specification, k), 1 / variance, precisions[k])
+            precisions[k] = xp.where(has_own(specification, k), 1 / variance, precisions[k])
         if unit_by_slopes and group == (0,):
-            shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
-            means[0] = xp.where(_own(specification, 0), means[0] + shift, means[0])
+            if specification.sd_fixed:
+                shift = scale_neutral_shift(known.value[:, 0], known.determined[:, 0], variance)
+            else:
+                shift = _without_pull(known, distance, weak.damping)
+            means[0] = xp.where(has_own(specification, 0), means[0] + shift, means[0])
     return dataclasses.replace(
         specification, prior_mean=xp.stack(means, axis=1), prior_precision=xp.stack(precisions, axis=1)
     )
 
 
-def _bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+def _without_pull(known: _Known, distance: Float[AnyArray, " I"], damping: float) -> Any:
+    """How much further than towards Σ (x - m) = 0 the mean of asinh slopes is to go for Σ tanh x (x - m) = 0 at rest.
+
+    It is 0 where slopes of both signs leave no unit to speak of.
+    """
+    xp = distance.__array_namespace__()
+    steep, share = xp.tanh(known.value[:, 0]), known.determined[:, 0]
+    total, size = (share * steep).sum(), (share * xp.abs(steep)).sum()
+    clear = total > size / 2
+    step = (steep * distance).sum() / (xp.where(clear, total, size) + damping + TINY)
+    step = step - distance.sum() / (share.sum() + damping + TINY)
+    return xp.where(clear, xp.clip(step, -MOST_CHANGE, MOST_CHANGE), 0.0)
+
+
+def bounded(slope: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
     """The slopes, bent where they are steeper than most: one that runs off would else draw the line to its item."""
     xp, slope = slope.__array_namespace__(), slope * usable.astype(slope.dtype)
     typical = xp.sinh((xp.arcsinh(xp.abs(slope)) * usable).sum() / (usable.sum() + TINY))
     return slope / xp.sqrt(1 + (slope / (STEEP * typical + TINY)) ** 2)
 
 
-def _line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
+def line(x: Float[AnyArray, " I"], y: Float[AnyArray, " I"], usable: AnyArray) -> Float[AnyArray, " I"]:
     """The line in x through the usable y, by least squares, at every x; their mean where x hardly varies."""
     xp, number = y.__array_namespace__(), usable.sum()
     x = xp.where(usable, xp.asarray(x, dtype=y.dtype), 0.0)
@@ -166,7 +184,7 @@ def _weak(specification: Specification, group: tuple[int, ...]) -> Weak:
 def stretched(specification: Specification, unit: float) -> Specification:
     """The estimated prior of asinh slopes (D = 1) on a scale of ability whose unit is so many of the present ones."""
     means = np.array(specification.prior_mean)
-    own = np.asarray(_own(specification, 0))
+    own = np.asarray(has_own(specification, 0))
     means[own, 0] = np.arcsinh(unit * np.sinh(means[own, 0]))
     return dataclasses.replace(specification, prior_mean=means)
 
@@ -174,12 +192,12 @@ def stretched(specification: Specification, unit: float) -> Specification:
 def moved(specification: Specification, items: Items, origin: float) -> Specification:
     """The estimated prior of intercepts (D = 1) on a scale of ability whose origin is here at present."""
     means = np.array(specification.prior_mean)
-    own = np.asarray(_own(specification, 1))
+    own = np.asarray(has_own(specification, 1))
     means[own, 1] += origin * np.asarray(items.slope)[own, 0]
     return dataclasses.replace(specification, prior_mean=means)
 
 
-def _own(specification: Specification, column: int) -> AnyArray:
+def has_own(specification: Specification, column: int) -> AnyArray:
     """Which items (I,) have such a parameter of their own."""
     free = specification.free[:, column]
     return free & ~specification.shared if column == 0 else free
@@ -197,7 +215,7 @@ def slopes_determined(
     standard deviation 0.5, if s is not more.
     """
     known = _known(items, gradient, information, specification)
-    usable, own = known.usable[:, 0], np.asarray(_own(specification, 0))
+    usable, own = known.usable[:, 0], np.asarray(has_own(specification, 0))
     variance = float(1 / np.asarray(specification.prior_precision)[own, 0][0])
     usual = variance if own.sum() >= FEWEST else max(variance, USUAL_SD**2)
     of_usual = usual * known.determined[:, 0]
@@ -209,7 +227,7 @@ def largest_change(before: Specification, after: Specification) -> float:
     """How far the estimated priors have moved: means in standard deviations, or log standard deviations."""
     changes = [0.0]
     for column in (column for group in before.estimated for column in group):
-        at = np.asarray(_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
+        at = np.asarray(has_own(before, column)) & (np.asarray(before.prior_precision)[:, column] > 0)
         mean, precision = (
             [np.asarray(getattr(one, name))[at, column] for one in (before, after)]
             for name in ("prior_mean", "prior_precision")

@@ -119,7 +119,7 @@ def fit_families(
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
     rule = family_integration.choose(
-        integration, num_nodes, plan, dims, nodes_only=not (found is None and held is None) or "beta_binomial" in models
+        integration, num_nodes, plan, dims, nodes_only=found is not None or "beta_binomial" in models
     )
     engine: QuadratureEngine | FamilyPosteriors
     if rule is None:

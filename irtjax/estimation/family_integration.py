@@ -23,8 +23,8 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
         num_nodes: that subjects share, per dimension; None to choose.
         plan: of the fit.
         dims: D.
-        nodes_only: whether there are several populations, one whose moments anchors tell, or beta-binomial items, whose
-            precision may run away under normal posteriors.
+        nodes_only: whether there are several populations, or beta-binomial items, whose precision may run away under
+            normal posteriors.
 
     Raises:
         InputError: a way that is unknown or that such a fit does not have, or nodes that do not fit into memory.
@@ -42,8 +42,8 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
     if way == "normal":
         if not one:
             raise InputError(
-                "`integration` 'normal' of grades, counts and shares has one dimension and one population, and neither "
-                "anchors nor beta_binomial"
+                "`integration` 'normal' of grades, counts and shares has one dimension and one population, and no "
+                "beta_binomial: leave `integration` out"
             )
         return None
     if dims > 1 or num_nodes is not None:

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from irtjax.estimation.anchor_scale import anchors_only
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.normal.passes import jitted_subject_sums
-from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale
+from irtjax.estimation.normal.scale import LatentScale, by_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.integration.normal_expectations import item_sums, missing_information, subject_expansion
 from irtjax.integration.normal_posterior import Posterior

@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation import empirical_priors, item_errors
+from irtjax.estimation.anchor_scale import anchors_only, categories_alone
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.normal.ability_step import settled
 from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.family_passes import NUMBER, FamilyPasses, around, passes_over
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.normal.scale import LatentScale, anchors_only, by_scale, categories_alone
+from irtjax.estimation.normal.scale import LatentScale, by_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.integration.family_expectations import Rule, rule
 from irtjax.integration.normal_posterior import Posterior

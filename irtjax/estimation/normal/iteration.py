@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.anchor_scale import anchors_only
 from irtjax.estimation.item_step import best_of, candidates, log_prior, priors_of, scoring_step
 from irtjax.estimation.normal.ability_step import ability_step
 from irtjax.estimation.normal.damping import Damping, damp
 from irtjax.estimation.normal.passes import Passes
-from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, anchors_only, standardize
+from irtjax.estimation.normal.scale import LatentScale, align_to_anchors, standardize
 from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.item_models.protocol import Items, PredictorParameters
 from irtjax.kernels.models import ItemParameters
@@ -72,7 +73,7 @@ def iterate(
     )
     if not specification.mean_fixed:
         anchor_sums = passes.subject_sums(anchors_only(stepped, specification), moved)
-        stepped, moved = align_to_anchors(stepped, moved, anchor_sums, specification)
+        stepped, moved, specification = align_to_anchors(stepped, moved, anchor_sums, specification, estimate_priors)
     new, change = _close(
         LatentScale(stepped, moved, mean, sd), state, sums[1], precisions, weight, specification, mesh=mesh
     )
@@ -95,8 +96,10 @@ def item_steps(
     gradient, information = sums[:2]
     if specification.estimated:
         xp = gradient.__array_namespace__()
-        # as on nodes that subjects share; on tests of thousands of right/wrong items it makes no difference
-        unit_by_slopes = isinstance(items, PredictorParameters) and specification.asinh_slopes
+        # as on nodes that subjects share; on tests of thousands of right/wrong items it makes no difference where the
+        # population sets the unit
+        neutral = isinstance(items, PredictorParameters) or not specification.mean_fixed
+        unit_by_slopes = neutral and specification.asinh_slopes
         estimated = empirical_priors.reestimate(items, gradient, information, specification, unit_by_slopes)
         specification = jax.tree.map(lambda new, old: xp.where(estimate_priors, new, old), estimated, specification)
     step = scoring_step(items, gradient, information, specification)
@@ -134,7 +137,8 @@ def _close(
 ) -> tuple[LatentScale, jax.Array]:
     """The scale fixed anew, and the largest change in standard errors: changes times their information.
 
-    Of the items, one in a thousand with the largest changes do not count.
+    Of the items, one in a thousand with the largest changes do not count. Where anchors leave the moments of the
+    population free, these count, too: what is little for each ability may be much for their mean.
     """
     new = standardize(moved, before.posterior.mean, weight, specification)
     width = information.shape[1]
@@ -147,7 +151,14 @@ def _close(
         return new, jnp.sqrt(largest)
     move = new.posterior.mean - before.posterior.mean
     squares = weight * jnp.einsum("jk,jkl,jl->j", move, precisions, move)
-    return new, jnp.sqrt(jnp.maximum(largest, squares.max()))
+    largest = jnp.maximum(largest, squares.max())
+    if not specification.mean_fixed:
+        # a share of the information that abilities known without error would have
+        share = 1 - 1 / (precisions[:, 0, 0] * before.sd[0] ** 2)
+        of_mean, of_log_sd = (new.mean - before.mean)[0] / before.sd[0], jnp.log(new.sd / before.sd)[0]
+        of_moments = (weight @ share) * of_mean**2, 2 * (weight @ share**2) * of_log_sd**2
+        largest = jnp.maximum(largest, jnp.maximum(*of_moments))
+    return new, jnp.sqrt(largest)
 
 
 def _largest(values: jax.Array, count: int, mesh: jax.sharding.Mesh | None) -> jax.Array:

@@ -10,11 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.estimation.anchor_scale import (
+    by_scale_of_priors,
+    following,
+    given_alone,
+    newton_change,
+    on_scale,
+    with_categories,
+)
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
-from irtjax.item_models.protocol import Items, PredictorParameters
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
+
+NONE_BETWEEN = 1e-6  # of what widths of posteriors tell: differences between subjects that are none
 
 
 class LatentScale(NamedTuple):
@@ -49,7 +59,7 @@ def standardize(
     sd = jnp.sqrt(jnp.diagonal(spread) / number)
     if specification.mean_fixed:
         moved = items._replace(intercept=items.intercept + items.slope @ mean)
-        m, items = centred, _with_categories(moved, mean[0], 1.0, specification)
+        m, items = centred, with_categories(moved, mean[0], 1.0, specification)
         mean = jnp.zeros_like(mean)
     if specification.sd_fixed:
         inverse = jnp.linalg.inv(unit) if m.shape[1] > 1 else 1 / unit
@@ -63,7 +73,7 @@ def standardize(
         covariance = inverse[None] @ covariance @ inverse.T[None]
         free = specification.free[:, : m.shape[1]]
         items = items._replace(slope=jnp.where(free, items.slope @ unit, items.slope))
-        items = _with_categories(items, 0.0, unit[0, 0], specification)
+        items = with_categories(items, 0.0, unit[0, 0], specification)
         sd = jnp.ones_like(sd)
     return LatentScale(items, Posterior(m, covariance), mean, sd)
 
@@ -85,64 +95,75 @@ def project_out_scale(
 @jax.jit
 @in_full_precision
 def align_to_anchors(
-    items: Items, posterior: Posterior, sums: tuple[jax.Array, jax.Array], specification: Specification
-) -> tuple[Any, Posterior]:
-    """Moves all abilities and all free items together to where the anchors fit best, given the `subject_sums` of these.
+    items: Items,
+    posterior: Posterior,
+    sums: tuple[jax.Array, jax.Array],
+    specification: Specification,
+    priors_follow: bool | AnyArray,
+) -> tuple[Any, Posterior, Specification]:
+    """Moves all abilities and all free items together to where the anchors fit best: a new origin o and log unit t.
 
     Thousands of free items hold the abilities in place, so that without this step they would follow a few anchors very
-    slowly.
+    slowly. With m_j and s_j² the mean and variance of each ability, and population and free items moved along, the
+    bound of the marginal likelihood that the iteration climbs, E log p(y | θ) less the divergence of the posteriors
+    from the population, changes only by the anchors' likelihood, and by the priors of free items where these are given.
+    (Estimated ones move along: they have no say in the scale.) Its derivatives are
+
+        ∂/∂o = Σ_j g_j + ∂ log prior/∂o        ∂/∂t = Σ_j (m_j g_j - s_j² c_j) + ∂ log prior/∂t
+
+    where g_j = E ∂ log p/∂θ_j and c_j = -E ∂² log p/∂θ_j² are those of the anchors alone. By Stein's lemma the sum in
+    ∂/∂t is that of E θ_j ∂ log p/∂θ_j. They are 0 where items, abilities and population are at rest, so that this step
+    leads to the same point. For then each ability has g_j = (m_j - mean)/sd² and s_j⁻² = sd⁻² + c_j, of all items. With
+    mean = Σ_j m_j/J and sd² = Σ_j ((m_j - mean)² + s_j²)/J, the sums above are 0 of all items; and of free items, too,
+    as these have E Σ_j ∂ log p/∂(slope, intercept) + ∂ log prior = 0. Without s_j² c_j, of order 1/I of the rest, each
+    step would lead away again.
+
+    Args:
+        items: where the step begins, as are abilities and specification.
+        posterior: of the subjects.
+        sums: g (J, 1) and c (J, 1, 1), the `subject_sums` of the anchors alone.
+        specification: what is free; priors.
+        priors_follow: whether those that can be are estimated by now; else they count as given.
+
+    Returns:
+        Items, posteriors and specification after one Newton step, of at most half a logit and half a log unit.
     """
-    gradient, information = by_scale(posterior, sums)
-    if not specification.free_slopes:  # the items would not follow a new unit
-        information = jnp.diag(information[0, :1].repeat(2))
-        gradient = gradient.at[1].set(0.0)
-    change = jnp.linalg.solve(information + 1e-6 * jnp.trace(information) * jnp.eye(2), gradient)
-    origin, unit = jnp.clip(change[0], -0.5, 0.5), jnp.exp(jnp.clip(change[1], -0.5, 0.5))
-    free = specification.free[:, 1]
-    slope = jnp.where(specification.free[:, :1], items.slope / unit, items.slope)
-    intercept = jnp.where(free, items.intercept - slope[:, 0] * origin, items.intercept)
-    posterior = Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
-    moved = items._replace(slope=slope, intercept=intercept)
-    return _with_categories(moved, -origin / unit, 1 / unit, specification), posterior
+    by_anchors = by_scale(posterior, sums)
+    by_priors = by_scale_of_priors(items, given_alone(specification, priors_follow))
+    information = (by_anchors[1] + by_priors[1]).at[1, 1].add(_of_widths(posterior, sums[1][:, 0, 0]))
+    change = newton_change(by_anchors[0] + by_priors[0], information, specification)
+    origin, unit = change[0], jnp.exp(change[1])
+    moved = on_scale(items, change, specification)
+    followed = following(specification, items, moved)
+    specification = jax.tree.map(lambda new, old: jnp.where(priors_follow, new, old), followed, specification)
+    return moved, Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2), specification
 
 
-@jax.jit
-def anchors_only(items: Items, specification: Specification) -> Any:
-    """The items with all slopes set to 0 except those of anchors, so that only anchors inform about abilities."""
-    return items._replace(slope=jnp.where(specification.free.any(axis=1, keepdims=True), 0.0, items.slope))
+def _of_widths(posterior: Posterior, curvature: Float[jax.Array, " J"]) -> Float[jax.Array, ""]:
+    """What is added to the information V of the log unit, so that the step falls by V²/(V + W)².
 
-
-def categories_alone(specification: Specification) -> AnyArray:
-    """Which items (I,) have slopes and intercepts of categories, and none of their own (`item_models.nominal`)."""
-    own = specification.dims + 1
-    xp = specification.free.__array_namespace__()
-    return xp.logical_and(~specification.free[:, :own].any(axis=1), specification.free[:, own:].any(axis=1))
-
-
-def _with_categories(
-    items: Items, origin: AnyArray | float, unit: AnyArray | float, specification: Specification
-) -> Any:
-    """Slopes and intercepts of categories for abilities (θ - origin) / unit; those of the items are so already."""
-    if not isinstance(items, PredictorParameters) or specification.dims > 1:
-        return items
-    alone, others = categories_alone(specification)[:, None], items.others
-    half = others.shape[1] // 2
-    slopes, intercepts = others[:, :half], others[:, half : 2 * half]
-    parts = [unit * slopes, intercepts + origin * slopes, others[:, 2 * half :]]
-    return items._replace(
-        intercept=jnp.where(alone[:, 0], 0.0, items.intercept),
-        others=jnp.where(alone, jnp.concatenate(parts, axis=1), others),
-    )
+    V = Σ c_j (m_j - m)² is that of differences between subjects, W = Σ s_j² c_j that of widths. A single subject tells
+    no unit: its posterior would only shrink, and the free items grow steep.
+    """
+    m, width = posterior.mean[:, 0], curvature @ posterior.covariance[:, 0, 0]
+    distance = m - curvature @ m / jnp.maximum(curvature.sum(), jnp.finfo(m.dtype).tiny)
+    between = jnp.maximum(curvature @ distance**2, NONE_BETWEEN * width)
+    return jnp.where(width > 0, width * (2 + width / jnp.where(between > 0, between, 1.0)), 0.0)
 
 
 @in_full_precision
 def by_scale(
     posterior: Posterior, sums: tuple[AnyArray, AnyArray]
 ) -> tuple[Float[jax.Array, "2"], Float[jax.Array, "2 2"]]:
-    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability."""
-    gradient, curvature = sums
-    by = jnp.stack([jnp.ones_like(posterior.mean[:, 0]), posterior.mean[:, 0]])
-    return by @ gradient[:, 0], (by * curvature[None, :, 0, 0]) @ by.T
+    """Gradient (2,) and information (2, 2) in origin and log unit of all abilities, from those in each ability.
+
+    In the log unit they are E θ ∂ log p/∂θ = m E ∂ log p/∂θ + s² E ∂² log p/∂θ² of each subject (Stein's lemma).
+    """
+    (m, covariance), (gradient, curvature) = posterior, sums
+    by = jnp.stack([jnp.ones_like(m[:, 0]), m[:, 0]])
+    of_variance = (covariance[:, 0, 0] * curvature[:, 0, 0]).sum()
+    total = by @ gradient[:, 0] - jnp.stack([jnp.zeros_like(of_variance), of_variance])
+    return total, (by * curvature[None, :, 0, 0]) @ by.T
 
 
 def rotate(

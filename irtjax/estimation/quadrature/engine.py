@@ -12,6 +12,14 @@ import jax
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.anchor_scale import (
+    anchors_only,
+    by_scale_of_priors,
+    following,
+    given_alone,
+    newton_change,
+    on_scale,
+)
 from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
@@ -165,9 +173,10 @@ class QuadratureEngine:
         """Priors estimated anew; the phase ends where they hardly move."""
         point, specification = state.point, state.specification
         gradient, information = item_score.score(point.items, point.counts, asymptotes=point.items.has_others())
-        unit_by_slopes = specification.asinh_slopes and specification.sd_fixed and (0,) in specification.estimated
+        unit_by_slopes = specification.asinh_slopes and (0,) in specification.estimated
         estimated = empirical_priors.reestimate(point.items, gradient, information, specification, unit_by_slopes)
-        # that abilities have mean 0 and variance 1 says where all items are together and how steep, not their priors
+        # that abilities have mean 0 and variance 1, or anchors, say where all items are together and how steep, not
+        # their priors
         origin, square = point.abilities[0], point.abilities[specification.dims]  # with D > 1 nothing asks for them
         unit = float(np.sqrt(square - origin**2))
         if specification.mean_fixed and (specification.dims,) in specification.estimated:
@@ -176,11 +185,13 @@ class QuadratureEngine:
             intercept = point.items.intercept + np.where(free, origin, 0.0) * point.items.slope[:, 0]
             population = point.population.rescaled(origin, 1.0)
             point = point._replace(items=point.items._replace(intercept=intercept), population=population)
-        if unit_by_slopes:
+        if unit_by_slopes and specification.sd_fixed:
             estimated = empirical_priors.stretched(estimated, unit)
             slope = np.where(np.asarray(specification.free)[:, :1], unit, 1.0) * point.items.slope
             population = point.population.rescaled(0.0, unit)
             point = point._replace(items=point.items._replace(slope=slope), population=population)
+        if not specification.mean_fixed:
+            point, estimated = _towards_anchors(state, estimated)
         state = state._replace(point=point)
         change = empirical_priors.largest_change(specification, estimated)
         share = 0.0
@@ -213,6 +224,30 @@ class QuadratureEngine:
         if not moved.any():
             return state._replace(ahead=(Phase.LAST_STEPS,), rounds=0)
         return _with_items(_next_phase(state), items)
+
+
+def _towards_anchors(state: State, estimated: Specification) -> tuple[Point, Specification]:
+    """Items, population and estimated priors together on the scale where anchors fit best, by a Newton step.
+
+    Priors are held between two estimates, and hold the scale of many free items: few anchors would move it by a small
+    share each time. A step is made only if the likelihood, with the priors that are given, rises.
+    """
+    point, given = state.point, given_alone(state.specification)
+    anchors, asymptotes = anchors_only(point.items, given), point.items.has_others()
+    by_anchors = item_score.scale_score(anchors, point.counts, asymptotes=asymptotes)
+    by_priors = by_scale_of_priors(point.items, given)
+    change = newton_change(by_anchors[0] + by_priors[0], by_anchors[1] + by_priors[1], given)
+    items = on_scale(point.items, change, given)
+    (mean, sd), unit = point.population, np.exp(change[1])
+    population = point.population._replace(mean=unit * mean + change[0], sd=unit * sd)
+    alone = state._replace(specification=given)
+    before, after = (
+        _evaluate(*where, alone).objective for where in ((point.items, point.population), (items, population))
+    )
+    if not after > before:
+        return point, estimated
+    moved = point._replace(items=items, population=population)
+    return moved, following(estimated, point.items, items)
 
 
 def _priors_of(specification: Specification) -> tuple[Phase, ...]:

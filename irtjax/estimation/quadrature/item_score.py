@@ -101,3 +101,17 @@ def population_score(
         np.concatenate([by_mean.sum(axis=0), (by_mean * distance).sum(axis=0)]),
         np.concatenate([by_square.sum(axis=0), (by_square * distance**2).sum(axis=0)]),
     )
+
+
+def scale_score(
+    items: Items, counts: Counts, *, asymptotes: bool
+) -> tuple[Float[np.ndarray, "2"], Float[np.ndarray, "2 2"]]:
+    """Gradient (2,) and expected information (2, 2) in origin and log unit of all abilities, D = 1.
+
+    They are those of the expected log-likelihood when nodes θ move to θ exp(t) + o, and their weights go along.
+    """
+    found = moments(counts.model, items, counts.nodes, asymptotes=asymptotes)
+    residual = found.scores(found.residual(counts.statistics, counts.observed))[0]
+    weight = found.weights(counts.observed)[0][0]
+    by = np.concatenate([np.ones_like(counts.nodes), counts.nodes], axis=1)
+    return by.T @ (residual @ items.slope)[:, 0], (by * (weight @ items.slope**2)).T @ by

@@ -13,13 +13,21 @@ from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
 from irtjax.responses.joining import beside
 
 NUM_SUBJECTS, TRIALS = 60, 5
+ALL = [
+    ("grades", "gpcm"),
+    ("grades", "pcm"),
+    ("grades", "rsm"),
+    ("counts", "binomial"),
+    ("inner shares", "beta"),
+    ("shares", "ordered_beta"),
+]
 DROPS = np.array([1.0, 0.0, -1.0])  # of thresholds of grades, from their mean
 
 
-def simulated(num_items, kind, seed=0):
-    """Responses of 60 subjects, of which a tenth is missing."""
+def simulated(num_items, kind, seed=0, mean=0.0, sd=1.0):
+    """Responses of 60 subjects of N(mean, sd²), of which a tenth is missing."""
     rng = np.random.default_rng(seed)
-    theta, slope = rng.standard_normal(NUM_SUBJECTS), np.exp(0.3 * rng.standard_normal(num_items))
+    theta, slope = mean + sd * rng.standard_normal(NUM_SUBJECTS), np.exp(0.3 * rng.standard_normal(num_items))
     x = slope * theta[:, None] + rng.standard_normal(num_items)
     missing = rng.random(x.shape) < 0.1
     subjects, items = [f"s{j}" for j in range(NUM_SUBJECTS)], [f"{kind}{i}" for i in range(num_items)]
@@ -69,6 +77,28 @@ def test_normal_posteriors_come_to_the_estimates_on_nodes(fits):
     np.testing.assert_allclose(ratios, 1, atol=0.03)
     np.testing.assert_allclose(normal.ability, nodes.ability, atol=0.01 * nodes.ability_se.min())
     np.testing.assert_allclose(normal.ability_se, nodes.ability_se, rtol=1e-3)
+
+
+def assert_linked(normal, nodes, in_se=0.03, of_abilities=0.03):
+    """Both fits on the scale of the same anchors: population, free items and abilities, in standard errors."""
+    assert (normal.integration, normal.status, nodes.integration) == ("normal", "converged", "nodes")
+    (mean, sd), (on_nodes, sd_on_nodes) = np.ravel(normal.population), np.ravel(nodes.population)
+    assert abs(mean - on_nodes) < in_se * sd_on_nodes / np.sqrt(NUM_SUBJECTS)
+    assert abs(np.log(sd / sd_on_nodes)) < in_se / np.sqrt(2 * NUM_SUBJECTS)
+    assert apart(normal, nodes)[0] < in_se
+    np.testing.assert_allclose(normal.ability, nodes.ability, atol=of_abilities * nodes.ability_se.min())
+
+
+@pytest.mark.parametrize("number", [3, 79])
+def test_anchors_come_to_the_estimates_on_nodes(fits, number):
+    responses, anchors = simulated(80, "grades", mean=0.8, sd=1.4), fits["nodes"].items().iloc[::-1].head(number)
+    normal, nodes = (
+        irtjax.fit(responses, "graded", anchors=anchors, priors=None, integration=way) for way in ("normal", "nodes")
+    )
+    assert_linked(normal, nodes)
+    assert abs(normal.log_likelihood - nodes.log_likelihood) < 1e-3
+    np.testing.assert_allclose(apart(normal, nodes)[1], 1, atol=0.05)
+    assert normal.population.mean[0] > 0.3
 
 
 def test_the_likelihood_is_that_of_brute_force_and_its_error_is_told(fits, grades):
@@ -124,17 +154,7 @@ def test_the_choice(grades, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "model"),
-    [
-        ("grades", "gpcm"),
-        ("grades", "pcm"),
-        ("grades", "rsm"),
-        ("counts", "binomial"),
-        ("inner shares", "beta"),
-        ("shares", "ordered_beta"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "model"), ALL)
 def test_all_models_come_to_the_estimates_on_nodes(kind, model):
     responses = simulated(80, kind)
     normal, nodes = (irtjax.fit(responses, model, integration=way) for way in ("normal", "nodes"))
@@ -142,6 +162,16 @@ def test_all_models_come_to_the_estimates_on_nodes(kind, model):
     # estimated priors settle within a hundredth of their standard deviations, and pull at the unit of nodes
     assert apart(normal, nodes)[0] < 0.06
     np.testing.assert_allclose(normal.ability, nodes.ability, atol=0.15 * nodes.ability_se.min())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "model"), ALL)
+def test_anchors_of_all_models_come_to_the_estimates_on_nodes(kind, model):
+    """With priors as they are by default: they leave the scale to the anchors."""
+    first, second = simulated(80, kind), simulated(80, kind, mean=0.8, sd=1.4)
+    anchors = irtjax.fit(first, model).items().head(5)
+    fits = (irtjax.fit(second, model, anchors=anchors, integration=way) for way in ("normal", "nodes"))
+    assert_linked(*fits, in_se=0.06, of_abilities=0.15)  # as without anchors, in the test above
 
 
 @pytest.mark.slow

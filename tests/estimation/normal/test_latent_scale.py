@@ -10,15 +10,17 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import minimize
 from simulation import draw, probability
 
+from irtjax.estimation.anchor_scale import anchors_only, on_scale
+from irtjax.estimation.item_step import log_prior
 from irtjax.estimation.normal.scale import (
     LatentScale,
     align_to_anchors,
-    anchors_only,
     by_scale,
     project_out_scale,
     rotate,
     standardize,
 )
+from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.specify import specify
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.models import ItemParameters
@@ -114,15 +116,31 @@ def test_a_move_loses_what_the_scale_would_take_back():
         np.testing.assert_allclose(left, move - x @ np.linalg.lstsq(x, move, rcond=None)[0], atol=1e-12)
 
 
-def log_likelihood(values, items, theta):
-    p = probability(items, theta)
-    return np.where(values == 1, np.log(p), np.log1p(-p)).sum()
+def nodes_of(posterior):
+    """Abilities (Q, J) around the means, and their weights (Q,)."""
+    places, weights = np.polynomial.hermite_e.hermegauss(21)
+    mean, variance = np.asarray(posterior.mean)[:, 0], np.asarray(posterior.covariance)[:, 0, 0]
+    return mean + places[:, None] * np.sqrt(variance), weights / weights.sum()
 
 
-def subject_sums(values, items, theta):
-    """Gradient (J, 1) and information (J, 1, 1) of 2PL responses in each ability, which is known without error."""
-    p, a = probability(items, theta), np.asarray(items.slope)[:, 0]
-    return jnp.asarray((values - p) @ a)[:, None], jnp.asarray((p * (1 - p)) @ a**2)[:, None, None]
+def expected_log_likelihood(values, items, posterior):
+    theta, weights = nodes_of(posterior)
+    p = np.stack([probability(items, at) for at in theta])
+    return weights @ np.where(values == 1, np.log(p), np.log1p(-p)).sum(axis=(1, 2))
+
+
+def subject_sums(values, items, posterior):
+    """Expected gradient (J, 1) and information (J, 1, 1) of 2PL responses in each ability."""
+    theta, weights = nodes_of(posterior)
+    p, a = np.stack([probability(items, at) for at in theta]), np.asarray(items.slope)[:, 0]
+    gradient, information = weights @ ((values - p) @ a), weights @ ((p * (1 - p)) @ a**2)
+    return jnp.asarray(gradient)[:, None], jnp.asarray(information)[:, None, None]
+
+
+def moved(posterior, origin, log_unit):
+    """Of abilities θ exp(t) + o."""
+    unit = np.exp(log_unit)
+    return Posterior(posterior.mean * unit + origin, posterior.covariance * unit**2)
 
 
 def answered(state):
@@ -131,59 +149,107 @@ def answered(state):
 
 def test_derivatives_by_origin_and_unit_by_brute_force():
     state = state_of(1)
-    values, theta = answered(state), np.asarray(state.posterior.mean)[:, 0]
-    gradient, information = by_scale(state.posterior, subject_sums(values, state.items, theta))
-
-    def value(origin, unit):
-        return log_likelihood(values, state.items, theta + origin + unit * theta)
-
+    values, items, posterior = answered(state), state.items, state.posterior
+    gradient, _ = by_scale(posterior, subject_sums(values, items, posterior))
     h, steps = 1e-3, np.eye(2) * 1e-3
-    np.testing.assert_allclose(gradient, [(value(*s) - value(*-s)) / (2 * h) for s in steps], rtol=1e-4)
+
+    def value(scale):
+        return expected_log_likelihood(values, items, moved(posterior, *scale))
+
+    np.testing.assert_allclose(gradient, [(value(s) - value(-s)) / (2 * h) for s in steps], rtol=1e-4)
+
+    # information is that about abilities which are known without error
+    known = posterior._replace(covariance=jnp.zeros_like(posterior.covariance))
+    _, information = by_scale(known, subject_sums(values, items, known))
+
+    def of_known(scale):
+        at = known._replace(mean=known.mean * (1 + scale[1]) + scale[0])
+        return expected_log_likelihood(values, items, at)
+
     second = [
-        [(value(*s + t) - value(*s - t) - value(*t - s) + value(*-s - t)) / (4 * h**2) for t in steps] for s in steps
+        [(of_known(s + t) - of_known(s - t) - of_known(t - s) + of_known(-s - t)) / (4 * h**2) for t in steps]
+        for s in steps
     ]
     np.testing.assert_allclose(information, -np.array(second), rtol=1e-4)
 
 
-@pytest.mark.parametrize("types", ["2pl", "rasch"])
-def test_anchors_find_their_scale_and_the_other_items_follow(types):
-    """From abilities on another scale than the anchors' to where the anchors' likelihood is highest."""
-    specification = specify([types] * ITEMS, anchored=np.arange(ITEMS) < 3)
+GIVEN = Priors(slope=NormalPrior(1.0, 0.3), intercept=NormalPrior(0.5, 0.7))
+
+
+@pytest.mark.parametrize("case", ["2pl", "rasch", "2pl with priors"])
+def test_anchors_find_their_scale_and_the_other_items_follow(case):
+    """From abilities on another scale than the anchors' to where likelihood and priors that are given are highest."""
+    types, priors = case.split()[0], GIVEN if "priors" in case else Priors()
+    specification = specify([types] * ITEMS, anchored=np.arange(ITEMS) < 3, priors=priors)
+    specification = jax.tree.map(jnp.asarray, specification)
     state = state_of(1)
     items = state.items._replace(slope=jnp.ones((ITEMS, 1))) if types == "rasch" else state.items
-    state = state._replace(items=items)
-    values = answered(state)
-    only = anchors_only(items, jax.tree.map(jnp.asarray, specification))
+    values = draw(np.random.default_rng(2), probability(items, state.posterior.mean))
+    only = anchors_only(items, specification)
     np.testing.assert_array_equal(only.slope[:3], items.slope[:3])
     np.testing.assert_array_equal(only.slope[3:], 0)
-    moved = LatentScale(items, Posterior(state.posterior.mean * 1.5 - 1.0, state.posterior.covariance), 0.0, 1.0)
-    began = moved
-    for _ in range(12):
-        sums = subject_sums(values, only, moved.posterior.mean)
-        moved = LatentScale(*align_to_anchors(moved.items, moved.posterior, sums, specification), 0.0, 1.0)
-    theta = np.asarray(began.posterior.mean)[:, 0]
+    began = LatentScale(items, Posterior(state.posterior.mean * 1.5 - 1.0, state.posterior.covariance), 0.0, 1.0)
+    found, posterior = began.items, began.posterior
+    for _ in range(25):
+        sums = subject_sums(values, only, posterior)
+        found, posterior, _ = align_to_anchors(found, posterior, sums, specification, False)
 
     def at(scale):
-        return theta * (np.exp(scale[1]) if types == "2pl" else 1.0) + scale[0]
+        return scale[0], scale[1] if types == "2pl" else 0.0
 
-    best = minimize(
-        lambda scale: -log_likelihood(values[:, :3], ItemParameters(*(x[:3] for x in items)), at(scale)), [0, 0]
-    )
-    np.testing.assert_allclose(moved.posterior.mean[:, 0], at(best.x), atol=1e-4)
-    for got, expected in zip(logits(moved), logits(began), strict=True):
+    def loss(scale):
+        there = on_scale(items, jnp.asarray(at(scale)), specification)
+        of_anchors = expected_log_likelihood(
+            values[:, :3], items.take(np.arange(3)), moved(began.posterior, *at(scale))
+        )
+        return -of_anchors - float(log_prior(there, specification).sum())
+
+    best = minimize(loss, [0, 0], tol=1e-8).x
+    np.testing.assert_allclose(posterior.mean, moved(began.posterior, *at(best)).mean, atol=1e-4)
+    np.testing.assert_allclose(posterior.covariance, moved(began.posterior, *at(best)).covariance, atol=1e-4)
+    ended = LatentScale(found, posterior, 0.0, 1.0)
+    for got, expected in zip(logits(ended), logits(began), strict=True):
         np.testing.assert_allclose(got[:, 3:], expected[:, 3:], atol=1e-12)
-    for got, expected in zip(moved.items, items, strict=True):
+    for got, expected in zip(found, items, strict=True):
         np.testing.assert_array_equal(got[:3], expected[:3])
+
+
+def test_estimated_priors_move_along_and_hold_nothing():
+    options = {"anchored": np.arange(ITEMS) < 3, "priors": GIVEN}
+    estimated = jax.tree.map(jnp.asarray, specify(["2pl"] * ITEMS, estimate=("slope", "intercept"), **options))
+    none = jax.tree.map(jnp.asarray, specify(["2pl"] * ITEMS, anchored=options["anchored"]))
+    state = state_of(1)
+    sums = subject_sums(answered(state), anchors_only(state.items, none), state.posterior)
+    items, posterior, followed = align_to_anchors(state.items, state.posterior, sums, estimated, True)
+    plain, as_plain, _ = align_to_anchors(state.items, state.posterior, sums, none, True)
+    np.testing.assert_allclose(posterior.mean, as_plain.mean, atol=1e-12)
+    np.testing.assert_allclose(items.slope, plain.slope, atol=1e-12)
+    free = slice(3, None)
+    for found, before, of, column in (
+        (items, state.items, lambda one: np.arcsinh(one.slope[:, 0]), 0),
+        (items, state.items, lambda one: one.intercept, 1),
+    ):
+        change = np.asarray(of(found) - of(before))[free].mean()
+        assert abs(change) > 0.01
+        np.testing.assert_allclose((followed.prior_mean - estimated.prior_mean)[free, column].mean(), change, atol=1e-6)
+    held = align_to_anchors(state.items, state.posterior, sums, estimated, False)
+    assert np.abs(held[1].mean - posterior.mean).max() > 0.01
+    np.testing.assert_array_equal(held[2].prior_mean, estimated.prior_mean)
 
 
 def test_one_step_towards_anchors_is_bounded():
     state, specification = state_of(1), specify(["2pl"] * ITEMS, anchored=np.arange(ITEMS) < 3)
+    specification = jax.tree.map(jnp.asarray, specification)
     sums = 1e3 * jnp.ones((SUBJECTS, 1)), jnp.ones((SUBJECTS, 1, 1))
-    _, posterior = align_to_anchors(state.items, state.posterior, sums, specification)
+    _, posterior, _ = align_to_anchors(state.items, state.posterior, sums, specification, False)
     mean = np.asarray(state.posterior.mean)
     unit = np.sqrt(np.asarray(posterior.covariance / state.posterior.covariance))
     np.testing.assert_allclose(posterior.mean, mean * unit[0, 0] + 0.5, atol=1e-12)
     assert np.abs(np.log(unit)).max() <= 0.5 + 1e-12
+    # anchors that tell nothing move nothing
+    nothing = jnp.ones((SUBJECTS, 1)), jnp.zeros((SUBJECTS, 1, 1))
+    _, posterior, _ = align_to_anchors(state.items, state.posterior, nothing, specification, False)
+    np.testing.assert_array_equal(posterior.mean, mean)
 
 
 def test_a_turn_makes_the_first_items_triangular_and_nothing_else():
