@@ -5,38 +5,27 @@ its items have discriminations a' / A and difficulties A b' + B.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 
 from irtjax.errors import InputError
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
 from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
-from irtjax.types import AnyArray, Float, Int, Shaped
+from irtjax.groups.link_constants import BY_CURVES, BY_MOMENTS, Weights, constants, covariance_of_constants
+from irtjax.types import Float, Int, Shaped
 
-BY_MOMENTS, BY_CURVES = ("mean_mean", "mean_geometric", "mean_sigma"), ("haebara", "stocking_lord")
 METHODS = (*BY_CURVES, *BY_MOMENTS)
 NODES = 41
 REACH = 4.0  # standard deviations, to which they go
 DRIFTING = 2.7  # robust z of a common item, beyond which it is told
 NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
 FEWEST = 2  # common items
-PRECISE = 1e-12  # gradient of a criterion at its minimum
 LEAST_SPREAD = 1e-6  # logits, below which differences between common items are those of rounding
-
-
-class Weights(NamedTuple):
-    """Abilities (Q,) at which curves are compared, and their weights, which sum to 1."""
-
-    theta: Float[np.ndarray, " Q"]
-    weights: Float[np.ndarray, " Q"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,14 +135,14 @@ def link(
     used, at = np.ones(len(both.item_ids), bool), _weights(weights)
     while True:
         chosen = both.take(np.flatnonzero(used))
-        found = _constants(chosen, method, at, symmetric)
+        found = constants(chosen.base, chosen.other, method, at, symmetric)
         z = _robust_z(both, *found)
         worst = int(np.argmax(np.where(used, np.abs(z), 0.0)))
         if not robust or abs(z[worst]) <= DRIFTING or used.sum() <= FEWEST:
             break
         used[worst] = False
     of_items = [_errors_of(test, chosen.item_ids) for test in (base, other)]
-    covariance = _covariance(chosen, method, at, symmetric, found, of_items)
+    covariance = covariance_of_constants(chosen.base, chosen.other, method, at, symmetric, found, of_items)
     slope_se, intercept_se = map(float, np.sqrt(np.diag(covariance)))
     table = _table(both, *found, at).assign(robust_z=z, drifting=np.abs(z) > DRIFTING, used=used)
     return Link(*found, slope_se, intercept_se, covariance, method, table)
@@ -221,139 +210,12 @@ def _weights(weights: str | tuple[Any, Any]) -> Weights:
     return Weights(theta, weight / weight.sum())
 
 
-def _constants(both: Both, method: str, at: Weights, symmetric: bool) -> tuple[float, float]:
-    """A and B.
-
-    Raises:
-        InputError: the discriminations, or difficulties, of the common items have no ratio above 0.
-    """
-    by_means = method if method in BY_MOMENTS else "mean_mean"
-    with jax.enable_x64(True):
-        start = np.asarray(_by_moments(by_means, both.base, both.other))
-        sound = np.isfinite(start).all() and start[0] > 0
-        if method in BY_MOMENTS:
-            if not sound:
-                raise InputError(f"{method} finds no A above 0: discriminations are of different sign; take haebara")
-            return float(start[0]), float(start[1])
-        begin = np.array([np.log(start[0]), start[1]]) if sound else np.zeros(2)
-        found = minimize(
-            lambda x: tuple(map(np.asarray, _height_and_slope(method, symmetric, both.base, both.other, at, x))),
-            begin,
-            jac=True,
-            method="BFGS",
-            options={"gtol": PRECISE},
-        )
-    return float(np.exp(found.x[0])), float(found.x[1])
-
-
-def _by_moments(method: str, base: KnownCurves, other: KnownCurves) -> Float[AnyArray, "2"]:
-    """A and B from means, or standard deviations, of the parameters of the common items."""
-    (a, b), (a_other, b_other) = base.places(), other.places()
-    if method == "mean_mean":
-        slope = a_other.mean() / a.mean()
-    elif method == "mean_geometric":
-        slope = jnp.exp(jnp.mean(jnp.log(a_other / a)))
-    else:
-        slope = jnp.nanstd(b) / jnp.nanstd(b_other)
-    return jnp.stack([slope, jnp.nanmean(b) - slope * jnp.nanmean(b_other)])
-
-
-def _criterion(
-    method: str,
-    symmetric: bool,
-    base: KnownCurves,
-    other: KnownCurves,
-    at: Weights,
-    constants: Float[AnyArray, "2"],
-) -> AnyArray:
-    """What Haebara, or Stocking and Lord, minimise."""
-    slope, intercept = constants
-    curves = _chances if method == "haebara" else _scores
-    difference = curves(base, at.theta) - curves(other, (at.theta - intercept) / slope)
-    total = at.weights @ (difference**2).sum(axis=1)
-    if symmetric:
-        back = curves(base, slope * at.theta + intercept) - curves(other, at.theta)
-        total += at.weights @ (back**2).sum(axis=1)
-    return total
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _height_and_slope(
-    method: str, symmetric: bool, base: KnownCurves, other: KnownCurves, at: Weights, x: Float[AnyArray, "2"]
-) -> tuple[AnyArray, AnyArray]:
-    """The criterion and its gradient in log A and B."""
-    return jax.value_and_grad(
-        lambda x: _criterion(method, symmetric, base, other, at, jnp.stack([jnp.exp(x[0]), x[1]]))
-    )(x)
-
-
-def _chances(test: KnownCurves, theta: AnyArray) -> Float[AnyArray, "Q N"]:
-    """Probabilities of the categories of all items; of the right answer alone where there are two."""
-    found = test.categories(theta)
-    lowest = jnp.where(test.top[None, :] > 1, 1 - found.sum(axis=2), 0.0)
-    return jnp.concatenate([lowest[:, :, None], found], axis=2).reshape(len(theta), -1)
-
-
-def _scores(test: KnownCurves, theta: AnyArray) -> Float[AnyArray, "Q 1"]:
-    """Expected score of the common test."""
-    return test.expected(theta).sum(axis=1, keepdims=True)
-
-
 def _errors_of(given: Any, item_ids: Shaped[np.ndarray, " I"]) -> Float[np.ndarray, "n n"] | None:
     """Covariances of all parameters of these items in a fit; None where they are not known."""
     fit = load_fit(given) if holds_fit(given) else given
     if not isinstance(fit, Fit) or fit.covariance is None:
         return None
     return fit.covariance.of(pd.Index(fit.responses.item_ids.astype(str)).get_indexer(item_ids))
-
-
-def _covariance(
-    both: Both,
-    method: str,
-    at: Weights,
-    symmetric: bool,
-    constants: tuple[float, float],
-    errors: Sequence[Float[np.ndarray, "n n"] | None],
-) -> Float[np.ndarray, "2 2"]:
-    """Of A and B by the delta method, given the covariances of all parameters of the common items of either test.
-
-    Where a criterion F has its minimum, ∂(A, B)/∂φ = -(∂²F/∂(A, B)²)⁻¹ ∂²F/∂(A, B)∂φ.
-    """
-    if any(covariance is None for covariance in errors):
-        return np.full((2, 2), np.nan)
-    arrays = both.base.array, both.other.array
-    with jax.enable_x64(True):
-        by = _derivatives(method, symmetric, both.base, both.other, at, np.array(constants), *arrays)
-    total = np.zeros((2, 2))
-    for one, covariance in zip(by, errors, strict=True):
-        flat = np.nan_to_num(np.asarray(one).reshape(2, -1))  # of asymptotes of 0 and 1, which are held
-        total += flat @ covariance @ flat.T
-    return total
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _derivatives(
-    method: str,
-    symmetric: bool,
-    base: KnownCurves,
-    other: KnownCurves,
-    at: Weights,
-    constants: Float[AnyArray, "2"],
-    of_base: Float[AnyArray, "I K"],
-    of_other: Float[AnyArray, "I K"],
-) -> tuple[AnyArray, AnyArray]:
-    """Of A and B by the parameters of either test, each (2, I, K)."""
-
-    def tests(of_base: AnyArray, of_other: AnyArray) -> tuple[KnownCurves, KnownCurves]:
-        return dataclasses.replace(base, array=of_base), dataclasses.replace(other, array=of_other)
-
-    if method in BY_MOMENTS:
-        return jax.jacfwd(lambda *arrays: _by_moments(method, *tests(*arrays)), argnums=(0, 1))(of_base, of_other)
-    gradient = jax.grad(lambda x, *arrays: _criterion(method, symmetric, *tests(*arrays), at, x))
-    hessian = jax.jacfwd(gradient)(constants, of_base, of_other)
-    mixed = jax.jacrev(gradient, argnums=(1, 2))(constants, of_base, of_other)
-    by_base, by_other = (-jnp.tensordot(jnp.linalg.inv(hessian), one, axes=1) for one in mixed)
-    return by_base, by_other
 
 
 def _robust_z(both: Both, slope: float, intercept: float) -> Float[np.ndarray, " I"]:
