@@ -1,5 +1,6 @@
 """Ridge regression of difficulties on features of items, with all variances estimated (empirical Bayes)."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -99,8 +100,12 @@ def regress(
     if near is not None:  # but not at a bound, where the evidence is flat
         begin = np.maximum([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]], FLAT * begin)
     bounds = [(np.log(LEAST_SD), np.log(MOST_SD))] * begin.size
+    if y.size < block.size:  # a matrix of items is the smaller one
+        evidence = functools.partial(_minus_evidence_by_items, y=y, noise=noise, products=_products(design, block))
+    else:
+        evidence = functools.partial(_minus_evidence, y=y, noise=noise, design=design, block=block)
     found = scipy.optimize.minimize(
-        lambda logs: _per_item(*_minus_evidence(logs, y, noise, design, block), y.size),
+        lambda logs: _per_item(*evidence(logs), y.size),
         np.log(begin),
         jac=True,
         method="L-BFGS-B",
@@ -196,3 +201,33 @@ def _minus_evidence(
     by_variance = precision * (1 - explained) - precision**2 * rest**2
     by_weights = 2 * np.bincount(block, 1 - of_weights, len(by_block))
     return value, np.array([2 * residual_sd**2 * by_variance.sum(), *by_weights])
+
+
+def _products(design: np.ndarray, block: np.ndarray) -> Float[np.ndarray, "G I I"]:
+    """Z_g Z_g' of the features of each block."""
+    of_blocks = (design[:, 1:][:, block == g] for g in range(block.max() + 1))
+    return np.stack([z @ z.T for z in of_blocks])
+
+
+def _minus_evidence_by_items(
+    logs: np.ndarray, y: np.ndarray, noise: np.ndarray, products: Float[np.ndarray, "G I I"]
+) -> tuple[float, np.ndarray]:
+    """As `_minus_evidence`, by the covariance of y, C = diag(τ² + v) + Σ_g ω_g² Z_g Z_g'.
+
+    With P = C⁻¹ - C⁻¹ 1 1' C⁻¹ / (1' C⁻¹ 1), which leaves the mean out, -2 log p = log |C| + log 1' C⁻¹ 1 + y' P y.
+    """
+    import scipy.linalg
+
+    residual_sd, *by_block = np.exp(logs)
+    covariance = np.tensordot(np.square(by_block), products, axes=1)
+    covariance.flat[:: len(y) + 1] += residual_sd**2 + noise
+    factor = scipy.linalg.cholesky(covariance, lower=True)
+    lower = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
+    inverse = np.tril(lower) + np.tril(lower, -1).T
+    of_ones = inverse.sum(axis=1)
+    without_mean = inverse - np.outer(of_ones, of_ones) / of_ones.sum()
+    residual = without_mean @ y
+    value = 2 * np.log(np.diag(factor)).sum() + np.log(of_ones.sum()) + y @ residual
+    by_residual = np.trace(without_mean) - residual @ residual
+    by_blocks = (without_mean * products).sum(axis=(1, 2)) - residual @ products @ residual
+    return value, 2 * np.array([residual_sd**2 * by_residual, *(np.square(by_block) * by_blocks)])

@@ -15,7 +15,7 @@ from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.priors import ItemPriors
 from irtjax.explanatory.item_likelihoods import item_likelihoods
 from irtjax.fits.item_features import item_features
-from irtjax.fits.regression import _design, _minus_evidence, regress
+from irtjax.fits.regression import _design, _minus_evidence, _minus_evidence_by_items, _products, regress
 from irtjax.svi.directions import coefficients, regression, rotated
 from irtjax.svi.fit import fit_svi
 from irtjax.svi.guide import Normal
@@ -81,6 +81,18 @@ def test_evidence_by_brute_force(rng):
     gradient = _minus_evidence(at, y, noise, design, blocks)[1]
     expected = approx_fprime(at, lambda logs: _minus_evidence(logs, y, noise, design, blocks)[0], 1e-6)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3)
+
+
+def test_evidence_by_items_is_that_by_coefficients(rng):
+    """With fewer items than features, and with items of which nothing is known."""
+    design, block = _design(rng.normal(size=(12, 20))), rng.permutation(np.repeat([0, 1, 2], [11, 6, 3]))
+    y, noise = rng.normal(size=12), rng.uniform(0.1, 1, 12)
+    y[3], noise[3] = 0.0, 1e8
+    logs = np.log([0.6, 0.3, 1.2, 0.05])
+    value, gradient = _minus_evidence(logs, y, noise, design, block)
+    by_items, same_gradient = _minus_evidence_by_items(logs, y, noise, _products(design, block))
+    assert by_items == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(same_gradient, gradient, rtol=1e-6, atol=1e-8)
 
 
 def test_a_block_of_many_idle_features_does_not_shrink_the_others(rng):
