@@ -109,6 +109,7 @@ def test_progress_as_numbers():
     assert of_progress(state._replace(accuracies=np.full(4, np.nan))) == counts
 
 
+@pytest.mark.slow
 def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(tmp_path):
     class StopNow(Exception):
         pass
@@ -141,6 +142,7 @@ def test_a_crowd_counts_epochs_and_goes_on_where_it_stopped(tmp_path):
     assert writer.curves["crowd/accuracy_best"][after[-1].epochs] == pytest.approx(np.max(after[-1].accuracies))
 
 
+@pytest.mark.slow
 def test_curricula_are_means_over_networks_by_epoch():
     writer = Written()
     progress = writer.of_curricula()

@@ -122,6 +122,7 @@ def test_intervals_of_severities_cover_the_truth():
     assert 105 <= covered <= 120
 
 
+@pytest.mark.slow
 def test_counts_whose_trials_agree_may_have_judges():
     """Successes of 3 or 5 trials: the log-likelihood is that of SciPy's distribution, and at its maximum."""
     slope, phi, subjects = np.array([0.8, 1.2, 1.6, 1.0]), np.array([3.0, 6.0, 9.0, 5.0]), 120

@@ -106,6 +106,7 @@ def test_one_line_says_what_cannot_be_fitted(case):
         irtjax.fit(data, **options)
 
 
+@pytest.mark.slow
 def test_shares_at_one_end_are_told_as_such():
     rng = np.random.default_rng(0)
     shares = rng.beta(2, 2, (40, 5))

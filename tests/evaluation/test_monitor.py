@@ -39,6 +39,7 @@ def answers_of(row):
     return lambda item_ids: [row[int(item[1:])] for item in item_ids]
 
 
+@pytest.mark.slow
 def test_checkpoints_are_direct_tests():
     monitor = Monitor(TABLE, max_items=12, standard_error=0.5)
     test = adaptive_test(from_columns(TABLE.set_index("item_id")), rule="variance", stop=Stop(12, standard_error=0.5))

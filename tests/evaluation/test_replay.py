@@ -67,6 +67,7 @@ def test_replay_is_one_test_after_the_other(rule, monkeypatch):
     assert "standard_error" in found.reasons()
 
 
+@pytest.mark.slow
 def test_batches_of_subjects_and_of_items(monkeypatch):
     test = adaptive_test(BANK, stop=Stop(10))
     one = replay(test, VALUES, KEY)

@@ -48,6 +48,7 @@ def folder(tmp_path_factory):
     return folder, from_columns(items.set_index("item_id")), values
 
 
+@pytest.mark.slow
 def test_files_are_those_of_a_direct_replay(folder, tmp_path):
     path, bank, values = folder
     arguments = f"--items={path}/items.csv", f"--responses={path}/responses.csv", f"--output_dir={tmp_path}/out"

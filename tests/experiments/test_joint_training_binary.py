@@ -24,6 +24,7 @@ def items(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_promised_files(items, tmp_path):
     directory = tmp_path / "run"
     files = [f"--items={items}/train.csv", f"--test_items={items}/test.csv", f"--output_dir={directory}"]

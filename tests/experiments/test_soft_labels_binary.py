@@ -40,6 +40,7 @@ def with_extra():
     return tasks.Task("toy", **splits, classes=TASK.classes, format=TASK.format, extra=extra)
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_promised_files(predictions, tmp_path):
     directory = tmp_path / "run"
     methods = "--methods=B1,B0,I-CCE,S-CCE"

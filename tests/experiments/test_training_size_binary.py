@@ -34,6 +34,7 @@ def finished(items, tmp_path_factory):
     return directory, result
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_promised_files(finished):
     directory, result = finished
     report = (directory / "report.md").read_text()

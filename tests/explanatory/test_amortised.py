@@ -294,6 +294,7 @@ def test_what_responses_say_by_brute_force(fit_2pl):
     np.testing.assert_allclose(found.information[item], -np.array(curvature), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_scale_is_not_taken_for_that_of_items(rng):
     """30 subjects know the origin to 0.2, and 1,000 items what their features tell far better."""
     features = rng.normal(size=(1_000, 3))

@@ -30,6 +30,7 @@ def matrix(right):
     return ResponseMatrix(np.where(np.isnan(right), -1, right).astype(np.int8), *map(np.array, IDS))
 
 
+@pytest.mark.slow
 def test_the_likelihoods_of_items_of_two_categories_are_those_of_right_and_wrong_ones(simulated):
     right = simulated[1]
     one, other = irtjax.fit(matrix(right), "2pl"), irtjax.fit(of_grades(right, *IDS), "graded")

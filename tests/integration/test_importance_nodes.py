@@ -36,6 +36,7 @@ def simulate(num_subjects, num_items, dims, seed=0):
     return slope, intercept, draw(rng, expit(theta @ slope.T + intercept))
 
 
+@pytest.mark.slow
 def test_likelihoods_and_moments_are_those_of_separate_dimensions():
     """Where every item has one dimension, the integral over four is a product of four."""
     rng, dims = np.random.default_rng(0), 4

@@ -45,6 +45,7 @@ def log_likelihood(responses, vector):
     return logsumexp(of_places + weights, axis=1).sum()
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_maximum_and_has_its_errors(counts):
     fit = irtjax.fit(counts, "beta_binomial", priors=None)
     items = fit.parameters

@@ -234,6 +234,7 @@ def test_kinds_side_by_side(simulated):
     assert with_priors.converged
 
 
+@pytest.mark.slow
 def test_no_exact_share_no_cut(simulated):
     shares, *_ = simulated
     table = np.array(shares.values)
@@ -248,6 +249,7 @@ def test_no_exact_share_no_cut(simulated):
     np.testing.assert_allclose(again.others[2:], fit.parameters.others[2:], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_errors_item_by_item(simulated, monkeypatch):
     """Those of long tests, which leave out what errors of different items have in common but for the scale."""
     models = ["ordered_beta"] * 4 + ["graded"] * 3 + ["binomial"] * 2

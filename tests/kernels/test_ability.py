@@ -174,6 +174,7 @@ def test_eap_on_a_long_test_is_not_snapped_to_a_node():
             np.testing.assert_allclose(got.standard_error, mode.standard_error, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_two_dimensions_against_a_grid():
     rng = np.random.default_rng(1)
     slope, intercept = rng.uniform(0.3, 1.5, (25, 2)), rng.normal(0, 1, 25)

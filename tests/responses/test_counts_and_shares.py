@@ -81,6 +81,7 @@ MANY = [f"s{j}" for j in range(60)], [f"i{i}" for i in range(6)]
 THETA = RNG.normal(size=(60, 1))
 
 
+@pytest.mark.slow
 def test_items_at_the_ends():
     counts = RNG.binomial(5, 1 / (1 + np.exp(np.linspace(-1, 1, 6) - THETA)))
     counts[:, 0], counts[:, 1] = 0, 5

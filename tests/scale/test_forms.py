@@ -48,6 +48,7 @@ def test_what_is_no_design():
         require_design(matrix(scattered))
 
 
+@pytest.mark.slow
 def test_a_scale_from_two_blocks_of_three_finds_the_bad_items():
     slope = np.full(15, 1.8)
     slope[4] = 0.0

@@ -23,6 +23,7 @@ def test_statistics_are_those_of_the_reference(oracle):
     assert not (found["p_holm"] < 0.05).any()
 
 
+@pytest.mark.slow
 def test_guessing_is_found_where_it_is():
     rng = np.random.default_rng(0)
     values = simulated(1, np.full(20, 1.8), np.linspace(-2, 2, 20), 2000)

@@ -101,6 +101,7 @@ def planted():
     return irtjax.ResponseMatrix(values, [f"s{j}" for j in range(600)], [f"i{i}" for i in range(40)])
 
 
+@pytest.mark.slow
 def test_planted_misfit_is_found(planted):
     fit = irtjax.fit(planted, "1pl")  # the 2PL would describe a wrong key by a negative slope
     found = misfit(fit)

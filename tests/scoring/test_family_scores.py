@@ -71,6 +71,7 @@ def probabilities(theta):
     return np.stack([graded, *shares], axis=1)
 
 
+@pytest.mark.slow
 def test_mixed_items_by_brute_force():
     codes = RNG.integers(-1, 3, (12, 3))
     codes[:2], codes[2] = [[2, 2, 2], [0, 0, 0]], -1

@@ -80,6 +80,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_groups_that_have_finished_are_kept(trained, one_device, tmp_path):
     entered = []
 

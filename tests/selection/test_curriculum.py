@@ -291,6 +291,7 @@ def test_seeds_run_together_are_what_they_are_alone(digits_runs):
     np.testing.assert_allclose(alone.test_accuracy[0][:8], together.test_accuracy[1][:8], atol=0.011)
 
 
+@pytest.mark.slow
 def test_seeds_on_several_devices_are_what_they_are_on_one(digits_runs):
     trainer, difficulty, keys, together = digits_runs
     mesh = mesh_of(2)  # three seeds: one device has two of them

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from irtjax import tasks
 from irtjax.selection import compare_curricula
@@ -12,6 +13,7 @@ from irtjax.selection import compare_curricula
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "ddaclae.md"
 
 
+@pytest.mark.slow
 def test_the_loop_of_the_guide_trains_as_the_library_does():
     task = tasks.load("digits")
     # easier for a network that has learned little: the ink of a digit, in logits

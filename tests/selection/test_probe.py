@@ -128,6 +128,7 @@ def test_all_are_asked_where_a_sample_would_be_most_of_them():
     assert (estimate.standard_error == 0).all()
 
 
+@pytest.mark.slow
 def test_what_a_network_is_asked_does_not_depend_on_those_beside_it():
     parameters = np.linspace(-0.9, 0.9, NUM_SAMPLES, dtype=np.float32)
     beside = np.where(np.arange(NUM_SAMPLES) % 2, parameters, 0.0).astype(np.float32)  # others in half of the places
@@ -258,6 +259,7 @@ def test_a_curriculum_with_the_probe_follows_that_of_the_full_pass(rule):
     np.testing.assert_allclose(probed.share, full.share, atol=4 * SHARE_ERROR)
 
 
+@pytest.mark.slow
 def test_another_error_is_not_compiled_for():
     run = functools.partial(train_curriculum, TRAINER, KEY, data(), DIFFICULTY[SHUFFLE], up_to_ability)
     precise = run(learning_rate=1.0, probe_error=SHARE_ERROR)
@@ -267,6 +269,7 @@ def test_another_error_is_not_compiled_for():
     assert (rough.items_asked < precise.items_asked).all()
 
 
+@pytest.mark.slow
 def test_a_curriculum_with_the_probe_is_the_same_alone_and_among_others():
     keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
     run = functools.partial(train_curriculum, TRAINER, learning_rate=1.0, probe_error=0.0015)

@@ -57,6 +57,7 @@ def test_networks_get_what_a_replay_of_their_answers_gives():
     np.testing.assert_allclose(found.train_accuracy, answers.mean(axis=1), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_monitor_follows_training_and_does_not_change_it():
     keys = jax.random.split(jax.random.key(0), 2)
     test = adaptive_test(BANK, rule="variance", stop=Stop(20))

@@ -113,6 +113,7 @@ def one_device():
     return jax.make_mesh((1,), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
 
 
+@pytest.mark.slow
 def test_soft_passes_teach_soft_labels(digits):
     """Soft labels say that a 3 is mostly an 8, hard ones nothing about 3."""
     task, items = digits

@@ -88,6 +88,7 @@ def test_no_start_is_better_than_the_default(model, shape, seeds):
             assert abs(elbo - mean_field_optimum(values, "hierarchical")[-1]) < NOISE, (default.details, values)
 
 
+@pytest.mark.slow
 def test_a_start_that_diverged_does_not_win_by_its_name(diverged):
     default, by_mml = diverged["best"], diverged["mml"]
     ability, _, _, _, elbo = mean_field_optimum(DIVERGED, "hierarchical")

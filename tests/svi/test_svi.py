@@ -283,6 +283,7 @@ def mean_field_optimum_2pl(values: np.ndarray, pivots: np.ndarray):
     return *(guide.Normal(loc, np.exp(log_sd)) for loc, log_sd in normals), -found.fun
 
 
+@pytest.mark.slow
 def test_the_2pl_reaches_the_mean_field_optimum():
     responses, *_ = simulate_2pl(*SHAPE_2PL, seed=4)
     result = svi.fit_svi(responses, "2pl", priors="vague")
@@ -330,6 +331,7 @@ def test_the_2pl_recovers_simulated_parameters_with_honest_intervals(priors):
         assert 0.92 < (np.abs(z) < 1.96).mean() < 0.98
 
 
+@pytest.mark.slow
 def test_priors_of_the_caller():
     responses, _, _ = simulate(*SHAPE, seed=8)
 

@@ -135,6 +135,7 @@ def test_epochs_may_be_of_different_length(passes_alone):
         assert_same(handed[number], networks_alone[number], atol=2e-4)
 
 
+@pytest.mark.slow
 def test_a_pass_reads_each_example_once():
     # networks that learn nothing but which examples they have read, in a pool of two
     job = passes(1)
@@ -233,6 +234,7 @@ def test_epochs_are_compiled_once():
     assert len(set(after[4:])) == 1
 
 
+@pytest.mark.slow
 def test_the_size_is_measured(monkeypatch, tmp_path):
     monkeypatch.setenv("IRTJAX_CACHE", str(tmp_path))
     monkeypatch.setattr(pool_size, "KNOWN", {})

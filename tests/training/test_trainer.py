@@ -169,6 +169,7 @@ def test_every_sentence_is_read_once_an_epoch_and_cut_to_a_bucket():
     assert 0 < counts[0] < 0.5 * (96 * 9 - lengths.sum())  # far less than if all were padded to the longest
 
 
+@pytest.mark.slow
 def test_windows_of_unequal_size_read_their_own_examples_once():
     # sentence i has only the word 1 + i, so that parameters tell which sentences were read, and how often
     count = 600

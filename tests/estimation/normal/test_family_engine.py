@@ -89,6 +89,7 @@ def assert_linked(normal, nodes, in_se=0.03, of_abilities=0.03):
     np.testing.assert_allclose(normal.ability, nodes.ability, atol=of_abilities * nodes.ability_se.min())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 79])
 def test_anchors_come_to_the_estimates_on_nodes(fits, number):
     responses, anchors = simulated(80, "grades", mean=0.8, sd=1.4), fits["nodes"].items().iloc[::-1].head(number)

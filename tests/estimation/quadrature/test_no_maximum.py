@@ -63,6 +63,7 @@ def test_steps_have_no_finite_slope(model):
     assert (np.diff(fit.difficulty) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:of 2 items 2 correlate negatively")
 def test_what_responses_do_not_determine_has_no_errors(tmp_path):
     """One item gives one number, the share of right answers, for two parameters; two items give three for four."""

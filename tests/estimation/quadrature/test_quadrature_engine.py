@@ -153,6 +153,7 @@ def test_default_fits_of_leaderboards_reach_the_likelihood_that_is_reported(shar
     assert np.isfinite(fit.difficulty_se).all()
 
 
+@pytest.mark.slow
 def test_slopes_of_few_subjects_stay_in_place(shared):
     """25 models × 500 items: without a prior 435 slopes exceed 20."""
     responses = leaderboard(shared, "swebench_verified_bash_only")
@@ -167,6 +168,7 @@ def test_slopes_of_few_subjects_stay_in_place(shared):
     assert len(fit.notes()) == 1 + (~fit.discriminates & ~fit.extreme).any()
 
 
+@pytest.mark.slow
 def test_a_slope_prior_goes_where_it_is_not_needed():
     rng = np.random.default_rng(0)
     theta, a, b = rng.normal(size=1500), rng.lognormal(0.2, 0.4, 60), rng.normal(size=60)
