@@ -215,7 +215,9 @@ def _errors_of(given: Any, item_ids: Shaped[np.ndarray, " I"]) -> Float[np.ndarr
     fit = load_fit(given) if holds_fit(given) else given
     if not isinstance(fit, Fit) or fit.covariance is None:
         return None
-    return fit.covariance.of(pd.Index(fit.responses.item_ids.astype(str)).get_indexer(item_ids))
+    at = pd.Index(fit.responses.item_ids.astype(str)).get_indexer(item_ids)
+    placed = fit.extreme[at] & (fit.covariance.places[at] < 0).all(axis=1)
+    return None if placed.any() else fit.covariance.of(at)  # what was placed, and not estimated, is not known exactly
 
 
 def _robust_z(both: Both, slope: float, intercept: float) -> Float[np.ndarray, " I"]:

@@ -188,3 +188,14 @@ def test_fits_give_standard_errors_that_simulation_confirms():
 def test_what_cannot_be_linked_is_told_in_a_line(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_placed_item_has_no_error_that_a_link_could_use():
+    rng, fits = np.random.default_rng(0), []
+    for mean, everyone_right in ((0.0, False), (0.5, True)):
+        theta = rng.normal(mean, 1, 200)
+        y = (rng.random((200, 8)) < 1 / (1 + np.exp(-(theta[:, None] - np.linspace(-1, 1, 8))))).astype(float)
+        y[:, 0] = np.where(everyone_right, 1.0, y[:, 0])
+        fits.append(irtjax.fit(pd.DataFrame(y, columns=[f"i{k}" for k in range(8)]), "2pl", priors=None))
+    assert np.isnan(link(*fits).slope_se)
+    assert link(*fits, items=[f"i{k}" for k in range(1, 8)]).slope_se > 0
