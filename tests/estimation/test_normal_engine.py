@@ -107,34 +107,39 @@ def test_sharded_equals_unsharded(long, long_fit, shape):
 @pytest.mark.parametrize(
     ("model", "dims"), [("2pl", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("3pl", 1), ("2pl", 2)))]
 )
-@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes", "ignore:not converged after 10")
 def test_chunks_equal_the_whole(monkeypatch, long, model, dims):
     monkeypatch.setattr(blocks, "BLOCK_RESPONSES", 2**16)
     responses = long[0] if model == "2pl" else simulate_model(model, *LONG, seed=3)[0]
-    fits = []
-    for chunk_bytes, enough_items in ((2**30, 1000), (2**16, 1000), (2**16, 1)):
+
+    def fit(chunk_bytes, enough_items, **options):
         monkeypatch.setattr(blocks, "CHUNK_BYTES", chunk_bytes)
         monkeypatch.setattr(normal_posteriors, "ENOUGH_ITEMS", enough_items)
-        fits.append(fit_kept(responses, model, dims=dims, tolerance=1e-3 if dims == 1 else None))
-    whole, chunked, few_first = fits
-    assert few_first.iterations > chunked.iterations
+        return fit_kept(responses, model, dims=dims, tolerance=1e-3 if dims == 1 else None, **options)
+
+    # the way is one and the same; after how many iterations it ends is rounding's to say, where it is long
+    early_whole, early_chunked = (fit(size, 1000, max_iterations=10) for size in (2**30, 2**16))
     assert blocks.Chunks(responses.values).num_items > 1203, "a last chunk that is not full"
-    assert abs(whole.iterations - chunked.iterations) <= 1
+    assert early_whole.iterations == early_chunked.iterations
+    equal(early_chunked, early_whole, in_se=5e-3)
+    whole, chunked, few_first = fit(2**30, 1000), fit(2**16, 1000), fit(2**16, 1)
+    assert few_first.iterations > chunked.iterations
+    assert abs(whole.iterations - chunked.iterations) <= (1 if model == "2pl" else 0.1 * whole.iterations)
     equal(chunked, whole)
     if dims == 1:  # in two dimensions the last of the way is long, and where it ends depends on where it began
         equal(few_first, whole)
 
 
-def equal(fit, whole):
+def equal(fit, whole, in_se=0.02):
     # sums of another order, in float32
-    assert np.abs((fit.ability - whole.ability) / whole.ability_se).max() < 5e-3
+    assert np.abs((fit.ability - whole.ability) / whole.ability_se).max() < in_se / 4
     np.testing.assert_allclose(fit.ability_se, whole.ability_se, rtol=1e-3)
     estimates = [name for name in whole.item_columns if not name.endswith("_se")]
     for name in estimates:
         se = np.where(whole.item_columns[f"{name}_se"] > 0, whole.item_columns[f"{name}_se"], 1)
         off = np.abs(fit.item_columns[name] - whole.item_columns[name]) / se
         # asymptotes of a few items lie on flat ridges, and stop anywhere there
-        assert np.quantile(off, 0.99) < 0.02, name
+        assert np.quantile(off, 0.99) < in_se, name
     assert fit.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.1)
 
 
