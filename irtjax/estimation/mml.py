@@ -93,7 +93,7 @@ def fit_mml(
         intercept_prior: normal, on the intercept -a b, or on that of each item; extreme items are then as others.
             "auto" is estimated (D = 1), with a mean that is a line in the slope, and has no say in the origin of
             ability. There is none where the logits of percent correct tell more than 90% of the variance of intercepts,
-            nor where slopes have none to begin with.
+            nor where slopes have none to begin with, nor on long tests with items of the 3PL or 4PL.
         guessing_prior: normal, on logit c of 3PL and 4PL items; "auto" is estimated, or N(-1.4, 1) with fewer than 50
             such items.
         upper_prior: normal, on logit d of 4PL items; "auto" is estimated, or N(3, 1) with fewer than 50.

@@ -75,9 +75,10 @@ def plan_of(
     anchored = np.zeros(right.size, bool) if anchors is None else anchored_items(responses, anchors)
     held = None if guessing is None else held_guessing(guessing, responses.item_ids)
     asked = dict(asked)
-    if asked["intercept"] == "auto" and (
-        few_with_asymptotes(types, held) or empirical_priors.intercepts_determined(right, observed) > DETERMINED
-    ):
+    # normal posteriors of few subjects follow priors of intercepts and of free asymptotes, estimated together, to where
+    # guessing explains most of what is right
+    trade = few_with_asymptotes(types, held) or (long and bool(set(types) & {"3pl", "4pl"}))
+    if asked["intercept"] == "auto" and (trade or empirical_priors.intercepts_determined(right, observed) > DETERMINED):
         asked["intercept"] = None
     extreme = ((right == 0) | (right == observed)) & ~anchored & (asked["intercept"] in (None, "auto"))
     aside = extreme & (asked["intercept"] is None)

@@ -82,6 +82,17 @@ def test_the_posterior_width_decides():
     assert len(np.unique(np.round(snapped.ability, 2))) < 50 < 80 < len(np.unique(np.round(fit.ability, 2)))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the data hardly support asymptotes")
+def test_few_subjects_of_a_long_3pl_test():
+    responses, theta, _ = simulate_model("3pl", 50, 2000, seed=3)
+    fit = fit_kept(responses, "3pl")
+    assert fit.converged
+    assert set(fit.details["priors"]) == {"discrimination", "logit_guessing"}, "a prior of intercepts would trade with it"
+    truth = (theta - theta.mean()) / theta.std()
+    assert np.sqrt((((fit.ability - truth) / fit.ability_se) ** 2).mean()) < 1.4
+
+
 def test_nodes_follow_posteriors_that_are_narrower_than_expected():
     rng = np.random.default_rng(0)
     theta = rng.normal(size=300)
