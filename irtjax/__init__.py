@@ -23,9 +23,12 @@ from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
 _ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "person_fit"), "scale.fit_statistics") | {
+    "beats": "audit.ranking",
     "dif": "groups.dif",
     "equate": "groups.equating",
     "link": "groups.linking",
+    "paired": "audit.paired",
+    "ranking": "audit.ranking",
 }
 _ROOMS = (
     "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
@@ -39,6 +42,7 @@ __all__ = [
     "NormalPrior",
     "ResponseMatrix",
     "StoredResponses",
+    "beats",
     "compare",
     "dif",
     "equate",
@@ -51,9 +55,11 @@ __all__ = [
     "local_dependence",
     "open_responses",
     "overall_fit",
+    "paired",
     "person_fit",
     "plausible_values",
     "polychoric",
+    "ranking",
     "read_items",
     "read_responses",
     "score",
