@@ -20,7 +20,7 @@ from scipy.stats import rankdata
 import irtjax
 from experiments.common import app
 from experiments.common.path_flags import define_path
-from irtjax.audit.ranking import ranks
+from irtjax.auditing.ranking import ranks
 
 _RESPONSES = define_path("responses", "file of right and wrong answers; simulated where it is not given")
 _SUBJECTS = flags.DEFINE_integer("num_subjects", 25, "J of simulated answers", lower_bound=2)

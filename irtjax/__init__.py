@@ -23,12 +23,12 @@ from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
 _ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "person_fit"), "scale.fit_statistics") | {
-    "beats": "audit.ranking",
+    "beats": "auditing.ranking",
     "dif": "groups.dif",
     "equate": "groups.equating",
     "link": "groups.linking",
-    "paired": "audit.paired",
-    "ranking": "audit.ranking",
+    "paired": "auditing.paired",
+    "ranking": "auditing.ranking",
 }
 _ROOMS = (
     "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",

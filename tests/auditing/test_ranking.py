@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal, rankdata
 
 import irtjax
 from irtjax import InputError
-from irtjax.audit.ranking import ranks
+from irtjax.auditing.ranking import ranks
 
 
 @pytest.mark.parametrize(("number", "spread"), [(8, 0.5), (40, 1.0), (300, 2.0)])

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import irtjax
 from irtjax import InputError
-from irtjax.audit.contamination import contamination
+from irtjax.auditing.contamination import contamination
 
 J, NUM_ITEMS = 24, 400
 SUBJECTS, ITEMS = [f"m{j}" for j in range(J)], [f"i{i}" for i in range(NUM_ITEMS)]

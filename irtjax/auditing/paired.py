@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import binomtest, t
 
 from irtjax.arguments import whole_number
-from irtjax.audit.ranking import places
+from irtjax.auditing.ranking import places
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
@@ -48,11 +48,11 @@ def paired(responses: Any, subjects: Sequence[str] | None = None, *, most: int =
         pairs = len(at) * (len(at) - 1) // 2
         raise InputError(f"{len(at):,} subjects make {pairs:,} pairs: name the `subjects`, or raise `most` ({most})")
     right_wrong = not isinstance(given, ScaledResponses)
-    if right_wrong:
+    if isinstance(given, ScaledResponses):
+        values = given.worths()[at]
+    else:
         values = np.asarray(given.read().values, float)[at]
         values[values < 0] = np.nan
-    else:
-        values = given.worths()[at]
     names, rows = given.subject_ids.astype(str)[at], []
     for a, b in np.stack(np.triu_indices(len(at), 1), axis=1):
         gap = values[a] - values[b]

@@ -12,6 +12,7 @@ from jax.scipy.special import gammaln, logsumexp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from irtjax.auditing.choices import Choices, read_choices
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.scaled import ScaledResponses
@@ -21,7 +22,6 @@ NODES = 41  # of ability, over the range of the subjects
 SLOPES = np.geomspace(0.2, 4, 10)  # right options have curves that rise
 INTERCEPTS = np.linspace(-6, 6, 25)
 SHARES = (np.arange(8) + 0.5) / 8  # of those who miss the right option, who chose the one that is scored as right
-MOST_OPTIONS = 50
 AT_A_TIME = 1024  # items: 100 MB of log-likelihoods with ten options
 MOST_FOR_PRIORS = 4096  # items from which the distribution of curves is estimated
 ROUNDS = 200
@@ -30,7 +30,7 @@ SETTLED = 1e-4  # change of the share of wrong keys
 
 def wrong_keys(
     fit: Fit,
-    choices: pd.DataFrame | Shaped[np.ndarray, "J I"] | None = None,
+    choices: pd.DataFrame | Shaped[np.ndarray, "J I"] | Choices | None = None,
     key: Mapping[str, str] | pd.Series | Shaped[np.ndarray, " I"] | None = None,
 ) -> pd.DataFrame:
     """Evidence that the key of each item is wrong.
@@ -50,7 +50,7 @@ def wrong_keys(
     Args:
         fit: of right and wrong answers, of one dimension.
         choices: the option that each subject chose, in the order of the fit, or a table by subject and item; empty or
-            missing where none was.
+            missing where none was. Or `Choices`, which have the key.
         key: of each item, in the order of the fit or by item id; with `choices`.
 
     Returns:
@@ -72,7 +72,9 @@ def wrong_keys(
         found = _of_scores(np.asarray(fit.responses.read().values), nodes, weights)
         table = pd.DataFrame({"item_id": ids, "evidence": found.evidence, "p_wrong_key": found.probability})
     else:
-        chosen, right, options = _coded(fit, choices, key)
+        if not isinstance(choices, Choices):
+            choices = read_choices(choices, key, fit.responses.subject_ids.astype(str), ids)
+        chosen, right, options = choices.codes, choices.key, choices.options
         found = _of_options(chosen, right, len(options), nodes, weights)
         known = np.maximum((chosen >= 0).sum(axis=0), 1)
         table = pd.DataFrame({"item_id": ids, "evidence": found.evidence, "p_wrong_key": found.probability})
@@ -102,42 +104,6 @@ def _on_nodes(
     wide = np.maximum(np.where(known, error, 1.0), (high - low) / (NODES - 1) / 2)
     weights = np.exp(-0.5 * ((nodes - np.where(known, ability, 0.0)[:, None]) / wide[:, None]) ** 2)
     return nodes, np.where(known[:, None], weights / weights.sum(axis=1, keepdims=True), 0.0)
-
-
-def _coded(fit: Fit, choices: Any, key: Any) -> tuple[Int[np.ndarray, "J I"], Int[np.ndarray, " I"], np.ndarray]:
-    """Choices as numbers of options, -1 for none; the number of the key; the options.
-
-    Raises:
-        InputError: as `wrong_keys`.
-    """
-    ids, subjects = fit.responses.item_ids.astype(str), fit.responses.subject_ids.astype(str)
-    if key is None:
-        raise InputError("`choices` need a `key`: the right option of each item")
-    if isinstance(choices, pd.DataFrame):
-        choices = choices.set_axis(choices.index.astype(str)).set_axis(choices.columns.astype(str), axis=1)
-        for name, known, axis in (("subject", subjects, choices.index), ("item", ids, choices.columns)):
-            absent = ~np.isin(known, axis)
-            if absent.any():
-                raise InputError(f"`choices`: no {name} '{known[absent][0]}'")
-        choices = choices.loc[subjects, ids].to_numpy()
-    if isinstance(key, Mapping | pd.Series):
-        by_id = pd.Series(key).rename(str)
-        key = by_id.reindex(ids).to_numpy()
-    choices, key = np.asarray(choices, object), np.asarray(key, object)
-    if choices.shape != (len(subjects), len(ids)) or key.shape != ids.shape:
-        raise InputError(
-            f"`choices` {choices.shape} and `key` {key.shape}: expected {(len(subjects), len(ids))} and {ids.shape}"
-        )
-    without = pd.isna(key) | (key == "")
-    if without.any():
-        raise InputError(f"`key`: item '{ids[without][0]}' has none")
-    text, right = pd.Series(choices.ravel()), key.astype(str)
-    text = text.where(text.notna() & (text != ""), None)
-    options = np.unique(np.concatenate([right, text.dropna().astype(str)]))
-    if len(options) > MOST_OPTIONS:
-        raise InputError(f"`choices` have {len(options):,} options, expected at most {MOST_OPTIONS}")
-    codes = pd.Categorical(text.astype("string"), categories=options).codes.reshape(choices.shape)
-    return codes, np.searchsorted(options, right), options
 
 
 def _curves(nodes: Float[np.ndarray, " Q"]) -> tuple[jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import irtjax
 from irtjax import InputError, ResponseMatrix
-from irtjax.audit.wrong_keys import wrong_keys
+from irtjax.auditing.wrong_keys import wrong_keys
 
 J, NUM_ITEMS, K = 28, 600, 5
 
