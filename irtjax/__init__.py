@@ -31,8 +31,8 @@ _ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "p
     "ranking": "auditing.ranking",
 }
 _ROOMS = (
-    "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
-    "training",
+    "auditing", "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks",
+    "tensorboard", "training",
 )  # fmt: skip
 __all__ = [
     "Comparison",

@@ -1,19 +1,22 @@
 """Is a benchmark sound? One call from the responses of subjects to what is wrong with it."""
 
 import dataclasses
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from irtjax.auditing.choices import Choices, read_choices
 from irtjax.auditing.contamination import Contamination, contamination
-from irtjax.auditing.findings import count, findings, in_order
+from irtjax.auditing.findings import DOUBTFUL, FALLING, FLAT, count, findings, in_order
 from irtjax.auditing.ranking import ranking
 from irtjax.auditing.second_dimension import SecondDimension, second_dimension
 from irtjax.auditing.wrong_keys import wrong_keys
 from irtjax.errors import InputError
+from irtjax.estimation.diagnostics import FitWarning
 from irtjax.fits.result import Fit
 from irtjax.fitting import fit as fit_responses
 from irtjax.kernels.models import probabilities
@@ -24,7 +27,7 @@ from irtjax.scale.tested import types_of
 from irtjax.types import Float
 
 MOST_COMPARED = 1000  # items, of which curves and pairs are tested
-DIVISIONS = 4  # of the items into halves
+DIVISIONS = 3  # of the items into halves
 
 
 class Audit(NamedTuple):
@@ -70,6 +73,7 @@ def audit(
     cutoffs: Mapping[str, Any] | pd.Series | None = None,
     level: float = 0.05,
     seed: int = 0,
+    on_step: Callable[[str], None] = lambda step: None,
     **options: Any,
 ) -> Audit:
     """Looks for what is wrong with a benchmark in the responses of subjects to it.
@@ -82,6 +86,7 @@ def audit(
         cutoffs: of the subjects, by subject id.
         level: of tests that are adjusted for their number.
         seed: of what is simulated and shuffled.
+        on_step: called with a few words on what is being done.
         **options: of `irtjax.fit`, such as `model`; the model is that of `auto` if it is not given.
 
     Raises:
@@ -93,23 +98,34 @@ def audit(
         raise InputError("`responses` or `choices` with a `key`: expected one of them")
     if responses is None:
         responses = read_choices(choices, key).scored()
+    on_step("fit")
     fit = responses if isinstance(responses, Fit) else fit_responses(responses, **({"model": "auto"} | options))
     of_ids = fit.responses.subject_ids.astype(str), fit.responses.item_ids.astype(str)
     chosen = None if choices is None else read_choices(choices, key, *of_ids)
+    on_step("items")
     exposed = None if dates is None or cutoffs is None else contamination(fit, dates, cutoffs, seed=seed)
     items, pairs = _examine(fit, chosen, exposed, level)
     rng, right_wrong = np.random.default_rng(seed), not isinstance(fit.responses, ScaledResponses)
+    second = second_dimension(_probabilities(fit), _values(fit), seed=seed) if right_wrong else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # of what is shuffled or cut in half
+        on_step("halves of the items")
+        halves = half_to_half(fit, rng)
+        on_step("null control")
+        shuffled = half_to_half(fit, rng, shuffled=True)
+        on_step("false alarms")
+        alarms = count(_of_sound_items(fit, chosen, items, level, rng)) if right_wrong else None
     return Audit(
         fit=fit,
         items=in_order(items),
         pairs=pairs,
         ranking=ranking(fit),
         contamination=exposed,
-        second=second_dimension(_probabilities(fit), _values(fit), seed=seed) if right_wrong else None,
-        reliability=half_to_half(fit, rng),
-        shuffled=half_to_half(fit, rng, shuffled=True),
+        second=second,
+        reliability=halves,
+        shuffled=shuffled,
         reasons=count(items),
-        alarms=count(_of_sound_items(fit, chosen, level, rng)) if right_wrong else None,
+        alarms=alarms,
     )
 
 
@@ -179,9 +195,23 @@ def _types(fit: Fit) -> tuple[str, ...]:
     return ("rasch",) * fit.responses.num_items if fit.model == "rasch" else types_of(fit)
 
 
-def _of_sound_items(fit: Fit, chosen: Choices | None, level: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Findings on responses that are drawn by the fit; who misses an item chooses as those did who missed it."""
-    p, seen = _probabilities(fit), ~np.isnan(_values(fit))
+def _of_sound_items(
+    fit: Fit, chosen: Choices | None, items: pd.DataFrame, level: float, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Findings on responses that are drawn by the fit; who misses an item chooses as those did who missed it.
+
+    Items whose curves are in doubt have the median discrimination, and the same share of right answers.
+    """
+    unsound = items["reasons"].str.contains("|".join((DOUBTFUL, FALLING, FLAT))).to_numpy()
+    given, theta = fit.parameters, np.nan_to_num(np.asarray(fit.ability))
+    slope = np.where(unsound, np.median(np.asarray(given.slope)[~unsound, 0]) if not unsound.all() else 1.0, 0.0)
+    share = np.clip(items["mean_response"].to_numpy(), 0.01, 0.99)
+    level_of = logit(share) * np.sqrt(1 + slope**2 * theta.var() / 2.89) - slope * theta.mean()  # a normal population
+    sound = given._replace(
+        slope=np.where(unsound[:, None], slope[:, None], given.slope),
+        intercept=np.where(unsound, level_of, given.intercept),
+    )
+    p, seen = np.asarray(probabilities(sound, theta[:, None])[0]), ~np.isnan(_values(fit))
     right = rng.random(p.shape) < p
     drawn = np.where(seen, right, MISSING).astype(np.int8)
     again = fit_responses(ResponseMatrix(drawn, fit.responses.subject_ids, fit.responses.item_ids), _types(fit))

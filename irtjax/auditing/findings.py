@@ -13,10 +13,10 @@ from irtjax.scale.information import of_each
 from irtjax.scoring.family_items import known_items
 from irtjax.types import Bool, Float
 
-WRONG_KEY, FALLING = "wrong key", "able subjects do worse"
+DOUBTFUL, FALLING = "doubtful key", "able subjects do worse"
 KNOWN, DEPENDENT, MISFIT = "known beforehand", "depends on another item", "curve does not fit"
 FLAT, LOWEST, HIGHEST = "tells nothing", "nobody succeeds", "everybody succeeds"
-REASONS = (WRONG_KEY, FALLING, KNOWN, DEPENDENT, MISFIT, FLAT, LOWEST, HIGHEST)
+REASONS = (DOUBTFUL, FALLING, KNOWN, DEPENDENT, MISFIT, FLAT, LOWEST, HIGHEST)
 FLATTER = 0.3  # logits in a standard deviation of the population, that the interval of a flat slope is below
 DEPARTS = 0.1  # root mean square difference of observed and expected curves (Köhler, Robitzsch and Hartig 2020)
 SHARES = 0.2  # of Q3 above its expectation (Christensen, Makransky and Horton 2017)
@@ -71,7 +71,7 @@ def findings(
     }
     if keys is not None:
         table = table.join(keys.set_index("item_id"), on="item_id")
-        reasons[WRONG_KEY] = (keys["p_wrong_key"] > 0.5).to_numpy()
+        reasons[DOUBTFUL] = (keys["p_wrong_key"] > 0.5).to_numpy()
     if fits is not None:
         table["p_misfit"] = fits["p_holm"].to_numpy()
         reasons[MISFIT] = ((fits["p_holm"] < level) & (fits["rmsd"] > DEPARTS)).to_numpy()
