@@ -23,12 +23,15 @@ from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
 _ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "person_fit"), "scale.fit_statistics") | {
+    "audit": "auditing.audit",
     "beats": "auditing.ranking",
+    "contamination": "auditing.contamination",
     "dif": "groups.dif",
     "equate": "groups.equating",
     "link": "groups.linking",
     "paired": "auditing.paired",
     "ranking": "auditing.ranking",
+    "wrong_keys": "auditing.wrong_keys",
 }
 _ROOMS = (
     "auditing", "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks",
@@ -42,8 +45,10 @@ __all__ = [
     "NormalPrior",
     "ResponseMatrix",
     "StoredResponses",
+    "audit",
     "beats",
     "compare",
+    "contamination",
     "dif",
     "equate",
     "fit",
@@ -65,6 +70,7 @@ __all__ = [
     "score",
     "to_mirt_csv",
     "versions",
+    "wrong_keys",
     "write_responses",
     "write_shards",
 ]
