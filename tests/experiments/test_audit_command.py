@@ -53,7 +53,7 @@ def test_it_writes_what_it_finds_and_fails_where_it_is_asked_to(files, tmp_path)
 
 
 def test_what_is_refused(files, tmp_path):
-    choices = f"--choices={files}/choices.csv"
+    choices, answers = f"--choices={files}/choices.csv", f"--responses={files}/items.csv"
     cases = [
         ([], "--responses or --choices: expected one of them"),
         ([choices], "--choices and --key are given together"),
@@ -62,6 +62,6 @@ def test_what_is_refused(files, tmp_path):
             "--dates and --cutoffs are given together",
         ),
         ([choices, f"--key={files}/items.csv:right"], "items.csv has no column 'right', but answer, date"),
-        ([f"--responses={files}/items.csv", "--fail_on=dull"], "'dull' is none of doubtful_key"),
+        ([answers, "--fail_on=dull"], "'dull' is none of doubtful_key"),
     ]
     assert_bad_flags("experiments.audit", cases, tmp_path)
