@@ -70,9 +70,9 @@ __all__ = [
     "score",
     "to_mirt_csv",
     "versions",
-    "wrong_keys",
     "write_responses",
     "write_shards",
+    "wrong_keys",
 ]
 __version__ = versions()["irtjax"]
 
