@@ -34,7 +34,7 @@ def main() -> None:
     """Plants, looks, prints."""
     with np.load(_RESPONSES.value, allow_pickle=False) as file:
         letters, answer = file["choices"], file["answer"]
-        options = [list(string.ascii_uppercase[: len(ast.literal_eval(some))]) for some in file["options"]]
+        options: list[Any] = [list(string.ascii_uppercase[: len(ast.literal_eval(some))]) for some in file["options"]]
         ids = file["subject_ids"].astype(str), file["item_ids"].astype(str)
     letters = np.where(np.isin(letters, np.unique(answer)), letters, "")  # nothing else could be read
     if _CHOSEN.value:
@@ -81,7 +81,7 @@ def _trial(
 def _found(by: np.ndarray, planted: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
     """Precision and recall of the first items, ties in any order."""
     order = np.lexsort([rng.random(by.size), -by])
-    found = {}
+    found: dict[str, float] = {}
     for top in TOPS:
         some = planted[order[: round(top * by.size)]]
         found |= {f"precision {top:.0%}": some.mean(), f"recall {top:.0%}": some.sum() / planted.sum()}
