@@ -1,0 +1,79 @@
+"""DIF by likelihood ratios and Wald tests against R's mirt: two simulated groups with four items that differ."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import irtjax
+from irtjax.errors import InputError
+
+WITH_DIF = ["i04", "i09", "i14", "i18"]
+
+
+@pytest.fixture(scope="module")
+def folder(shared):
+    path = shared / "oracle2" / "c" / "sim_dif2pl"
+    if not path.is_dir():
+        pytest.skip("needs ../shared/oracle2")
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    table = pd.read_csv(folder.parents[1] / "data" / "sim_dif2pl.csv")
+    return table.iloc[:, 1:], table.iloc[:, 0].to_numpy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("test", "file"), [("both", "DIF_lrt_drop_all"), ("uniform", "DIF_lrt_drop_intercepts")])
+def test_each_item_free_against_all_the_same(data, folder, test, file):
+    known = pd.read_csv(folder / f"{file}.csv")
+    found = irtjax.dif(*data, "likelihood_ratio", test=test, purify=False)
+    np.testing.assert_allclose(found["statistic"], known["X2"], atol=1e-4)
+    assert (found["df"] == known["df"]).all()
+
+
+def test_items_beside_anchors(data, folder):
+    known = pd.read_csv(folder / "DIF_lrt_add_anchored.csv")
+    anchors = [item for item in data[0] if item not in WITH_DIF]
+    answers = data[0][[*anchors[:3], *WITH_DIF]]  # fewer fits: those of the anchors are not looked at
+    assert known["item"].tolist() == WITH_DIF
+    found = irtjax.dif(data[0], data[1], "score", anchors=anchors).set_index("item_id")
+    np.testing.assert_allclose(found["statistic"][WITH_DIF], known["X2"], rtol=0.2)  # another test, the same order
+    few = irtjax.dif(answers, data[1], "wald", anchors=anchors[:3]).set_index("item_id")
+    assert (few["p_value"][WITH_DIF[:3]] < 0.01).all()
+    assert few["anchor"].sum() == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "test", "file", "column"),
+    [
+        ("likelihood_ratio", "both", "DIF_lrt_add_anchored", "X2"),
+        ("wald", "both", "DIF_wald_add_anchored", "W"),
+        ("wald", "uniform", "DIF_wald_add_anchored_intercept", "W"),
+        ("wald", "nonuniform", "DIF_wald_add_anchored_slope", "W"),
+    ],
+)
+def test_anchored_tests(data, folder, method, test, file, column):
+    known = pd.read_csv(folder / f"{file}.csv").set_index("item")
+    anchors = [item for item in data[0] if item not in WITH_DIF]
+    found = irtjax.dif(*data, method, test=test, anchors=anchors).set_index("item_id")
+    np.testing.assert_allclose(found["statistic"][known.index], known[column], rtol=1e-3)
+    assert (found["df"][known.index] == known["df"]).all()
+
+
+@pytest.mark.slow
+def test_purification_finds_the_items(data):
+    found = irtjax.dif(*data, "likelihood_ratio").set_index("item_id")
+    assert set(found.index[found["p_adjusted"] < 0.05]) == set(WITH_DIF)
+    assert not found["anchor"][WITH_DIF].any()
+    assert found["effect"]["i04"] < -0.1 < 0.1 < found["effect"]["i09"]
+
+
+def test_what_is_refused():
+    answers, groups = pd.DataFrame(np.eye(4), columns=list("abcd")), ["x", "x", "y", "y"]
+    with pytest.raises(InputError, match="`anchors`: no item 'e'"):
+        irtjax.dif(answers, groups, "score", anchors=["a", "e"])
+    with pytest.raises(InputError, match="`anchors`: 1 item, expected two or more"):
+        irtjax.dif(answers, groups, "score", anchors=["a"])
