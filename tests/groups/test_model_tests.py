@@ -6,6 +6,7 @@ import pytest
 
 import irtjax
 from irtjax.errors import InputError
+from irtjax.groups.dif import BY_MODEL
 
 WITH_DIF = ["i04", "i09", "i14", "i18"]
 
@@ -33,16 +34,27 @@ def test_each_item_free_against_all_the_same(data, folder, test, file):
     assert (found["df"] == known["df"]).all()
 
 
-def test_items_beside_anchors(data, folder):
-    known = pd.read_csv(folder / "DIF_lrt_add_anchored.csv")
-    anchors = [item for item in data[0] if item not in WITH_DIF]
-    answers = data[0][[*anchors[:3], *WITH_DIF]]  # fewer fits: those of the anchors are not looked at
-    assert known["item"].tolist() == WITH_DIF
-    found = irtjax.dif(data[0], data[1], "score", anchors=anchors).set_index("item_id")
-    np.testing.assert_allclose(found["statistic"][WITH_DIF], known["X2"], rtol=0.2)  # another test, the same order
-    few = irtjax.dif(answers, data[1], "wald", anchors=anchors[:3]).set_index("item_id")
-    assert (few["p_value"][WITH_DIF[:3]] < 0.01).all()
-    assert few["anchor"].sum() == 3
+def test_the_three_tests_agree():
+    """On two groups of 400, with a shift of the last of five items; three are anchors."""
+    rng = np.random.default_rng(0)
+    second = np.repeat([0, 1], 400)
+    shift = np.outer(0.8 * second, [0, 0, 0, 0, 1])
+    p = 1 / (1 + np.exp(-1.5 * (rng.normal(size=(800, 1)) - shift - np.array([-1.0, 0, 1, 0.3, -0.3]))))
+    answers = pd.DataFrame((rng.random(p.shape) < p).astype(int), columns=list("abcde"))
+    found = {method: irtjax.dif(answers, second, method, anchors=list("abc")) for method in BY_MODEL}
+    for table in found.values():
+        assert table["anchor"].tolist() == [True, True, True, False, False]
+        assert table["p_value"][4] < 1e-3 < 0.01 < table["p_value"][3]
+        assert table["effect"][4] == pytest.approx(-0.17, abs=0.06)
+        known = found["likelihood_ratio"]["statistic"]
+        np.testing.assert_allclose(table["statistic"][3:], known[3:], rtol=0.25, atol=0.5)
+
+
+@pytest.mark.slow
+def test_score_tests_beside_anchors(data, folder):
+    known = pd.read_csv(folder / "DIF_lrt_add_anchored.csv").set_index("item")
+    found = irtjax.dif(*data, "score", anchors=[item for item in data[0] if item not in WITH_DIF]).set_index("item_id")
+    np.testing.assert_allclose(found["statistic"][WITH_DIF], known["X2"][WITH_DIF], rtol=0.2)  # of another test
 
 
 @pytest.mark.slow
