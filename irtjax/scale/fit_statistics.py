@@ -14,7 +14,7 @@ from irtjax.kernels.quadrature import LONG_TEST, STANDARD_NODES, rectangular
 from irtjax.scale import tested
 from irtjax.scale.forms import FEWEST
 from irtjax.scale.item_fit import s_x2
-from irtjax.scale.local_dependence import expected_q3, pair_table, q3
+from irtjax.scale.local_dependence import expected_q3, pair_table, q3, with_saddlepoint
 from irtjax.scale.log_likelihoods import most_values, terms_at
 from irtjax.scale.margins import features
 from irtjax.scale.mean_squares import at_abilities, integrated
@@ -189,7 +189,10 @@ def local_dependence(
     trials = np.where(known[:, None], test.effective, 0.0)
     spread = float(test.population.sd) if method in ("eap", "map") else np.inf
     expected = expected_q3(slope, variance, trials, spread)
-    table = pair_table(q3(residuals, trials > 0), expected, trials > 0, informative(test))
+    found = q3(residuals, trials > 0)
+    table = pair_table(found, expected, trials > 0, informative(test))
+    if test.right_wrong:
+        table = with_saddlepoint(table, y - residuals, residuals, expected, trials > 0)
     ids = np.asarray(test.responses.item_ids)
     return table.assign(first=ids[table["first"]], second=ids[table["second"]])
 

@@ -6,9 +6,11 @@ from scipy.stats import norm
 
 from irtjax.scale.forms import FEWEST as FEWEST_OF_TEST
 from irtjax.scale.multiple_tests import holm
+from irtjax.scale.residual_products import product_p_values
 from irtjax.types import Bool, Float
 
 FEWEST = 4  # subjects that a correlation needs
+DOUBTFUL = 0.05  # p-values below which the tails of a normal distribution are not trusted
 LEAST_VARIANCE = 1e-12
 
 
@@ -60,6 +62,32 @@ def expected_q3(
         part = slope / np.sqrt(total)[:, None]
         own = np.maximum(seen * variance - part**2, 0.0)
         return -(part.T @ part) / n / np.sqrt((own.T @ seen / n) * (seen.T @ own / n))
+
+
+def with_saddlepoint(
+    table: pd.DataFrame,
+    p: Float[np.ndarray, "J I"],
+    residuals: Float[np.ndarray, "J I"],
+    expected: Float[np.ndarray, "I I"],
+    observed: Bool[np.ndarray, "J I"],
+) -> pd.DataFrame:
+    """The table of `pair_table` of right and wrong answers, with p-values below `DOUBTFUL` by the saddlepoint.
+
+    The sum of the products of the residuals, less what is expected, is compared with its distribution given the
+    probabilities (`residual_products`). Elsewhere Fisher's z is near enough.
+    """
+    doubtful = np.flatnonzero(table["p_value"] < DOUBTFUL)
+    first, second = (table[name].to_numpy()[doubtful] for name in ("first", "second"))
+    x, both = np.where(observed, residuals, 0.0), observed.astype(float)
+    total, norm_of = np.empty(len(first)), np.empty(len(first))
+    for at, (i, k) in enumerate(zip(first, second, strict=True)):
+        seen = observed[:, i] & observed[:, k]
+        total[at] = x[seen, i] @ x[seen, k]
+        norm_of[at] = np.sqrt((x[seen, i] @ x[seen, i]) * (x[seen, k] @ x[seen, k]))
+    p_value = table["p_value"].to_numpy(copy=True)
+    found = product_p_values(p, both, first, second, total - expected[first, second] * norm_of)
+    p_value[doubtful] = np.maximum(found, p_value[doubtful])
+    return table.assign(p_value=p_value, p_holm=holm(p_value))
 
 
 def pair_table(
