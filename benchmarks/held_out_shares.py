@@ -156,7 +156,7 @@ def by_model(fit: Fit, trials: np.ndarray | None) -> Predicted:
     """Of a model of counts or shares, the ability integrated out."""
     responses, columns = fit.responses, fit.item_columns
     grid = reaching(fit.ability, fit.ability_se, fit.one_population)
-    model = model_of(tuple(fit.details["models"]), np.array([scale.top for scale in responses.scales]))
+    model = model_of(fit.item_models, np.array([scale.top for scale in responses.scales]))
     given = coded(model, np.asarray(responses.values), responses.trials, np.asarray(fit.parameters.top))
     with jax.enable_x64(True):
         answers = to_answers(given.values, given.model, given.trials)

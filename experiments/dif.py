@@ -13,7 +13,7 @@ from absl import flags
 import irtjax
 from experiments.common import app, response_files
 from experiments.common.path_flags import define_output_dir, define_path
-from experiments.common.subject_groups import groups_of_subjects
+from experiments.common.table_columns import column_of
 from experiments.reports import dif as report
 from irtjax.groups.dif import METHODS, TESTS, matched
 from irtjax.storage.files import whole_results
@@ -38,7 +38,7 @@ def main() -> None:
     if _METHOD.value != "logistic":
         app.without_effect(["test"], f"--method={_METHOD.value}")
     response_files.require_effect([_RESPONSES.value])
-    groups = groups_of_subjects(_GROUPS.value)
+    groups = column_of(_GROUPS.value)
     choice = {"columns": _COLUMNS.value, "metric": _METRIC.value, "filter": _FILTER.value}
     choice = {name: value for name, value in choice.items() if value}
     with whole_results(_OUTPUT_DIR.value) as directory, app.naming(_RESPONSES.value):

@@ -30,7 +30,7 @@ from experiments.common import app, formulas, guessing, peers, response_files, t
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
-from experiments.common.subject_groups import groups_of_subjects
+from experiments.common.table_columns import column_of
 from irtjax import processes
 from irtjax.errors import InputError, NotScoredError, printable
 from irtjax.estimation.priors import NormalPrior
@@ -170,7 +170,7 @@ def main() -> None:
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
-    groups = None if _GROUPS.value is None else groups_of_subjects(_GROUPS.value)
+    groups = None if _GROUPS.value is None else column_of(_GROUPS.value)
     tensorboard.require()
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)

@@ -67,7 +67,7 @@ def _read(path: str, fit: irtjax.Fit) -> Any:
     """Responses of the kind that the fit is of."""
     if not isinstance(fit.responses, ScaledResponses):
         return response_files.read(path)
-    models = set(fit.details["models"])
+    models = set(fit.item_models)
     model = models.pop() if len(models) == 1 else AUTO
     return read(path, model, transpose=_TRANSPOSE.value, columns=_COLUMNS.value)[0]
 

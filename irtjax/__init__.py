@@ -23,13 +23,19 @@ from irtjax.scoring.plausible import plausible_values
 from irtjax.versions import versions
 
 _ON_FIRST_USE = dict.fromkeys(("item_fit", "local_dependence", "overall_fit", "person_fit"), "scale.fit_statistics") | {
+    "audit": "auditing.audit",
+    "beats": "auditing.ranking",
+    "contamination": "auditing.contamination",
     "dif": "groups.dif",
     "equate": "groups.equating",
     "link": "groups.linking",
+    "paired": "auditing.paired",
+    "ranking": "auditing.ranking",
+    "wrong_keys": "auditing.wrong_keys",
 }
 _ROOMS = (
-    "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks", "tensorboard",
-    "training",
+    "auditing", "crowd", "evaluation", "joint", "networks", "plots", "scale", "selection", "soft_labels", "tasks",
+    "tensorboard", "training",
 )  # fmt: skip
 __all__ = [
     "Comparison",
@@ -39,7 +45,10 @@ __all__ = [
     "NormalPrior",
     "ResponseMatrix",
     "StoredResponses",
+    "audit",
+    "beats",
     "compare",
+    "contamination",
     "dif",
     "equate",
     "fit",
@@ -51,9 +60,11 @@ __all__ = [
     "local_dependence",
     "open_responses",
     "overall_fit",
+    "paired",
     "person_fit",
     "plausible_values",
     "polychoric",
+    "ranking",
     "read_items",
     "read_responses",
     "score",
@@ -61,6 +72,7 @@ __all__ = [
     "versions",
     "write_responses",
     "write_shards",
+    "wrong_keys",
 ]
 __version__ = versions()["irtjax"]
 

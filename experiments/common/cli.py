@@ -13,6 +13,7 @@ from experiments.common.streams import sound_streams
 COMMANDS = (  # each the name of its file
     "fit_irt",
     "score",
+    "audit",
     "dif",
     "item_fit",
     "link",

@@ -143,7 +143,7 @@ def scores(category: Int[np.ndarray, " N"], probability: Float[np.ndarray, "N C"
 def probabilities(found: Fit) -> Float[np.ndarray, "J I C"]:
     """Of each category, for each subject and item of a fit in one dimension, the ability integrated out."""
     responses: ScaledResponses = found.responses
-    model = model_of(tuple(found.details["models"]), np.array([scale.top for scale in responses.scales]))
+    model = model_of(found.item_models, np.array([scale.top for scale in responses.scales]))
     grid = reaching(found.ability, found.ability_se, found.one_population)
     with jax.enable_x64(True):
         answers = to_answers(np.asarray(responses.values), model)

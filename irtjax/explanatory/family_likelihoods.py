@@ -33,7 +33,7 @@ def family_likelihoods(fit: Fit, *, own_slopes: bool) -> ItemLikelihoods:
     slope, intercept, others, top = (np.asarray(leaf) for leaf in fit.parameters)
     slope, intercept = slope * unit, intercept + slope[:, 0] * origin
     items = PredictorParameters(slope, intercept, others, top)
-    model = model_of(tuple(fit.details["models"]), top)
+    model = model_of(fit.item_models, top)
     values = np.asarray(fit.responses.values)
     observed = np.where(values >= 0, 1.0 if fit.responses.trials is None else fit.responses.trials, 0.0)
     size, step = 2 + others.shape[1], max(1, CELLS // (len(values) * (2 + others.shape[1]) ** 2))

@@ -44,7 +44,7 @@ def to_mirt_csv(fit: Fit, directory: str | os.PathLike) -> None:
     """
     if fit.parameters.slope.shape[1] > 1:
         raise InputError("the fit has several dimensions: parameters of one are written for mirt")
-    models = fit.details.get("models") or [fit.model] * fit.responses.num_items
+    models = fit.item_models
     unknown = next((name for name in models if name not in ITEMTYPES), None)
     if unknown is not None:
         raise InputError(f"model {unknown}: mirt has {', '.join(ITEMTYPES)}")

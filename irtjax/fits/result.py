@@ -162,6 +162,11 @@ class Fit:
         return self.estimator == "mml" and bool(self.details.get("maximum_likelihood", False))
 
     @property
+    def item_models(self) -> tuple[str, ...]:
+        """(I,) the model of each item that is not right or wrong; of others the fit's."""
+        return tuple(self.details.get("models", (self.model,) * self.responses.num_items))
+
+    @property
     def difficulty(self) -> np.ndarray:
         """(I,) difficulties; models of one dimension only."""
         return self.item_columns["difficulty"]

@@ -1,5 +1,6 @@
 """Differential item functioning: do items measure the same for groups of subjects?"""
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,15 +8,17 @@ import pandas as pd
 from scipy.stats import chi2, false_discovery_control
 
 from irtjax.errors import InputError
-from irtjax.estimation.grouping import membership
+from irtjax.estimation.grouping import Membership, membership
 from irtjax.fits.reading import AUTO, read
+from irtjax.fitting import fit as fit_responses
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
+from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Bool, Float, Shaped
+from irtjax.types import Bool, Float, Int, Shaped
 
-METHODS = ("mantel_haenszel", "logistic")
+METHODS = ("mantel_haenszel", "logistic", "score")
 TESTS = ("both", "uniform", "nonuniform")
 MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
 
@@ -39,6 +42,8 @@ def dif(
       first. DIF that changes its sign along the scale is not seen.
     * "logistic": regression on score, group and their product (Swaminathan and Rogers 1990; of grades Zumbo 1999). The
       effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001).
+    * "score": score tests of a fit with groups, whose abilities are integrated out (Glas 1998). The effect is the
+      difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`).
 
     Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
     were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
@@ -47,7 +52,7 @@ def dif(
         responses: right and wrong answers, or grades, as of `irtjax.fit`.
         groups: of each subject, as of `irtjax.fit`; the first is the reference.
         method: one of these.
-        test: for "logistic" of "uniform" DIF, of "nonuniform" beside it, or of "both" at once.
+        test: for "logistic" and "score" of "uniform" DIF, of "nonuniform" beside it, or of "both" at once.
         purify: whether flagged items are no anchors.
         level: of the tests that purify.
         continuity: whether 1/2 is taken off Mantel and Haenszel's sum.
@@ -67,8 +72,12 @@ def dif(
             raise InputError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if not 0 < level < 1:
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
-    data = matched(responses, groups, **choice)
-    if method == "logistic":
+    given, _ = read(responses, AUTO, None, **choice)
+    found = membership(groups, given.subject_ids)
+    data = _matched(given, found)
+    if method == "score":
+        table = _by_score(given, found, test, purify, level)
+    elif method == "logistic":
         table = _by_regression(data.responses, test, purify, level)
     else:
         table = _by_strata(data.responses, purify, level, continuity)
@@ -91,7 +100,11 @@ def matched(responses: Any, groups: Any, **choice: Any) -> Matched:
         InputError: counts or shares, or groups that are not given for each subject.
     """
     given, _ = read(responses, AUTO, None, **choice)
-    found = membership(groups, given.subject_ids)
+    return _matched(given, membership(groups, given.subject_ids))
+
+
+def _matched(given: Any, found: Membership) -> Matched:
+    """Responses as numbers, with the groups."""
     data = Graded(_numbers(given), found.member, len(found.names))
     return Matched(data, np.asarray(given.item_ids).astype(str), found.names)
 
@@ -147,9 +160,32 @@ def _by_regression(data: Graded, test: str, purify: bool, level: float) -> pd.Da
     return _table(getattr(found, test), df, effect, anchors, rounds, others)
 
 
+def _by_score(given: Any, found: Membership, test: str, purify: bool, level: float) -> pd.DataFrame:
+    """As `dif`."""
+    labels = found.names[found.member]
+    model = "auto" if isinstance(given, ScaledResponses) else "2pl"
+    fit = fit_responses(given, model, groups=labels)
+
+    @functools.lru_cache(maxsize=1)  # the last round's anchors are those of the table
+    def tests(chosen: bytes) -> ScoreTest:
+        anchors = np.frombuffer(chosen, bool)
+        some = (
+            fit if anchors.all() else fit_responses(given.choose_items(np.flatnonzero(anchors)), model, groups=labels)
+        )
+        return score_test(fit, some, test)
+
+    def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+        now = tests(anchors.tobytes())
+        return chi2.sf(now.statistic, now.df) < level
+
+    anchors, rounds = purified(given.num_items, flagged, purify)
+    now = tests(anchors.tobytes())
+    return _table(now.statistic, now.df, now.effect, anchors, rounds, {"class": np.full(len(anchors), "")})
+
+
 def _table(
     statistic: Float[np.ndarray, " I"],
-    df: int,
+    df: int | Int[np.ndarray, " I"],
     effect: Float[np.ndarray, " I"],
     anchors: Bool[np.ndarray, " I"],
     rounds: int,

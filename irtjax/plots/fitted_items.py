@@ -96,7 +96,7 @@ def expected(fit: Fit, chosen: Int[np.ndarray, " N"], theta: Float[np.ndarray, "
     known = of_families(fit)
     if known is None:
         return np.asarray(probabilities(fit.parameters.take(chosen), theta[:, None])[0])
-    if "nominal" in {fit.details["models"][i] for i in chosen}:
+    if "nominal" in {fit.item_models[i] for i in chosen}:
         raise InputError("the nominal model has no expected response: irtjax.plots.categories shows its categories")
     some = known.take(chosen)
     return expected_of(some, theta, some.scales, common_scale(some.scales))
@@ -138,7 +138,7 @@ def places(fit: Fit) -> tuple[Float[np.ndarray, " N"], list[str]]:
     if not isinstance(fit.responses, ScaledResponses):
         return fit.difficulty, ids
     found, names_of = [], []
-    for i, (item, model, scale) in enumerate(zip(ids, fit.details["models"], fit.responses.scales, strict=True)):
+    for i, (item, model, scale) in enumerate(zip(ids, fit.item_models, fit.responses.scales, strict=True)):
         if model == "nominal":
             raise InputError(f"item {item!r} has categories in no order (nominal), and so no place on the scale")
         if scale.labels is None or scale.top == 1:

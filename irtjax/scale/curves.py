@@ -92,7 +92,7 @@ def empirical_means(
         grouped: as of `empirical_curves`.
     """
     responses = fit.responses
-    model = model_of(tuple(fit.details["models"]), np.asarray(fit.parameters.top))
+    model = model_of(fit.item_models, np.asarray(fit.parameters.top))
     given = coded(model, np.asarray(responses.values), responses.trials, np.asarray(fit.parameters.top))
     of_counts = dataclasses.replace(fit, parameters=fit.parameters._replace(top=given.top))
     theta, posterior = _posteriors(of_counts, to_answers(given.values, given.model, given.trials))

@@ -178,7 +178,7 @@ def specification_of(test: Tested) -> Specification:
     responses = test.fit.responses
     if isinstance(responses, ScaledResponses):
         priors = None if test.fit.maximum_likelihood else "auto"
-        return plan_families(responses, test.fit.details["models"], 1, priors).specification
+        return plan_families(responses, test.fit.item_models, 1, priors).specification
     return specify(types_of(test.fit))
 
 

@@ -70,7 +70,7 @@ def _of_fit(fit: Fit) -> KnownItems:
     if dims > 1:
         raise InputError(f"the items have {dims} dimensions: scores on grades and categories have one")
     top = np.asarray(fit.parameters.top)
-    model = model_of(tuple(fit.details["models"]), top)
+    model = model_of(fit.item_models, top)
     parameters = PredictorParameters(*(np.asarray(leaf) for leaf in fit.parameters))
     return KnownItems(model, parameters, fit.responses.item_ids, fit.responses.scales)
 

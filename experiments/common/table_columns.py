@@ -1,0 +1,29 @@
+"""What is known of each subject or item, as the column of a table that a flag names."""
+
+import os
+
+import pandas as pd
+
+from irtjax.errors import InputError
+from irtjax.storage.tables import read_table
+
+
+def column_of(given: str, flag: str = "groups", *, text: bool = False) -> pd.Series:
+    """The column that a flag names, by the ids in the first column of the table.
+
+    Args:
+        given: TABLE.csv:COLUMN.
+        flag: its name.
+        text: whether its cells are text, whatever they look like.
+
+    Raises:
+        InputError: it names no file and column.
+    """
+    path, _, column = given.rpartition(":")
+    if not path:
+        raise InputError(f"--{flag}={given}: expected TABLE.csv:COLUMN, such as people.csv:gender")
+    table = read_table(os.path.expanduser(path), 0, text=text)
+    ids, columns = table.columns[0], table.columns[1:].tolist()
+    if column not in columns:
+        raise InputError(f"--{flag}={given}: {path} has no column '{column}', but {', '.join(columns)}")
+    return table.set_index(ids)[column]

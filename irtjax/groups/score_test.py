@@ -1,0 +1,255 @@
+r"""DIF by score tests: one fit with equal items says of each item whether it should differ between the groups.
+
+With s_j the derivative of the log-likelihood of subject j by the parameters of an item, the sums over the groups,
+Σ_{j in g} s_j, are zero on average if the item is the same for all. What the estimation of the item's own parameters
+and of the populations takes from them is regressed out (Rao 1948; Neyman 1959; of item response models Glas 1998).
+Variances are those that are expected of each response given the subject's other ones, so that they hold in small groups
+too. No item is fitted anew.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+
+from irtjax.estimation.problem import layout
+from irtjax.fits.result import Fit
+from irtjax.populations.groups import FittedGroups
+from irtjax.scale.response_curves import category_curves, parameter_derivatives
+from irtjax.scale.tested import Nodes, Tested, of_fit, some_subjects, specification_of
+from irtjax.types import Bool, Float, Int
+
+WIDE = 6.0  # standard deviations of the populations that nodes reach beyond their means
+PER_SD = 16  # nodes in the narrowest standard deviation, or error of an ability
+MOST_NODES = 401
+LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior is
+LEAST = 1e-300
+RELATIVE = 1e-9  # of a variance: below it a group says nothing of a parameter
+
+
+class ScoreTest(NamedTuple):
+    """Of each item (I,).
+
+    Attributes:
+        statistic: chi-square.
+        df: its degrees of freedom: parameters that could differ, less those that a group says nothing of.
+        effect: the difference of expected responses of subjects of the same ability, averaged over the group that
+            differs most from the first, by one step from equal parameters; in points of the item.
+    """
+
+    statistic: Float[np.ndarray, " I"]
+    df: Int[np.ndarray, " I"]
+    effect: Float[np.ndarray, " I"]
+
+
+def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
+    """Tests of all items.
+
+    Args:
+        fit: of all items, equal in all groups.
+        anchored: of the anchors alone, or `fit`. Abilities and populations are by these; an item that is no anchor is
+            tested beside them, at the parameters that it has in `fit`.
+        test: "both", "uniform" (all parameters but slopes) or "nonuniform" (slopes, beside the others).
+    """
+    groups = anchored.population
+    assert isinstance(groups, FittedGroups)
+    tested = of_fit(_of_one_population(fit))
+    tested = _with_items_of(tested, of_fit(_of_one_population(anchored)))
+    anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)
+    free = layout(specification_of(tested)).items[tested.places] >= 0
+    nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
+    sums = [_sums(tested, nodes, anchors, groups, group) for group in range(len(groups.names))]
+    return _statistics(sums, free, _slopes_of_worth(tested, nodes.theta), test)
+
+
+class _Sums(NamedTuple):
+    """Over the subjects of a group: of scores s (I, K) of the items, and n (2,) of the group's population.
+
+    Attributes:
+        score: (I, K) Σ s.
+        square: (I, K, K) Σ E[s sᵀ], expected given the responses to the other items.
+        cross: (I, K, 2) Σ E[s nᵀ].
+        population: (2,) Σ n.
+        spread: (2, 2) Σ n nᵀ.
+        mass: (Q,) Σ of the posteriors at the nodes.
+    """
+
+    score: Float[np.ndarray, "I K"]
+    square: Float[np.ndarray, "I K K"]
+    cross: Float[np.ndarray, "I K two"]
+    population: Float[np.ndarray, " two"]
+    spread: Float[np.ndarray, "two two"]
+    mass: Float[np.ndarray, " Q"]
+
+
+def _of_one_population(fit: Fit) -> Fit:
+    """The same items, with the population that sets the scale."""
+    return dataclasses.replace(fit, population=fit.reference)
+
+
+def _with_items_of(test: Tested, anchors: Tested) -> Tested:
+    """With the parameters of the anchors as they were fitted without the others."""
+    places = pd.Index(anchors.responses.item_ids).get_indexer(test.responses.item_ids)
+    known = places >= 0
+
+    def merged(own: np.ndarray, other: np.ndarray) -> np.ndarray:
+        if own.ndim == 2 and other.shape[1] < own.shape[1]:  # fewer categories
+            other = np.pad(other, ((0, 0), (0, own.shape[1] - other.shape[1])))
+        return np.where(known.reshape(-1, *[1] * (own.ndim - 1)), other[places], own)
+
+    return test._replace(items=jax.tree.map(merged, test.items, anchors.items))
+
+
+def _nodes(groups: FittedGroups, errors: Float[np.ndarray, " J"]) -> Nodes:
+    """Abilities that reach the ends of all populations, as close as posteriors are narrow; without weights."""
+    mean, sd = groups.means[:, 0], groups.sds[:, 0]
+    low, high = (mean - WIDE * sd).min(), (mean + WIDE * sd).max()
+    close = min(float(sd.min()), 4 * float(np.nanquantile(errors, 0.05)))
+    theta = np.linspace(low, high, min(int(np.ceil((high - low) * PER_SD / 4 / close)) + 1, MOST_NODES))
+    return Nodes(theta, np.zeros(theta.size))
+
+
+def _sums(test: Tested, nodes: Nodes, anchors: Bool[np.ndarray, " I"], groups: FittedGroups, group: int) -> _Sums:
+    """Sums over one group of subjects.
+
+    With w the posterior by the anchors, a response c to another item has the chance m_c = E_w[P_c] and the score
+    E_w[P_c ∂log P_c] / m_c; to an anchor, whose response y is in w, the same with P_c / P_y in place of P_c.
+    """
+    mean, sd = groups.means[group, 0], groups.sds[group, 0]
+    z = (nodes.theta - mean) / sd
+    of_population = np.stack([z / sd, z**2 - 1], axis=1)
+    eta, log_normalizer = (
+        np.asarray(leaf) for leaf in test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
+    )
+    of_anchors = np.repeat(anchors, eta.shape[1] // len(anchors))
+    curves, scores = category_curves(test.model, test.items, nodes.theta), _log_slopes(test, nodes.theta)
+    places = np.where(test.observed > 0, test.values, -1).astype(int)
+    number, kinds = len(test.top), scores.shape[3]
+    score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
+    population, spread, mass = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z))
+    members = np.flatnonzero(groups.member == group)
+    for part in some_subjects(test._replace(values=members), number * (kinds + 4) + len(z)):
+        rows = members[part]
+        statistics, times = np.asarray(test.model.statistics(test.codes[rows])), test.times[rows]
+        height = statistics[:, of_anchors] @ eta[:, of_anchors].T - times[:, anchors] @ log_normalizer[:, anchors].T
+        weights = _normalised(height - 0.5 * z**2)
+        own = weights @ of_population
+        population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
+        for y in range(curves.p.shape[2]):
+            chosen = places[rows] == y
+            if not chosen.any():
+                continue
+            by_category = []
+            for c in range(curves.p.shape[2]):
+                with np.errstate(invalid="ignore"):  # of categories that an item has not
+                    ratio = np.exp(np.minimum(curves.log_p[:, :, c] - curves.log_p[:, :, y], LARGEST_RATIO))
+                ratio = np.where(anchors, np.where(np.isfinite(curves.log_p[:, :, y]), ratio, 0.0), curves.p[:, :, c])
+                chance = weights @ ratio
+                of_items = np.stack([weights @ (ratio * scores[:, :, c, k]) for k in range(kinds)], axis=2)
+                of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population.T], axis=2)
+                by_category.append((chance, of_items, of_group))
+                if c == y:
+                    score += (chosen[:, :, None] * of_items / np.maximum(chance, LEAST)[:, :, None]).sum(axis=0)
+            total = np.maximum(sum(chance for chance, *_ in by_category), LEAST)
+            for (
+                chance,
+                of_items,
+                of_group,
+            ) in by_category:  # means of the sums have the chance in them: m s = E[P ∂log P]
+                weight = chosen / (total * np.maximum(chance, LEAST))
+                square += np.einsum("ji,jik,jil->ikl", weight, of_items, of_items, optimize=True)
+                cross += np.einsum("ji,jik,jim->ikm", weight, of_items, of_group, optimize=True)
+    return _Sums(score, square, cross, population, spread, mass)
+
+
+def _normalised(height: Float[np.ndarray, "J Q"]) -> Float[np.ndarray, "J Q"]:
+    weights = np.exp(height - height.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _log_slopes(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I C K"]:
+    """Derivatives of the logarithms of the probabilities of categories by the parameters of the item."""
+    p = category_curves(test.model, test.items, theta).p
+    by = [
+        np.pad(one.reshape(*p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
+        for one in parameter_derivatives(test.model, test.items, theta)
+    ]
+    each = np.stack(by, axis=3)
+    return each - np.einsum("qic,qick->qik", p, each)[:, :, None]
+
+
+def _slopes_of_worth(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I K"]:
+    """Derivatives of the expected response, of categories 0 … C."""
+    p = category_curves(test.model, test.items, theta).p
+    return np.einsum("c,qic,qick->qik", np.arange(p.shape[2], dtype=float), p, _log_slopes(test, theta))
+
+
+def _statistics(sums: list[_Sums], free: Bool[np.ndarray, "I K"], slopes: np.ndarray, test: str) -> ScoreTest:
+    """Chi-squares with what is estimated regressed out."""
+    number, kinds = sums[0].score.shape
+    others = len(sums) - 1
+    score, information = _system(sums)
+    known = np.pad(free[:, :kinds], ((0, 0), (0, max(kinds - free.shape[1], 0))))
+    is_slope = np.arange(kinds) == 0
+    differs = {"both": np.ones(kinds, bool), "uniform": ~is_slope, "nonuniform": is_slope}[test]
+    beside = np.ones(kinds, bool) if test == "nonuniform" else differs
+    statistic, df, effect = np.full(number, np.nan), np.zeros(number, int), np.full(number, np.nan)
+    for i in range(number):
+        tested = np.flatnonzero(np.tile(differs & known[i], others))
+        kept = np.concatenate([np.tile(beside & known[i], others), known[i], np.ones(2 * others, bool)])
+        variance, gain = _project(information[i], score[i], tested, np.setdiff1d(np.flatnonzero(kept), tested))
+        scale = np.sqrt(np.maximum(np.diag(information[i])[tested], LEAST))
+        variance, gain = variance / np.outer(scale, scale), gain / scale
+        df[i] = np.linalg.matrix_rank(variance, tol=RELATIVE, hermitian=True) if len(tested) else 0
+        if df[i]:
+            step = np.linalg.pinv(variance, rcond=RELATIVE, hermitian=True) @ gain
+            statistic[i], effect[i] = gain @ step, _effect(sums, slopes[:, i], tested, step / scale, kinds)
+    return ScoreTest(statistic, df, effect)
+
+
+def _system(sums: list[_Sums]) -> tuple[Float[np.ndarray, "I D"], Float[np.ndarray, "I D D"]]:
+    """Scores and information of each item: of the differences of the other groups, its own, of their populations."""
+    number, kinds = sums[0].score.shape
+    others = len(sums) - 1
+    own, size = kinds * others, kinds * (others + 1) + 2 * others
+    score, information = np.zeros((number, size)), np.zeros((number, size, size))
+    common = slice(own, own + kinds)
+    for group, part in enumerate(sums):
+        score[:, common] += part.score
+        information[:, common, common] += part.square
+        if not group:
+            continue
+        at = slice(kinds * (group - 1), kinds * group)
+        of_population = slice(own + kinds + 2 * (group - 1), own + kinds + 2 * group)
+        score[:, at], score[:, of_population] = part.score, part.population
+        information[:, at, at] = part.square
+        information[:, of_population, of_population] = part.spread
+        for one in (at, common):
+            information[:, one, of_population] = part.cross
+            information[:, of_population, one] = part.cross.transpose(0, 2, 1)
+        information[:, at, common] = information[:, common, at] = part.square
+    return score, information
+
+
+def _project(
+    information: np.ndarray, score: np.ndarray, at: np.ndarray, nuisance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variance and score of some parameters with those of others regressed out."""
+    size = np.sqrt(np.maximum(np.diag(information)[nuisance], 1e-300))
+    inside = information[np.ix_(nuisance, nuisance)] / np.outer(size, size)
+    by = (information[np.ix_(at, nuisance)] / size) @ np.linalg.pinv(inside, rcond=RELATIVE, hermitian=True)
+    left = information[np.ix_(at, at)] - by @ (information[np.ix_(nuisance, at)] / size[:, None])
+    return left, score[at] - by @ (score[nuisance] / size)
+
+
+def _effect(sums: list[_Sums], slopes: np.ndarray, tested: np.ndarray, step: np.ndarray, kinds: int) -> float:
+    """The largest mean difference of expected responses among the groups."""
+    differences = []
+    for group, part in enumerate(sums[1:]):
+        change = np.zeros(kinds)
+        inside = (tested >= kinds * group) & (tested < kinds * (group + 1))
+        change[tested[inside] - kinds * group] = step[inside]
+        differences.append(float((part.mass / part.mass.sum()) @ (slopes @ change)))
+    return max(differences, key=abs)
