@@ -22,8 +22,10 @@ _RESPONSES = define_path("responses", "file or folder of responses", required=Tr
 _GROUPS = flags.DEFINE_string(
     "groups", None, "TABLE.csv:COLUMN has the group of each subject; ids are in its first column", required=True
 )
-_METHOD = flags.DEFINE_enum("method", "logistic", METHODS, "regression on scores, or strata of equal scores")
-_TEST = flags.DEFINE_enum("test", "both", TESTS, "of uniform DIF, of nonuniform, or of both at once (logistic)")
+_METHOD = flags.DEFINE_enum(
+    "method", "logistic", METHODS, "strata of equal scores, regression on them, or score tests of a fit with groups"
+)
+_TEST = flags.DEFINE_enum("test", "both", TESTS, "of uniform DIF, of nonuniform, or of both at once")
 _PURIFY = flags.DEFINE_bool("purify", True, "leave flagged items out of the scores, until the others stay")
 _LEVEL = flags.DEFINE_float("level", 0.05, "false-discovery rate of the report; level of the tests that purify")
 _METRIC = response_files.define_metric()
@@ -35,7 +37,7 @@ _OUTPUT_DIR = define_output_dir()
 def main() -> None:
     """Reads, tests, writes."""
     app.keep_inputs(["responses"], _OUTPUT_DIR.value, report.FILES)
-    if _METHOD.value != "logistic":
+    if _METHOD.value == "mantel_haenszel":
         app.without_effect(["test"], f"--method={_METHOD.value}")
     response_files.require_effect([_RESPONSES.value])
     groups = column_of(_GROUPS.value)

@@ -15,7 +15,11 @@ from irtjax.storage.files import write_csv
 
 FILES = (*document.FILES, "dif.csv", "dif.png", "dif_curves.png")
 SHOWN = 20
-EFFECTS = {"logistic": "change of Nagelkerke's R²", "mantel_haenszel": "Δ, negative where harder for the second group"}
+EFFECTS = {
+    "logistic": "change of Nagelkerke's R²",
+    "mantel_haenszel": "Δ, negative where harder for the second group",
+    "score": "difference of expected responses at equal ability",
+}
 OF_GRADES = "difference of mean responses of equal scores"
 COLUMNS = {
     "item": "{item_id!i}", "χ²": "{statistic:.1f}", "df": "{df}", "p": "{p_value:.2g}",
@@ -53,7 +57,7 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
     parts = [
         "# Do the items measure the same for all groups?",
         *lines,
-        f"The effect is the {effect}." if flags["method"] == "logistic" else f"The effect is {effect}.",
+        f"The effect is the {effect}." if flags["method"] != "mantel_haenszel" else f"The effect is {effect}.",
         *pictures,
         "## Items\n\n" + markdown.table_of(table.sort_values("p_value").head(SHOWN), COLUMNS),
         document.provenance(flags, versions()),

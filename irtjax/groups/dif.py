@@ -164,7 +164,7 @@ def _by_score(given: Any, found: Membership, test: str, purify: bool, level: flo
     """As `dif`."""
     labels = found.names[found.member]
     model = "auto" if isinstance(given, ScaledResponses) else "2pl"
-    fit = fit_responses(given, model, groups=labels)
+    fit = fit_responses(given, model, groups=labels, standard_errors=False)
 
     @functools.lru_cache(maxsize=1)  # the last round's anchors are those of the table
     def tests(chosen: bytes) -> ScoreTest:
