@@ -66,7 +66,7 @@ def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str 
 
 
 def auto_or_none(priors: str | None) -> str | None:
-    """ "auto", or None for "none" too, as the flag has it.
+    """Either "auto", or None; None for "none" too, as the flag has it.
 
     Raises:
         InputError: anything else.

@@ -105,7 +105,7 @@ def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
 def _over_statistics(part: Callable[[AnyArray, AnyArray], AnyArray], own: AnyArray, columns: AnyArray) -> AnyArray:
     """Σ_k part(∂η (S, N) by the k-th statistic of each of N parameters, where that is (N,)); L may be hundreds."""
     if own.shape[2] <= UNROLLED:
-        return sum(part(own[:, :, k], columns[:, k]) for k in range(own.shape[2]))
+        return functools.reduce(jnp.add, [part(own[:, :, k], columns[:, k]) for k in range(own.shape[2])])
     of_each = jnp.moveaxis(own, 2, 0), columns.T
     begun = jnp.zeros_like(part(own[:, :, 0], columns[:, 0]))
     return jax.lax.scan(lambda total, at: (total + part(*at), None), begun, of_each)[0]
