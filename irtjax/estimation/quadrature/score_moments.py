@@ -21,7 +21,7 @@ from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 TOGETHER = 32  # subjects of a tile whose scores are multiplied at once
-UNROLLED = 16  # statistics of an item up to which sums over these are written out
+UNROLLED = 8  # statistics of an item up to which sums over these are written out
 
 
 class Blocks(NamedTuple):
