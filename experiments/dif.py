@@ -23,10 +23,11 @@ _GROUPS = flags.DEFINE_string(
     "groups", None, "TABLE.csv:COLUMN has the group of each subject; ids are in its first column", required=True
 )
 _METHOD = flags.DEFINE_enum(
-    "method", "logistic", METHODS, "strata of equal scores, regression on them, or score tests of a fit with groups"
+    "method", "logistic", METHODS, "strata of equal scores, regression on them, or tests of fits with groups"
 )
 _TEST = flags.DEFINE_enum("test", "both", TESTS, "of uniform DIF, of nonuniform, or of both at once")
 _PURIFY = flags.DEFINE_bool("purify", True, "leave flagged items out of the scores, until the others stay")
+_ANCHORS = flags.DEFINE_list("anchors", None, "items that are the same for all groups; default: chosen by --purify")
 _LEVEL = flags.DEFINE_float("level", 0.05, "false-discovery rate of the report; level of the tests that purify")
 _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
@@ -39,6 +40,8 @@ def main() -> None:
     app.keep_inputs(["responses"], _OUTPUT_DIR.value, report.FILES)
     if _METHOD.value == "mantel_haenszel":
         app.without_effect(["test"], f"--method={_METHOD.value}")
+    if _ANCHORS.value is not None:
+        app.without_effect(["purify"], "--anchors")
     response_files.require_effect([_RESPONSES.value])
     groups = column_of(_GROUPS.value)
     choice = {"columns": _COLUMNS.value, "metric": _METRIC.value, "filter": _FILTER.value}
@@ -51,10 +54,14 @@ def main() -> None:
             _METHOD.value,
             test=_TEST.value,
             purify=_PURIFY.value,
+            anchors=_ANCHORS.value,
             level=_LEVEL.value,
             **choice,
         )
-        given = {name: flags.FLAGS[name].value for name in ("responses", "groups", "method", "test", "purify", "level")}
+        given = {
+            name: flags.FLAGS[name].value
+            for name in ("responses", "groups", "method", "test", "purify", "anchors", "level")
+        }
         lines = report.write(table, data, given, directory)
     print("\n".join(lines))
     print(f"Done: {_OUTPUT_DIR.value}/report.md, dif.csv, dif.png")

@@ -104,6 +104,9 @@ _GROUPS = flags.DEFINE_string(
     None,
     "several populations of subjects: TABLE.csv:COLUMN has the group of each; ids are in its first column (mml)",
 )
+_FREE = flags.DEFINE_list(
+    "free_by_group", [], "items whose parameters differ by group: item, item:difficulty or item:slope (--groups)"
+)
 _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")
 _GUESSING = guessing.define_guessing()
 _EXTREMES = flags.DEFINE_enum(
@@ -169,6 +172,8 @@ def main() -> None:
         raise InputError(f"--estimator=svi fits the {' and the '.join(BY_SVI)}, not the {_MODEL.value}: use mml")
     if _PRIORS.value not in (("auto", "none") if _ESTIMATOR.value == "mml" else ("auto", *PRIORS)):
         app.without_effect(["priors"], f"--estimator={_ESTIMATOR.value}")
+    if _GROUPS.value is None:
+        app.without_effect(["free_by_group"], "no --groups")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     groups = None if _GROUPS.value is None else column_of(_GROUPS.value)
     tensorboard.require()
@@ -202,7 +207,9 @@ def main() -> None:
             else:
                 options = _of_others(on_step) if is_scaled(model) else _of_mml(on_step, held)
             if groups is not None:
-                options["groups"] = groups
+                pairs = [one.rpartition(":") for one in _FREE.value]
+                free = {item or kind: kind if item else "all" for item, _, kind in pairs}
+                options |= {"groups": groups, "free_by_group": free or None}
             fit = irtjax.fit(
                 responses,
                 model=_MODEL.value if _MODEL.value == AUTO else model,

@@ -12,6 +12,8 @@ from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
+from irtjax.estimation.free_items import FreeItems, as_kinds, with_free_items
+from irtjax.estimation.grouping import ALL, membership
 from irtjax.estimation.linear_factors import fit_factors
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.specify import TYPES
@@ -80,6 +82,9 @@ def fit(
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
             does so for "graded", "binomial" and "binomial_1pl" as well.
+            With `groups` of subjects `free_by_group` names items whose parameters differ between these: by item id
+            "all", "difficulty" (all but the slope) or "slope" (not the intercept), or ids of items of which all do. The
+            table of items then has a row for each group (column `group`), and abilities are by the own group's items.
             Anchors are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of
             several processes all of them call this function, and all get the fit; each reads a part of the responses.
 
@@ -103,14 +108,53 @@ def fit(
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
     responses, found = read(responses, model, options.get("mesh"), **choice)
+    free = None
+    if options.get("free_by_group") is not None:
+        free = _with_free_items(responses, found, estimator, options)
+        responses, options["groups"] = free.responses, free.membership
+        found = found if isinstance(found, str) else [found[i] for i in free.source]
+    options.pop("free_by_group", None)
     if isinstance(responses, ScaledResponses):
         result = _fit_scaled(responses, found, estimator, options)
     else:
         result = _fit_scored(responses, found, estimator, options)
         if model == AUTO:
             result.details["read_as"] = "right and wrong"
+    if free is not None:
+        result.details["free_by_group"] = {
+            "item": free.responses.item_ids.astype(str).tolist(),
+            "group": free.group.tolist(),
+        }
     diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
     return result
+
+
+def _with_free_items(
+    responses: Any, model: str | Sequence[str], estimator: str, options: Mapping[str, Any]
+) -> FreeItems:
+    """Responses with a column for each group at the items that are free by group.
+
+    Raises:
+        InputError: no groups, another estimator, options that go by item, or slopes or difficulties alone of items with
+            asymptotes.
+    """
+    if estimator != "mml" or options.get("groups") is None:
+        raise InputError("`free_by_group` needs estimator mml and `groups`")
+    for name in ("features", "anchors"):
+        if options.get(name) is not None:
+            raise InputError(f"`free_by_group` does not go with `{name}`")
+    if not isinstance(options.get("guessing"), int | float | None):
+        raise InputError("`free_by_group` does not go with a `guessing` of each item: give one number")
+    given = responses.read()
+    kinds = as_kinds(options["free_by_group"], given.item_ids)
+    models = [model] * given.num_items if isinstance(model, str) else list(model)
+    for item, kind in kinds.items():
+        if kind != ALL and models[item] in ("3pl", "4pl"):
+            raise InputError(
+                f"`free_by_group`: of item '{given.item_ids[item]}', a {models[item]}, expected {ALL}: "
+                "its asymptotes are not tied"
+            )
+    return with_free_items(given, membership(options["groups"], given.subject_ids), kinds)
 
 
 def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimator: str, options: dict[str, Any]) -> Fit:

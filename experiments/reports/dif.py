@@ -7,7 +7,7 @@ import pandas as pd
 
 from experiments.reports import document, markdown
 from irtjax import versions
-from irtjax.groups.dif import Matched
+from irtjax.groups.dif import BY_MODEL, Matched
 from irtjax.groups.matching import scores
 from irtjax.plots.dif import dif, dif_curves
 from irtjax.plots.style import save_figure
@@ -18,7 +18,7 @@ SHOWN = 20
 EFFECTS = {
     "logistic": "change of Nagelkerke's R²",
     "mantel_haenszel": "Δ, negative where harder for the second group",
-    "score": "difference of expected responses at equal ability",
+    **dict.fromkeys(BY_MODEL, "difference of expected responses at equal ability"),
 }
 OF_GRADES = "difference of mean responses of equal scores"
 COLUMNS = {

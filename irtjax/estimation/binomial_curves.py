@@ -54,7 +54,8 @@ def fit_curves(
     values, specification, member = np.asarray(responses.values), plan.specification, None
     found = None if groups is None else membership(groups, responses.subject_ids)
     if found is not None:
-        member, specification = in_groups(found, values, specification, plan.anchored)
+        member, specification, items = in_groups(found, values, specification, plan.items, plan.anchored)
+        plan = plan._replace(items=items)
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
     precision = TOLERANCE if tolerance is None else tolerance
     estimate, outcome = run(

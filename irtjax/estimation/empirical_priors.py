@@ -51,7 +51,7 @@ def _known(
     # where the items would go under the present priors: otherwise items and priors would chase each other
     array = (as_array(items) + scoring_step(items, gradient, information, specification))[:, :size]
     own = xp.asarray(specification.free)[:, :size]
-    own = own & ~(xp.asarray(specification.shared)[:, None] & (xp.arange(size) == 0)[None, :])
+    own = own & xp.stack([xp.asarray(specification.has_own(column)) for column in range(size)], axis=1)
     precision = xp.asarray(specification.prior_precision, dtype=array.dtype)[:, :size]
     unit = xp.eye(size, dtype=array.dtype)
     value, derivative = to_prior_scale(array, specification.asinh_slopes)
@@ -199,8 +199,7 @@ def moved(specification: Specification, items: Items, origin: float) -> Specific
 
 def has_own(specification: Specification, column: int) -> AnyArray:
     """Which items (I,) have such a parameter of their own."""
-    free = specification.free[:, column]
-    return free & ~specification.shared if column == 0 else free
+    return specification.has_own(column)
 
 
 def slopes_determined(

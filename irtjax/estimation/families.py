@@ -116,7 +116,8 @@ def fit_families(
     if groups is not None:
         found = membership(groups, plan.responses.subject_ids)
         anchored = None if held is None else held.held
-        member, specification = in_groups(found, plan.responses.values, specification, anchored)
+        member, specification, start = in_groups(found, plan.responses.values, specification, plan.items, anchored)
+        plan = plan._replace(items=start)
         if set(models) == {"nominal"}:
             specification = with_wide_slopes(specification)
     rule = family_integration.choose(

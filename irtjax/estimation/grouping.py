@@ -10,21 +10,30 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Estimate
-from irtjax.estimation.problem import Specification
+from irtjax.estimation.problem import Specification, with_ties
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.populations.groups import FittedGroups, Groups
 from irtjax.responses.values import Values
 from irtjax.types import Bool, Float, Int, Shaped
 
+ALL, DIFFICULTY, SLOPE = FREE = ("all", "difficulty", "slope")  # what of an item is free by group
 FEWEST = 2  # subjects of a group, which else has no standard deviation
 
 
 class Membership(NamedTuple):
-    """Groups by name, the first of which sets the scale, and the number of each subject's group (J,)."""
+    """The groups of the subjects.
+
+    Attributes:
+        names: (G,), the first of which sets the scale.
+        member: (J,) the number of each subject's group.
+        copies: of items that are free by group (`estimation.free_items`): what is, and the numbers of the columns of
+            responses, one for each group that answered.
+    """
 
     names: Shaped[np.ndarray, " G"]
     member: Int[np.ndarray, " J"]
+    copies: tuple[tuple[str, Int[np.ndarray, " n"]], ...] = ()
 
 
 def membership(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Membership:
@@ -32,13 +41,15 @@ def membership(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Membership
 
     Args:
         groups: a dictionary or a Series by subject id, or labels in the order of the subjects. The groups are in the
-            order in which they first occur, or in that of the categories of a categorical.
+            order in which they first occur, or in that of the categories of a categorical. A `Membership` stays it.
         subject_ids: of J subjects.
 
     Raises:
         InputError: a subject without a group, labels that are not one per subject, fewer than two groups, or a group of
             one subject.
     """
+    if isinstance(groups, Membership):
+        return groups
     labels = _labels(groups, subject_ids)
     missing = pd.isna(labels).to_numpy()
     if missing.any():
@@ -120,15 +131,17 @@ def in_groups(
     found: Membership,
     values: Values,
     specification: Specification,
+    items: Any,
     anchored: Bool[np.ndarray, " I"] | None = None,
     rows: slice = slice(None),
-) -> tuple[Int[np.ndarray, " mine"], Specification]:
-    """The group of each subject that this process has, and what is free with the populations of the groups.
+) -> tuple[Int[np.ndarray, " mine"], Specification, Any]:
+    """The group of each subject that this process has, what is free with the populations of the groups, and the items.
 
     Args:
         found: the groups.
         values: responses of these subjects.
         specification: of one population.
+        items: to start from.
         anchored: (I,) items that set the scale.
         rows: which subjects they are.
 
@@ -137,7 +150,12 @@ def in_groups(
     """
     member = found.member[rows]
     require_linked(found, answered_by(member, len(found.names), values), anchored)
-    return member, dataclasses.replace(specification, num_groups=len(found.names))
+    dims, size = specification.dims, np.shape(specification.free)[1]
+    of_kind = {ALL: range(0), DIFFICULTY: range(dims), SLOPE: range(dims, size)}  # what stays the same
+    ties = [(column, some) for kind, some in found.copies for column in of_kind[kind]]
+    if ties:
+        specification, items = with_ties(specification, items, ties)
+    return member, dataclasses.replace(specification, num_groups=len(found.names)), items
 
 
 def answered_by(member: Int[np.ndarray, " J"], num_groups: int, values: Values) -> Int[np.ndarray, "G I"]:

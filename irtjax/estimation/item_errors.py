@@ -42,8 +42,8 @@ def item_covariances(
     free = np.array(specification.free)[:, :size]
     rotated = free[:, :dims] | free[:, :1]  # slopes held for the rotation only are as free as the others
     own = np.concatenate([rotated, free[:, dims:]], axis=1)
-    common = {column: np.asarray(items) for column, items in specification.common.items() if column < size}
-    for column, items in common.items():
+    common = [(column, np.asarray(items)) for column, items in specification.common if column < size]
+    for column, items in common:
         own[items, column] = False
     covariance = _inverse(information, own)
     if dims > 1:
@@ -90,12 +90,12 @@ def _inverse(information: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _of_common(
-    information: np.ndarray, own: np.ndarray, common: dict[int, Bool[np.ndarray, " I"]]
+    information: np.ndarray, own: np.ndarray, common: list[tuple[int, Bool[np.ndarray, " I"]]]
 ) -> Float[np.ndarray, "I K K"]:
     """What the errors of parameters that items have in common, such as a slope, add to each of these items."""
     inverse = _inverse(information, own)
     changes = []  # (I, K) of each item with one of them
-    for column, items in common.items():
+    for column, items in common:
         coupling = np.where(own & items[:, None], information[:, :, column], 0.0)
         change = -np.einsum("ikl,il->ik", inverse, coupling)
         change[items, column] = 1.0

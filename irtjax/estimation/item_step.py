@@ -57,9 +57,9 @@ def natural_step(
     xp, num_parameters = gradient.__array_namespace__(), gradient.shape[1]
     identity = xp.eye(num_parameters, dtype=gradient.dtype)[None]
     free = xp.asarray(specification.free)[:, :num_parameters]
-    common = {column: xp.asarray(items) for column, items in specification.common.items() if column < num_parameters}
+    common = [(column, xp.asarray(items)) for column, items in specification.common if column < num_parameters]
     own = free
-    for column, items in common.items():
+    for column, items in common:
         own = own & ~(items[:, None] & (xp.arange(num_parameters) == column)[None, :])
     own_gradient = xp.where(own, gradient, 0.0)
     own_information = xp.where(own[:, :, None] & own[:, None, :], information, 0.0)
@@ -69,21 +69,26 @@ def natural_step(
     step = solve(own_information, own_gradient)
 
     if common:
-        weights = {column: items.astype(gradient.dtype) for column, items in common.items()}
-        couplings = {k: xp.where(own, information[:, :, k], 0.0) * weight[:, None] for k, weight in weights.items()}
-        responses = {k: solve(own_information, coupling) for k, coupling in couplings.items()}
-        rest = [(weights[k] * gradient[:, k] - (couplings[k] * step).sum(1)).sum() for k in common]
+        weights = [(k, items.astype(gradient.dtype)) for k, items in common]
+        couplings = [xp.where(own, information[:, :, k], 0.0) * weight[:, None] for k, weight in weights]
+        responses = [solve(own_information, coupling) for coupling in couplings]
+        rest = [
+            (weight * gradient[:, k] - (coupling * step).sum(1)).sum()
+            for (k, weight), coupling in zip(weights, couplings, strict=True)
+        ]
         curvature = [
             [
-                (weights[k] * weights[n] * information[:, k, n] - (couplings[k] * responses[n]).sum(1)).sum()
-                for n in common
+                (weight * other * information[:, k, n] - (coupling * response).sum(1)).sum()
+                for (n, other), response in zip(weights, responses, strict=True)
             ]
-            for k in common
+            for (k, weight), coupling in zip(weights, couplings, strict=True)
         ]
+        for at in range(len(specification.tied_columns) and len(common)):
+            curvature[at][at] = curvature[at][at] + (weights[at][1].sum() == 0)  # all of them held
         changes = solve(xp.stack([xp.stack(row) for row in curvature])[None], xp.stack(rest)[None])[0]
-        for at, k in enumerate(common):
+        for at, (k, weight) in enumerate(weights):
             # of a unit change of what is in common: its own, and the response of the others
-            step = step + changes[at] * (weights[k][:, None] * identity[0, k : k + 1] - responses[k])
+            step = step + changes[at] * (weight[:, None] * identity[0, k : k + 1] - responses[at])
 
     return xp.where(free, step, 0.0)
 

@@ -186,7 +186,7 @@ def _problem(
         items, specification = set_aside(items, specification, plan.aside, right)
     if groups is not None:
         mine = processes.share(num_subjects)
-        member, specification = in_groups(groups, values, specification, plan.anchored, mine)
+        member, specification, items = in_groups(groups, values, specification, items, plan.anchored, mine)
     return Problem(values, items, specification, member=member)
 
 

@@ -7,6 +7,7 @@ population, in one vector.
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from irtjax.types import AnyArray, Bool, Float, Int
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=("free", "shared", "prior_mean", "prior_precision"),
+    data_fields=("free", "shared", "prior_mean", "prior_precision", "tied"),
     meta_fields=(
         "dims",
         "num_groups",
@@ -32,6 +33,7 @@ from irtjax.types import AnyArray, Bool, Float, Int
         "asinh_slopes",
         "common_others",
         "weak_others",
+        "tied_columns",
     ),
 )
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Specification:
         common_others: columns after the intercept in which all items where they are free have one parameter in common.
         weak_others: what is known beforehand of the estimated priors of columns after the intercept.
         num_groups: G populations of subjects; means and standard deviations of all but the first are free.
+        tied_columns: T columns in which some items have one parameter in common.
+        tied: (T, I) which items these are; all of them free there, and no two sets of a column have one in common.
     """
 
     free: AnyArray
@@ -72,14 +76,23 @@ class Specification:
     common_others: tuple[int, ...] = ()
     weak_others: Weak = NOTHING
     num_groups: int = 1
+    tied_columns: tuple[int, ...] = ()
+    tied: Any = ()
 
     @property
-    def common(self) -> dict[int, AnyArray]:
-        """By column, the items (I,) that have a parameter in common."""
-        free = self.free
-        return ({0: self.shared} if self.has_shared else {}) | {
-            column: free[:, column] for column in self.common_others
-        }
+    def common(self) -> list[tuple[int, AnyArray]]:
+        """Columns with the items (I,) that have a parameter in common there."""
+        found = [(0, self.shared)] if self.has_shared else []
+        found += [(column, self.free[:, column]) for column in self.common_others]
+        return found + [(column, self.tied[at] & self.free[:, column]) for at, column in enumerate(self.tied_columns)]
+
+    def has_own(self, column: int) -> AnyArray:
+        """Which items (I,) have a free parameter there that is theirs alone."""
+        own = self.free[:, column]
+        for at, items in self.common:
+            if at == column and at not in self.common_others:
+                own = own & ~items
+        return own
 
     def without_rotation(self) -> "Specification":
         """The same, but with the slopes free that are held only to fix the rotation, under the prior of the others."""
@@ -152,13 +165,14 @@ def layout(specification: Specification) -> Layout:
     free, common = np.asarray(specification.free), specification.common
     index = np.full(free.shape, -1)
     own = free.copy()
-    for column, items in common.items():
+    for column, items in common:
         own[:, column] &= ~np.asarray(items)
     num_own = size = int(own.sum())
     index[own] = np.arange(num_own)
-    for column, items in common.items():
-        index[np.asarray(items), column] = size
-        size += 1
+    for column, items in common:
+        if np.any(items):
+            index[np.asarray(items), column] = size
+            size += 1
     population: list[np.ndarray] = []
     for fixed in (specification.mean_fixed, specification.sd_fixed):
         places = np.full((specification.num_groups, specification.dims), -1)
@@ -168,6 +182,34 @@ def layout(specification: Specification) -> Layout:
         population.append(places if specification.num_groups > 1 else places[0])
     mean, log_sd = population
     return Layout(index, mean, log_sd, num_own, size)
+
+
+def with_ties(
+    specification: Specification, items: Items, ties: Sequence[tuple[int, Int[np.ndarray, " n"]]]
+) -> tuple[Specification, Items]:
+    """Some items with one parameter in common in a column, from the mean of their starts on.
+
+    A parameter in common has a prior once, and none that is estimated.
+
+    Args:
+        specification: in which these are free.
+        items: to start from.
+        ties: columns, and the numbers of the items.
+    """
+    free, precision, array = (
+        np.array(leaf) for leaf in (specification.free, specification.prior_precision, as_array(items))
+    )
+    estimated = {column for group in specification.estimated for column in group}
+    ties = [(column, some[free[some, column]]) for column, some in ties]
+    ties = [(column, some) for column, some in ties if len(some) > 1]
+    tied = np.zeros((len(ties), len(free)), bool)
+    for at, (column, some) in enumerate(ties):
+        tied[at, some] = True
+        array[some, column] = array[some, column].mean()
+        precision[some, column] = 0.0 if column in estimated else precision[some, column] / len(some)
+    columns = tuple(column for column, _ in ties)
+    held = dataclasses.replace(specification, prior_precision=precision, tied=tied, tied_columns=columns)
+    return held, as_items(array, items)
 
 
 def with_held(specification: Specification, places: Layout, held: Bool[np.ndarray, " P"]) -> Specification:

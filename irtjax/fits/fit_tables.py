@@ -24,6 +24,7 @@ def items(
     """The table of items; arguments as the attributes of a `Fit`.
 
     Items that are not right/wrong have their model (an entry of `details`) and their categories beside the estimates.
+    Where some are free by group, `group` is that of the row, empty of items that all groups have in common.
     """
     kinds: dict[str, Any] = {}
     if isinstance(responses, ScaledResponses):
@@ -31,6 +32,7 @@ def items(
     return pd.DataFrame(
         {
             "item_id": responses.item_ids,
+            **({"group": details["free_by_group"]["group"]} if "free_by_group" in details else {}),
             **kinds,
             **columns,
             **_totals(responses, axis=0),

@@ -1,6 +1,7 @@
 """Differential item functioning: do items measure the same for groups of subjects?"""
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,20 @@ from irtjax.fits.reading import AUTO, read
 from irtjax.fitting import fit as fit_responses
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
+from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, wald_tests
 from irtjax.groups.score_regression import score_regression
 from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Bool, Float, Int, Shaped
 
-METHODS = ("mantel_haenszel", "logistic", "score")
+BY_MODEL = ("score", "likelihood_ratio", "wald")
+METHODS = ("mantel_haenszel", "logistic", *BY_MODEL)
 TESTS = ("both", "uniform", "nonuniform")
 MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
+
+
+_Flagged = Callable[[Bool[np.ndarray, " I"]], Bool[np.ndarray, " I"]]
+_Choose = Callable[[_Flagged], tuple[Bool[np.ndarray, " I"], int]]  # of anchors, and the rounds that it took
 
 
 def dif(
@@ -30,6 +37,7 @@ def dif(
     *,
     test: str = "both",
     purify: bool = True,
+    anchors: Sequence[str] | None = None,
     level: float = 0.05,
     continuity: bool = True,
     **choice: Any,
@@ -44,6 +52,8 @@ def dif(
       effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001).
     * "score": score tests of a fit with groups, whose abilities are integrated out (Glas 1998). The effect is the
       difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`).
+    * "likelihood_ratio" and "wald": fits in which the item has parameters of its own in each group, at maximum
+      likelihood, with the same effect (`irtjax.groups.model_tests`). They take a fit for each item.
 
     Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
     were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
@@ -52,8 +62,9 @@ def dif(
         responses: right and wrong answers, or grades, as of `irtjax.fit`.
         groups: of each subject, as of `irtjax.fit`; the first is the reference.
         method: one of these.
-        test: for "logistic" and "score" of "uniform" DIF, of "nonuniform" beside it, or of "both" at once.
+        test: but for "mantel_haenszel" of "uniform" DIF, of "nonuniform" beside it, or of "both" at once.
         purify: whether flagged items are no anchors.
+        anchors: ids of the items that are the same for all groups; they stay.
         level: of the tests that purify.
         continuity: whether 1/2 is taken off Mantel and Haenszel's sum.
         **choice: `columns`, `grades`, `metric` and `filter` as of `irtjax.fit`.
@@ -65,7 +76,8 @@ def dif(
         the group that differs most. `attrs["rounds"]` has the rounds of purification.
 
     Raises:
-        InputError: an unknown method, counts or shares, or groups that are not given for each subject.
+        InputError: an unknown method, counts or shares, groups that are not given for each subject, or fewer than two
+            anchors.
     """
     for name, value, known in (("method", method, METHODS), ("test", test, TESTS)):
         if value not in known:
@@ -75,14 +87,36 @@ def dif(
     given, _ = read(responses, AUTO, None, **choice)
     found = membership(groups, given.subject_ids)
     data = _matched(given, found)
-    if method == "score":
-        table = _by_score(given, found, test, purify, level)
-    elif method == "logistic":
-        table = _by_regression(data.responses, test, purify, level)
+    if anchors is None:
+        choose: _Choose = functools.partial(purified, given.num_items, purify=purify)
     else:
-        table = _by_strata(data.responses, purify, level, continuity)
+        fixed = _given_anchors(anchors, data.item_ids)
+
+        def choose(_: Any) -> tuple[Bool[np.ndarray, " I"], int]:
+            return fixed, 0
+
+    if method in BY_MODEL:
+        table = _by_model(given, found, method, test, choose, level)
+    elif method == "logistic":
+        table = _by_regression(data.responses, test, choose, level)
+    else:
+        table = _by_strata(data.responses, choose, level, continuity)
     table.insert(0, "item_id", data.item_ids)
     return table
+
+
+def _given_anchors(anchors: Sequence[str], item_ids: Shaped[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+    """Which items are the anchors.
+
+    Raises:
+        InputError: one is not there, or there are fewer than two.
+    """
+    absent = [str(one) for one in anchors if str(one) not in item_ids]
+    if absent:
+        raise InputError(f"`anchors`: no item '{absent[0]}'")
+    if len(set(anchors)) < 2:
+        raise InputError(f"`anchors`: {len(set(anchors))} item, expected two or more")
+    return np.isin(item_ids, np.asarray(anchors, str))
 
 
 class Matched(NamedTuple):
@@ -125,27 +159,27 @@ def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
     return np.where(values >= 0, values, np.nan).astype(float)
 
 
-def _by_strata(data: Graded, purify: bool, level: float, continuity: bool) -> pd.DataFrame:
+def _by_strata(data: Graded, choose: _Choose, level: float, continuity: bool) -> pd.DataFrame:
     """As `dif`."""
     df = data.num_groups - 1
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
         return chi2.sf(mantel_haenszel(data, anchors, continuity=continuity).statistic, df) < level
 
-    anchors, rounds = purified(data.y.shape[1], flagged, purify)
+    anchors, rounds = choose(flagged)
     found = mantel_haenszel(data, anchors, continuity=continuity)
     effect = np.where(np.isnan(found.log_odds), found.difference, found.delta)
     return _table(found.statistic, df, effect, anchors, rounds, {"class": found.ets_class()})
 
 
-def _by_regression(data: Graded, test: str, purify: bool, level: float) -> pd.DataFrame:
+def _by_regression(data: Graded, test: str, choose: _Choose, level: float) -> pd.DataFrame:
     """As `dif`."""
     df = (data.num_groups - 1) * (2 if test == "both" else 1)
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
         return chi2.sf(getattr(score_regression(data, anchors), test), df) < level
 
-    anchors, rounds = purified(data.y.shape[1], flagged, purify)
+    anchors, rounds = choose(flagged)
     found = score_regression(data, anchors)
     first, last = {"both": (0, 2), "uniform": (0, 1), "nonuniform": (1, 2)}[test]
     effect = found.nagelkerke[:, last] - found.nagelkerke[:, first]
@@ -160,25 +194,30 @@ def _by_regression(data: Graded, test: str, purify: bool, level: float) -> pd.Da
     return _table(getattr(found, test), df, effect, anchors, rounds, others)
 
 
-def _by_score(given: Any, found: Membership, test: str, purify: bool, level: float) -> pd.DataFrame:
-    """As `dif`."""
-    labels = found.names[found.member]
+def _by_model(given: Any, found: Membership, method: str, test: str, choose: _Choose, level: float) -> pd.DataFrame:
+    """As `dif`, by fits with groups."""
     model = "auto" if isinstance(given, ScaledResponses) else "2pl"
-    fit = fit_responses(given, model, groups=labels, standard_errors=False)
+    items = given.item_ids.astype(str).tolist()
+    if method == "score":
+        fit = fit_responses(given, model, groups=found, standard_errors=False)
+    else:
+        by_what_is_free = fits_of(given, model, found)
 
     @functools.lru_cache(maxsize=1)  # the last round's anchors are those of the table
-    def tests(chosen: bytes) -> ScoreTest:
+    def tests(chosen: bytes) -> ScoreTest | ModelTest:
         anchors = np.frombuffer(chosen, bool)
-        some = (
-            fit if anchors.all() else fit_responses(given.choose_items(np.flatnonzero(anchors)), model, groups=labels)
-        )
-        return score_test(fit, some, test)
+        if method == "likelihood_ratio":
+            return likelihood_ratios(by_what_is_free, items, anchors, test)
+        if method == "wald":
+            return wald_tests(by_what_is_free, items, anchors, test)
+        some = given.choose_items(np.flatnonzero(anchors))
+        return score_test(fit, fit if anchors.all() else fit_responses(some, model, groups=found), test)
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
         now = tests(anchors.tobytes())
         return chi2.sf(now.statistic, now.df) < level
 
-    anchors, rounds = purified(given.num_items, flagged, purify)
+    anchors, rounds = choose(flagged)
     now = tests(anchors.tobytes())
     return _table(now.statistic, now.df, now.effect, anchors, rounds, {"class": np.full(len(anchors), "")})
 

@@ -164,7 +164,7 @@ def _precondition(vector: np.ndarray, point: Point, specification: Specification
     """The inverse information of complete data times a vector (P,); 0 for what the specification holds."""
     size = point.information.shape[1]
     by_item = places.gather(vector)[:, :size]
-    for column, items in specification.common.items():
+    for column, items in specification.common:
         if column < size:  # once, of the items that have it in common
             by_item[:, column] = np.where(
                 items & (np.arange(len(by_item)) != int(np.argmax(items))), 0.0, by_item[:, column]

@@ -1,0 +1,98 @@
+"""Items with parameters of their own in each group: a column of responses for each, where the others are missing."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.estimation.grouping import ALL, FREE, Membership
+from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.scaled import ScaledResponses
+from irtjax.types import Int, Shaped
+
+FreeByGroup = Mapping[str, str] | Sequence[str]
+
+
+class FreeItems(NamedTuple):
+    """Responses with a column for each group at some items.
+
+    Attributes:
+        responses: of the same kind; ids of these columns are as in "item_07 (women)".
+        membership: the groups, with the columns.
+        source: (I') number of the item that each column is of.
+        group: (I') name of the group, empty where all groups have the item in common.
+    """
+
+    responses: Any
+    membership: Membership
+    source: Int[np.ndarray, " columns"]
+    group: Shaped[np.ndarray, " columns"]
+
+
+def as_kinds(free: FreeByGroup, item_ids: Shaped[np.ndarray, " I"]) -> dict[int, str]:
+    """What is free, by the number of the item.
+
+    Args:
+        free: by item id "all", "difficulty" or "slope"; or ids, of items of which all is free.
+        item_ids: that there are.
+
+    Raises:
+        InputError: an item that is not there, or something else.
+    """
+    given = dict(free) if isinstance(free, Mapping) else dict.fromkeys([free] if isinstance(free, str) else free, ALL)
+    places = {str(item): at for at, item in enumerate(item_ids)}
+    for item, kind in given.items():
+        if str(item) not in places:
+            raise InputError(f"`free_by_group`: no item '{item}'")
+        if kind not in FREE:
+            raise InputError(f"`free_by_group`: {kind!r} of item '{item}', expected one of {', '.join(FREE)}")
+    return {places[str(item)]: kind for item, kind in given.items()}
+
+
+def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str]) -> FreeItems:
+    """Splits items.
+
+    Args:
+        responses: right/wrong or others, in memory.
+        found: the groups.
+        kinds: what is free of which item (`as_kinds`).
+
+    Raises:
+        InputError: all items are free, so that nothing links the groups; or a name of a column is there already.
+    """
+    ids = responses.item_ids.astype(str)
+    if len(kinds) == len(ids):
+        raise InputError("`free_by_group`: all items are free, and nothing puts the groups on one scale: keep some")
+    seen = np.asarray(responses.values) >= 0
+    source: list[int] = []
+    group: list[int] = []
+    copies = []
+    for item in range(len(ids)):
+        if item not in kinds:
+            source, group = [*source, item], [*group, -1]
+            continue
+        answered = [at for at in range(len(found.names)) if seen[found.member == at, item].any()]
+        copies.append((kinds[item], np.arange(len(source), len(source) + len(answered))))
+        source, group = source + [item] * len(answered), group + answered
+    columns, of_group = np.array(source), np.array(group)
+    names = np.array([ids[i] if g < 0 else f"{ids[i]} ({found.names[g]})" for i, g in zip(source, group, strict=True)])
+    if len(np.unique(names)) < len(names):
+        raise InputError(f"`free_by_group`: items are called {names[of_group >= 0][0]!r} already")
+    mine = (of_group < 0) | (found.member[:, None] == of_group)
+    values = np.asarray(responses.values)[:, columns]
+    values = np.where(mine, values, np.asarray(MISSING, values.dtype))
+    split: Any
+    if isinstance(responses, ScaledResponses):
+        split = dataclasses.replace(
+            responses,
+            values=values,
+            item_ids=names,
+            scales=tuple(responses.scales[i] for i in columns),
+            trials=None if responses.trials is None else np.asarray(responses.trials)[:, columns],
+        )
+    else:
+        split = ResponseMatrix(values, responses.subject_ids, names)
+    labels = np.array(["" if g < 0 else found.names[g] for g in group])
+    return FreeItems(split, found._replace(copies=tuple(copies)), columns, labels)
