@@ -18,6 +18,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.facet_likelihood import AT_REST, Found, climb
+from irtjax.estimation.priors import auto_or_none
 from irtjax.estimation.specify_families import FamilyPlan, plan_families
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
@@ -58,7 +59,7 @@ def fit_facets(
     if curved := set(models) & set(WITH_ASYMPTOTES):
         raise InputError(f"the {min(curved)} has no facet: take the binomial")
     require_comparable(judged)
-    plan = plan_families(judged.of_rows, models, 1, priors)
+    plan = plan_families(judged.of_rows, models, 1, auto_or_none(priors))
     judged = judged._replace(of_rows=plan.responses)
     with jax.enable_x64(True):
         found = climb(judged, plan, max_iterations)

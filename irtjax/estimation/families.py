@@ -18,7 +18,7 @@ from irtjax.estimation.mml import check_limits, in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal import family_engine
 from irtjax.estimation.normal.family_engine import FamilyPosteriors
-from irtjax.estimation.priors import Prior
+from irtjax.estimation.priors import Prior, auto_or_none
 from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
@@ -88,6 +88,7 @@ def fit_families(
     if dims > MOST_DIMS:
         raise InputError(f"`dims` {dims}: grades and categories have up to {MOST_DIMS} dimensions")
     check_limits(max_iterations, tolerance)
+    priors = auto_or_none(priors)
     if set(models) & set(WITH_ASYMPTOTES):
         if integration not in ("auto", "nodes"):
             raise InputError(f"`integration` {integration!r}: counts with asymptotes have 'nodes' that subjects share")

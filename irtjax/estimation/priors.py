@@ -65,6 +65,18 @@ def normal_prior(given: Prior, argument: str) -> NormalPrior | ItemPriors | str 
     return prior
 
 
+def auto_or_none(priors: str | None) -> str | None:
+    """Either "auto", or None; None for "none" too, as the flag has it.
+
+    Raises:
+        InputError: anything else.
+    """
+    priors = None if priors == "none" else priors
+    if priors not in ("auto", None):
+        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    return priors
+
+
 def as_given(
     priors: str | None, dims: int, slope: Prior, intercept: Prior, guessing: Prior, upper: Prior
 ) -> dict[str, Any]:
@@ -73,9 +85,7 @@ def as_given(
     Raises:
         InputError: what is no prior.
     """
-    priors = None if priors == "none" else priors  # as the flag has it
-    if priors not in ("auto", None):
-        raise InputError(f"`priors` {priors!r:.100}, expected 'auto', or None for maximum likelihood")
+    priors = auto_or_none(priors)
     given = {
         name: None
         if priors is None and isinstance(prior, str) and prior == "auto"

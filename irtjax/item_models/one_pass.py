@@ -21,6 +21,9 @@ from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import BETA, CUT, FAR, LOG_GAP, ORDERED_BETA, PRECISION
 from irtjax.kernels import one_pass
 from irtjax.kernels.one_pass import NEVER, Sums
+from irtjax.kernels.one_pass_counts import agreeing_trials, trials
+from irtjax.kernels.one_pass_grades import categories, graded, partial_credit
+from irtjax.kernels.one_pass_shares import shares
 from irtjax.types import AnyArray, Float, Shaped
 
 
@@ -37,7 +40,11 @@ class Cells(NamedTuple):
 
 
 def log_likelihood(
-    model: Families, theta: Float[AnyArray, " J"], items: PredictorParameters, cells: Cells
+    model: Families,
+    theta: Float[AnyArray, " J"],
+    items: PredictorParameters,
+    cells: Cells,
+    between: Float[AnyArray, "I B"] | None = None,
 ) -> Float[AnyArray, ""]:
     """Σ log p(y_ji | θ_j, φ_i) - log h over the responses, in nats.
 
@@ -46,38 +53,62 @@ def log_likelihood(
         theta: (J,) abilities; their dtype is that of the sums.
         items: of I items in one dimension.
         cells: the responses.
+        between: `numbers_between` of these, for those who ask often; None to count.
     """
     (family,) = model.families
     slope, top, number = items.slope[:, 0], items.top, model.per_item
     if family == BINOMIAL:
         assert cells.trials is not None
-        of_trials = cells.values, cells.trials
-        return one_pass.log_likelihood(one_pass.trials, theta, (slope, items.intercept), of_trials)
+        return one_pass.log_likelihood(trials, theta, (slope, items.intercept), (cells.values, cells.trials))
     if family == BETA_BINOMIAL:
         assert cells.trials is not None
         arrays = slope, items.intercept, items.others[:, 0]
-        return one_pass.log_likelihood(one_pass.agreeing_trials, theta, arrays, (cells.values, cells.trials))
+        return one_pass.log_likelihood(agreeing_trials, theta, arrays, (cells.values, cells.trials))
+    if between is None:
+        between = numbers_between(model, cells)
     if family in (BETA, ORDERED_BETA):
-        return _of_shares(family, theta, items, cells.values)
+        return _of_shares(family, theta, items, cells.values, between)
     own = there(top, number)
     if family == GRADED:
         places = jnp.where(own, items.intercept[:, None] + offsets(items.others, top, number), -NEVER)
-        value = one_pass.log_likelihood(one_pass.graded, theta, (slope, places.T), (cells.values,))
-        between = jnp.where(own[:, 1:], log_between(items.others[:, : number - 1]), 0.0)
-        counts = [(cells.values == k).sum(axis=0) for k in range(1, number)]
-        return value + sum(((between[:, k] * of_k).sum() for k, of_k in enumerate(counts)), jnp.zeros(()))
-    if family in (PARTIAL_CREDIT, NOMINAL):
-        slopes, intercepts = _of_categories(model, items)
+        value = one_pass.log_likelihood(graded, theta, (slope, places.T), (cells.values,))
+        return value + (between * jnp.where(own[:, 1:], log_between(items.others[:, : number - 1]), 0.0)).sum()
+    if family == PARTIAL_CREDIT:
+        heights = jnp.cumsum(tau(items.others, number), axis=1)[:, :-1]
+        steps = slope, items.intercept, heights.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
+        return one_pass.log_likelihood(partial_credit, theta, steps, (cells.values,))
+    if family == NOMINAL:
+        slopes, intercepts = _of_categories(items, number)
         lines = jnp.where(own, slopes, 0.0).T, jnp.where(own, intercepts, -NEVER).T
-        return one_pass.log_likelihood(one_pass.categories, theta, lines, (cells.values,))
+        return one_pass.log_likelihood(categories, theta, lines, (cells.values,))
     # items along the last axis
     all_arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
     of_cells = tuple(leaf for leaf in cells if leaf is not None)
     return one_pass.log_likelihood(_block_of(model), theta, all_arrays, of_cells)
 
 
+def numbers_between(model: Families, cells: Cells) -> Float[AnyArray, "I B"]:
+    """How many responses of each item are of each grade but the ends (`graded`), or shares between 0 and 1.
+
+    They are all that terms of the log-likelihood need which depend on no ability. Other models have none.
+    """
+    values = cells.values
+    if model.families == (GRADED,):
+        which = [values == k for k in range(1, model.per_item)]
+    elif model.families[0] in (BETA, ORDERED_BETA):
+        which = [(values > 0) & (values < 1)]
+    else:
+        which = []
+    counts = [one.sum(axis=0).astype(jnp.float32) for one in which]
+    return jnp.stack(counts, axis=1) if counts else jnp.zeros((values.shape[1], 0), jnp.float32)
+
+
 def _of_shares(
-    family: Any, theta: Float[AnyArray, " J"], items: PredictorParameters, values: Float[AnyArray, "J I"]
+    family: Any,
+    theta: Float[AnyArray, " J"],
+    items: PredictorParameters,
+    values: Float[AnyArray, "J I"],
+    between: Float[AnyArray, "I 1"],
 ) -> Float[AnyArray, ""]:
     """Of the Beta model cuts are so far out that no share is there."""
     log_phi = items.others[:, PRECISION]
@@ -86,21 +117,14 @@ def _of_shares(
     else:
         low, gap = jnp.full_like(log_phi, -FAR), jnp.full_like(log_phi, 2 * FAR)
     arrays = items.slope[:, 0], items.intercept, log_phi, low, low + gap
-    value = one_pass.log_likelihood(one_pass.shares, theta, arrays, (values,))
-    between = ((values > 0) & (values < 1)).sum(axis=0)
-    return value + (between * jnp.log(-jnp.expm1(-gap))).sum()
+    value = one_pass.log_likelihood(shares, theta, arrays, (values,))
+    return value + (between[:, 0] * jnp.log(-jnp.expm1(-gap))).sum()
 
 
-def _of_categories(
-    model: Families, items: PredictorParameters
-) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K"]]:
-    """Slopes and intercepts of categories 1 … K, those of category 0 being 0."""
-    slope, intercept, number = items.slope, items.intercept[:, None], model.per_item
-    if model.families == (PARTIAL_CREDIT,):
-        k = jnp.arange(1, number + 1, dtype=slope.dtype)[None]
-        return k * slope, k * intercept + jnp.cumsum(tau(items.others, number), axis=1)
+def _of_categories(items: PredictorParameters, number: int) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K"]]:
+    """Slopes and intercepts of categories 1 … K without order, those of category 0 being 0."""
     slopes, intercepts = (part[:, 1:] - part[:, :1] for part in of_categories(items.others, number))
-    return slope * slopes, intercept * slopes + intercepts
+    return items.slope * slopes, items.intercept[:, None] * slopes + intercepts
 
 
 @functools.cache

@@ -39,3 +39,25 @@ def log_gamma_and_digamma(x: Float[AnyArray, "*n"]) -> tuple[Float[AnyArray, "*n
     digamma = log_z - 0.5 * inverse + derivative * square
     shifted_log, shifted_slope = jnp.log(product), slope / product
     return log_gamma - jnp.where(large, 0.0, shifted_log), digamma - jnp.where(large, 0.0, shifted_slope)
+
+
+def log_less_digamma(y: Float[AnyArray, "*n"], x: Float[AnyArray, "*n"]) -> Float[AnyArray, "*n"]:
+    """Log y - ψ(1 + x) of y > 0 and x ≥ 0, by the logarithm of a ratio: that of y and z = x + 1 + n, with n shifts.
+
+    Where x is large, and y of its size, this keeps the digits that a difference would lose. In float32 three shifts and
+    four terms are enough. The error is 1e-13 in float64, 3e-7 in float32, relative to the larger of 1 and the result.
+    """
+    single = x.dtype.itemsize == 4
+    shift, terms, most = (3, 4, 1e10) if single else (SHIFT, len(SERIES), 1e30)  # `most`: products are finite up to it
+    part = jnp.minimum(x, most)
+    product, slope = part + 1, jnp.ones_like(x)
+    for k in range(2, shift + 1):
+        factor = part + k
+        slope = slope * factor + product
+        product = product * factor
+    inverse = 1 / (x + (shift + 1))
+    square = inverse * inverse
+    series = jnp.zeros_like(x)
+    for k in reversed(range(terms)):
+        series = series * square + (2 * k + 1) * SERIES[k]
+    return jnp.log(y * inverse) + 0.5 * inverse + series * square + slope / product

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.evaluation.scaled_trials import recorded_trials, trials_of
 from irtjax.fits.result import Fit
 from irtjax.kernels.models import information, probabilities
 from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.scoring.family_items import KnownItems, known_items, ready
+from irtjax.scoring.family_items import KnownItems, known_items
 from irtjax.scoring.family_worth import information_at, of_scales, worth_at
 from irtjax.types import Float, Int
 
@@ -123,13 +124,8 @@ def information_of_items(fit: Fit, theta: Float[np.ndarray, " Q"]) -> Float[np.n
     known = of_families(fit)
     if known is None:
         return np.asarray(information(fit.parameters, theta[:, None]))
-    responses, known = ready(fit.responses, known)
-    found = information_at(known, theta)
-    if responses.trials is None:
-        return found
-    observed = responses.observed
-    trials = np.where(observed, responses.trials, 0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-    return found * trials
+    of_trials = trials_of(known, recorded_trials(fit.responses))
+    return information_at(of_trials.known, theta) * of_trials.times
 
 
 def places(fit: Fit) -> tuple[Float[np.ndarray, " N"], list[str]]:

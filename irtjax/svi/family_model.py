@@ -133,12 +133,14 @@ class FamilyResponses(NamedTuple):
         top: (I,) highest categories.
         free: (I, L) which others are estimated; (L,) where all items have the same.
         held: (I, L) what the rest is, or (L,).
+        between: (I, B) how many responses are between the ends (`item_models.one_pass.numbers_between`).
     """
 
     cells: Cells
     top: AnyArray
     free: AnyArray
     held: AnyArray
+    between: AnyArray
 
 
 def response_model(
@@ -173,12 +175,14 @@ def response_model(
     cells, scale = batch_of(responses.cells, (rows, columns), (subjects, items))
     families = model.families
 
-    def value(theta: AnyArray, parameters: PredictorParameters, cells: Cells) -> AnyArray:
-        return log_likelihood(families, theta, parameters, cells)
+    between = chosen.between if rows is None else None  # those of some subjects are counted anew
+
+    def value(theta: AnyArray, parameters: PredictorParameters, cells: Cells, between: AnyArray | None) -> AnyArray:
+        return log_likelihood(families, theta, parameters, cells, between)
 
     with handlers.scale(scale=scale):
         found = jax.lax.cond(
-            with_value, value, lambda *arguments: without_value(value, *arguments), theta, parameters, cells
+            with_value, value, lambda *arguments: without_value(value, *arguments), theta, parameters, cells, between
         )
         numpyro.factor("responses", found)
 
@@ -187,7 +191,7 @@ def _of_items(responses: FamilyResponses, columns: jax.Array | None, common: boo
     """With what is known of some items; the responses to all."""
     if columns is None:
         return responses
-    known = responses._replace(top=responses.top[columns])
+    known = responses._replace(top=responses.top[columns], between=responses.between[columns])
     return known if common else known._replace(free=responses.free[columns], held=responses.held[columns])
 
 

@@ -19,7 +19,7 @@ from irtjax.estimation.quadrature.item_score import Counts, score
 from irtjax.estimation.specify_families import plan_families
 from irtjax.integration.nodes import moments
 from irtjax.item_models.listing import num_others
-from irtjax.item_models.one_pass import Cells, log_likelihood
+from irtjax.item_models.one_pass import Cells, log_likelihood, numbers_between
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.svi.family_model import FamilyResponses, ModelOfItems
@@ -73,7 +73,11 @@ def begin(responses: ScaledResponses, name: str, hierarchical: bool) -> Begun:
         free, held = free[0], held[0]
     start = _start(theta, found, specification, model, cells, hierarchical)
     known = FamilyResponses(
-        cells, *(jnp.asarray(leaf) for leaf in (found.items.top, free, np.where(free, 0.0, held).astype(np.float32)))
+        cells,
+        jnp.asarray(found.items.top),
+        jnp.asarray(free),
+        jnp.asarray(np.where(free, 0.0, held).astype(np.float32)),
+        numbers_between(model.families, cells),
     )
     return Begun(plan.responses, model, known, start)
 

@@ -273,6 +273,8 @@ def test_what_cannot_be_fitted_is_refused():
     one[:, 2] = 1
     with pytest.raises(InputError, match="item 'i2'"):
         fit_families(of_table(one), "graded")
+    with pytest.raises(InputError, match="`priors` 'vague', expected 'auto'"):
+        fit_families(of_table(TABLE), "graded", priors="vague")
     with pytest.raises(InputError, match="unknown model 'grade'"):
         fit_families(of_table(TABLE), "grade")
     with pytest.raises(InputError, match="3 models for 4 items"):

@@ -8,6 +8,7 @@ from scipy.special import expit, gammaln
 from scipy.stats import betabinom, binom
 
 from irtjax.kernels import one_pass
+from irtjax.kernels.one_pass_counts import agreeing_trials
 from irtjax.kernels.rising import log_rising
 
 SUBJECTS, ITEMS = 400, 5
@@ -38,7 +39,7 @@ def in_float32(theta, k, trials, log_phi=LOG_PHI):
     n = np.full(k.shape, trials)
     arrays = tuple(jnp.asarray(x, jnp.float32) for x in (SLOPE, INTERCEPT, log_phi))
     return one_pass.value_and_sums(
-        one_pass.agreeing_trials, jnp.asarray(theta, jnp.float32), arrays, (jnp.asarray(k), jnp.asarray(n))
+        agreeing_trials, jnp.asarray(theta, jnp.float32), arrays, (jnp.asarray(k), jnp.asarray(n))
     )
 
 

@@ -7,6 +7,7 @@ items have several statistics there are about as many residuals as scores, and t
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
 TOGETHER = 32  # subjects of a tile whose scores are multiplied at once
+UNROLLED = 8  # statistics of an item up to which sums over these are written out
 
 
 class Blocks(NamedTuple):
@@ -100,6 +102,15 @@ def _residuals(some: Answers, mean: AnyArray) -> AnyArray:
     return statistics - (mean if observed is None else observed * mean)
 
 
+def _over_statistics(part: Callable[[AnyArray, AnyArray], AnyArray], own: AnyArray, columns: AnyArray) -> AnyArray:
+    """Σ_k part(∂η (S, N) by the k-th statistic of each of N parameters, where that is (N,)); L may be hundreds."""
+    if own.shape[2] <= UNROLLED:
+        return functools.reduce(jnp.add, [part(own[:, :, k], columns[:, k]) for k in range(own.shape[2])])
+    of_each = jnp.moveaxis(own, 2, 0), columns.T
+    begun = jnp.zeros_like(part(own[:, :, 0], columns[:, 0]))
+    return jax.lax.scan(lambda total, at: (total + part(*at), None), begun, of_each)[0]
+
+
 @jax.jit
 def _squares(blocks: Blocks, begin: jax.Array, end: jax.Array, answers: Answers, scores: Scores) -> jax.Array:
     """Posterior means (P, P) of the products of scores, of blocks from `begin` to `end` of each tile; L is 1."""
@@ -152,7 +163,7 @@ def _squares_of_scores(blocks: Blocks, answers: Answers, scores: Scores) -> jax.
         residuals = _residuals(answered, mean.reshape(num_rows * num_nodes, -1))
         residuals = root * residuals.reshape(mean.shape)
         own = scores.own[at.tile]
-        of_own = sum(residuals[:, :, scores.columns[:, k]] * own[None, :, :, k] for k in range(own.shape[2]))
+        of_own = _over_statistics(lambda by, columns: residuals[:, :, columns] * by[None], own, scores.columns)
         of_common = jnp.einsum("bsi,sic->bsc", residuals, scores.common[at.tile])
         both = jnp.concatenate([of_own, of_common], axis=2).reshape(num_rows * num_nodes, -1)
         return squares + both.T @ both, None
@@ -181,7 +192,7 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
             return statistics[:, columns] * (at.weights @ by) - of_mean
 
         own = scores.own[at.tile]
-        parts = [sum(mean_score(own[:, :, k], scores.columns[:, k]) for k in range(own.shape[2]))]
+        parts = [_over_statistics(mean_score, own, scores.columns)]
         for k in range(scores.common.shape[3]):
             parts.append(mean_score(scores.common[at.tile, :, :, k], slice(None)).sum(axis=1, keepdims=True))
         return means.at[at.rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
