@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import document, markdown
+from experiments.reports.overall import in_words
 from irtjax import Fit, versions
 from irtjax.scale.overall_fit import OverallFit
 from irtjax.storage.files import write_csv
@@ -46,7 +47,12 @@ def write(found: Found, fit: Fit, flags: dict[str, Any], pairs: int, directory: 
     write_csv(found.pairs.head(pairs), directory / "local_dependence.csv")
     record = found.overall._asdict() if isinstance(found.overall, OverallFit) else {"not_computed": found.overall}
     document.write_json(record, directory / "overall_fit.json")
-    lines = [_of_test(found.overall), _of_items(found.items), _of_pairs(found.pairs), _of_subjects(found.subjects)]
+    lines = [
+        _of_test(found.overall, len(found.subjects)),
+        _of_items(found.items),
+        _of_pairs(found.pairs),
+        _of_subjects(found.subjects),
+    ]
     worst = found.items.iloc[np.argsort(-found.items[["infit_t", "outfit_t"]].abs().max(axis=1).fillna(0))]
     parts = [
         "# Does the model fit?",
@@ -63,13 +69,14 @@ def write(found: Found, fit: Fit, flags: dict[str, Any], pairs: int, directory: 
     return lines
 
 
-def _of_test(overall: OverallFit | str) -> str:
+def _of_test(overall: OverallFit | str, num_subjects: int) -> str:
     if isinstance(overall, str):
         return f"Whole test: not computed. {overall}."
     return (
         f"Whole test: {overall.name} = {overall.m2:.1f} with {overall.degrees_of_freedom} degrees of freedom "
         f"(p = {overall.p_value:.3g}); RMSEA {overall.rmsea:.3f} (90% interval {overall.rmsea_low:.3f} to "
-        f"{overall.rmsea_high:.3f}), SRMSR {overall.srmsr:.3f}, TLI {overall.tli:.3f}, CFI {overall.cfi:.3f}."
+        f"{overall.rmsea_high:.3f}), SRMSR {overall.srmsr:.3f}, TLI {overall.tli:.3f}, CFI {overall.cfi:.3f}. "
+        + in_words(overall, num_subjects)
     )
 
 

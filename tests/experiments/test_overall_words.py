@@ -1,0 +1,23 @@
+"""What is said of RMSEA goes no further than its interval."""
+
+import pytest
+
+from experiments.reports.overall import in_words
+from irtjax.scale.overall_fit import OverallFit
+
+
+@pytest.mark.parametrize(
+    ("rmsea", "low", "high", "said"),
+    [
+        (0.101, 0.09, 0.112, "This is a poor fit"),
+        (0.02, 0.0, 0.04, "This is a close fit"),
+        (0.06, 0.04, 0.07, "This is a fair fit"),
+        (0.09, 0.06, 0.12, "The fit may be poor"),
+        (0.0, 0.0, 0.11, "is open: the interval of RMSEA reaches from 0.000 to 0.110"),
+    ],
+)
+def test_words_follow_the_interval(rmsea, low, high, said):
+    found = OverallFit(100.0, 80, 0.05, rmsea, low, high, 0.05, 0.9, 0.9)
+    assert said in in_words(found, 1000)
+    assert "25 subjects" not in in_words(found, 1000)
+    assert "With 25 subjects these indices hardly tell" in in_words(found, 25)
