@@ -67,10 +67,10 @@ def _lines(found: Audit) -> list[str]:
     """What the audit says, in a few lines."""
     items, subjects = found.items, found.fit.responses.num_subjects
     number, some = len(items), int((items["reasons"] != "").sum())
-    not_extreme = int((~items["reasons"].isin(["", LOWEST, HIGHEST])).sum())
+    only = int(items["reasons"].isin([LOWEST, HIGHEST]).sum())
+    because = f", {only:,} of these only because all or none succeed" if only else ""
     lines = [
-        f"{subjects:,} subjects, {number:,} items: {some:,} have a reason to look at them, {not_extreme:,} of these "
-        f"another than that all or none succeed.",
+        f"{subjects:,} subjects, {number:,} items: {some:,} deserve a look{because}.",
         f"Reliability, from one half of the items to the other: {found.reliability:.3f}; with shuffled responses "
         f"{found.shuffled:.2f}.",
         f"{int(items['needed'].sum()):,} of the items measure as well as all, to within 0.01 of the reliability that "
@@ -107,7 +107,7 @@ def _items(found: Audit) -> str:
             rows.append([name, f"{number:,}", alarms])
     said = "" if found.alarms is None else (
         "\n\nThe last column counts the same in responses that were simulated by the fit, with right keys and one "
-        "dimension: as many are to be expected where nothing is wrong."
+        "dimension: so many false alarms are to be expected."
     )  # fmt: skip
     counted = markdown.table(["reason", "items", "if all were sound"], rows) if rows else "No item has a reason."
     several = found.items[~found.items["reasons"].isin(["", LOWEST, HIGHEST])].head(SHOWN)
