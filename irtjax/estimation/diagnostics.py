@@ -11,13 +11,16 @@ from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.fits.fit_text import counted
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
-from irtjax.responses.matrix import share_right
+from irtjax.populations.groups import FittedGroups
+from irtjax.responses.linked_blocks import linked_blocks
+from irtjax.responses.matrix import ResponseMatrix, share_right
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredValues
 from irtjax.responses.values import counts_of, mine
 from irtjax.types import Float, Int
 
 RESPONSES = 2**21  # worked on at a time, in float32
+SOME = 64  # items that are looked at first
 MANY = 0.1  # share of items that speak against one dimension
 REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
@@ -74,7 +77,7 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
-    of_all = (_of_status, _of_integration, _of_steep_items, _of_spread)
+    of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks)
     scored = not isinstance(fit.responses, ScaledResponses)
     for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
         message = find(fit)
@@ -177,6 +180,28 @@ def _of_spread(fit: Fit) -> str | None:
     return (
         "abilities have no variance, by the estimate: better answers to one item do not go with better answers to "
         "others, so abilities and difficulties on their scale mean nothing"
+    )
+
+
+def _of_blocks(fit: Fit) -> str | None:
+    anchored = isinstance(fit.population, FittedGroups) or bool(np.any(np.asarray(fit.population.mean) != 0))
+    if anchored or not isinstance(fit.responses, ResponseMatrix | ScaledResponses):
+        return None
+    values = np.asarray(fit.responses.values)
+    if (values[:, :SOME] >= 0).all(axis=0).any():  # an item that all answered links all, and is found at once
+        return None
+    apart = linked_blocks(values)
+    if len(apart) < 2:
+        return None
+    names = [
+        f"{len(one.subjects):,} × {len(one.items):,} with '{fit.responses.subject_ids[one.subjects[0]]}' and "
+        f"'{fit.responses.item_ids[one.items[0]]}'"
+        for one in apart[:3]
+    ]
+    more = f", and {len(apart) - 3:,} more" if len(apart) > 3 else ""
+    return (
+        f"no answer links {len(apart):,} blocks of subjects × items: {'; '.join(names)}{more}: they are on one scale "
+        "only if their subjects are equally able on average; fit them apart, or give `anchors`"
     )
 
 
