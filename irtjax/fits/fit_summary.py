@@ -6,6 +6,7 @@ import numpy as np
 
 from irtjax.fits import category_text, fit_text
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.regression import FittedRegression
 from irtjax.responses.scaled import ScaledResponses
 
 Fit = Any  # `irtjax.fits.result.Fit`, whose methods call these
@@ -59,6 +60,8 @@ def _headline(fit: Fit) -> list[str]:
 
 
 def _of_groups(fit: Fit) -> list[str]:
+    if isinstance(fit.population, FittedRegression):
+        return fit_text.of_covariates(fit.population)
     return fit_text.of_groups(fit.groups()) if isinstance(fit.population, FittedGroups) else []
 
 
