@@ -67,7 +67,10 @@ def as_predictors(covariates: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Pre
     for name, values in table.items():
         missing = values.isna().to_numpy()
         if missing.any():
-            raise InputError(f"`covariates`: subject '{subject_ids[missing][0]}' has no '{name}'; leave such out")
+            raise InputError(
+                f"`covariates`: subject '{subject_ids[missing][0]}' has no '{name}' ({missing.sum():,} of "
+                f"{len(missing):,} such): leave them out of the responses, or the covariate"
+            )
         if values.nunique() < 2:
             raise InputError(f"`covariates`: '{name}' is {values.iloc[0]} for all subjects, which explains nothing")
         if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):

@@ -70,6 +70,8 @@ def notes(fit: Fit) -> list[str]:
     lines, scored = fit_text.of_starts(fit.details), not isinstance(fit.responses, ScaledResponses)
     if isinstance(fit.population, FittedGroups):
         lines += fit_text.of_narrow_groups(fit.population)
+    if isinstance(fit.population, FittedRegression) and fit.details.get("standard_errors") == "each item":
+        lines.append("coefficients of covariates have no standard errors, as those of all items together are not known")
     if fit.extreme.any():
         right = fit.responses.counts(axis=0)[0]
         lines += fit_text.of_extremes(fit.extreme, right, fit.details.get("extremes") == "placed", scored)

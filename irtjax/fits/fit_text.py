@@ -119,7 +119,10 @@ def of_covariates(found: FittedRegression) -> list[str]:
     """The coefficient of each predictor, with its standard error; and what they explain together."""
     lines = []
     for name, values, errors in zip(found.names, found.coefficients, found.coefficients_se, strict=True):
-        figures = [f"{value:.2f} ± {error:.2f}" for value, error in zip(values, errors, strict=True)]
+        figures = [
+            f"{value:.2f} ± {error:.2f}" if error > 0 else f"{value:.2f}"
+            for value, error in zip(values, errors, strict=True)
+        ]
         lines.append(row(str(name)[: WIDTH - 1], ", ".join(figures)))
     lines = lines[:MOST_GROUPS] + [row("", f"and {len(lines) - MOST_GROUPS:,} more")] * (len(lines) > MOST_GROUPS)
     shares = ", ".join(f"{share:.0%}" for share in found.explained)

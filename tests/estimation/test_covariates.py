@@ -125,7 +125,8 @@ def test_a_group_as_covariate_is_two_groups_of_one_standard_deviation(answers):
 
     places = [np.asarray(found.parameters.slope)[:, 0], np.asarray(found.parameters.intercept)]
     at = np.concatenate([*places, found.covariates()["coefficient"]])
-    assert found.log_likelihood == pytest.approx(height(at), abs=1e-6)
+    # nodes end 5 standard deviations from the mean of the second, which leaves out 4e-8 nats per subject
+    assert found.log_likelihood == pytest.approx(height(at), abs=3e-5)
     gradient = (np.array([height(at + step) - height(at - step) for step in 1e-4 * np.eye(at.size)])) / 2e-4
     assert np.abs(gradient).max() < 0.01  # of a coefficient, whose standard error is 0.1, that is 0.001 of the latter
 
@@ -305,14 +306,17 @@ def test_orthogonal_columns_are_the_predictors(answers):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::irtjax.estimation.diagnostics.FitWarning")  # a sample in a hundred has no maximum
 def test_intervals_cover_the_coefficients_that_answers_were_made_with():
-    """95% of 200 samples, each with 3 coefficients of the whole model; 600 trials have a standard error of 0.9%."""
-    inside, z = [], []
+    """95% of 3 coefficients of 200 samples; the share of 600 intervals has a standard error of 0.9%."""
+    z = []
     for seed in range(200):
         values, table = simulated(seed + 100, 400)
-        found = irtjax.fit(matrix(values), covariates=table, priors=None).covariates()
-        z.append((found["coefficient"] - [SLOPE, OTHERS["morning"], OTHERS["online"]]) / found["coefficient_se"])
-        inside.append(np.abs(z[-1]) < 1.96)
-    assert 0.92 < np.mean(inside) < 0.98
-    assert np.abs(np.mean(z, axis=0)).max() < 0.3
+        found = irtjax.fit(matrix(values), covariates=table)
+        if found.converged:
+            error = found.covariates()["coefficient"] - [SLOPE, OTHERS["morning"], OTHERS["online"]]
+            z.append(error / found.covariates()["coefficient_se"])
+    assert len(z) > 190
+    assert 0.93 < np.mean(np.abs(z) < 1.96) < 0.98
+    assert np.abs(np.mean(z, axis=0)).max() < 0.25  # 3.5 standard errors
     assert 0.9 < np.std(z) < 1.1
