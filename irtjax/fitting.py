@@ -13,7 +13,7 @@ from irtjax.estimation import diagnostics
 from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.free_items import FreeItems, as_kinds, with_free_items
-from irtjax.estimation.grouping import ALL, membership
+from irtjax.estimation.grouping import ALL, SLOPE, membership
 from irtjax.estimation.linear_factors import fit_factors
 from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.specify import TYPES
@@ -151,6 +151,8 @@ def _with_free_items(
     kinds = as_kinds(options["free_by_group"], given.item_ids)
     models = [model] * given.num_items if isinstance(model, str) else list(model)
     for item, kind in kinds.items():
+        if kind == SLOPE and models[item] in ("rasch", "1pl", "pcm", "rsm", "nominal", "binomial_1pl"):
+            raise InputError(f"`free_by_group`: '{given.item_ids[item]}', a {models[item]}, has no slope of its own")
         if kind != ALL and models[item] in ("3pl", "4pl"):
             raise InputError(
                 f"`free_by_group`: of item '{given.item_ids[item]}', a {models[item]}, expected {ALL}: "

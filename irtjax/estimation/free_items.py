@@ -60,11 +60,14 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         kinds: what is free of which item (`as_kinds`).
 
     Raises:
-        InputError: all items are free, so that nothing links the groups; or a name of a column is there already.
+        InputError: all items are free, so that nothing links the groups; a name of a column is there already; an item
+            that one group alone answered; or, where something of it stays the same, that a group answered alike, or by
+            other categories than another.
     """
     ids = responses.item_ids.astype(str)
     if len(kinds) == len(ids):
         raise InputError("`free_by_group`: all items are free, and nothing puts the groups on one scale: keep some")
+    _require_tied(responses, found, kinds)
     seen = np.asarray(responses.values) >= 0
     source: list[int] = []
     group: list[int] = []
@@ -96,3 +99,31 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         split = ResponseMatrix(values, responses.subject_ids, names)
     labels = np.array(["" if g < 0 else found.names[g] for g in group])
     return FreeItems(split, found._replace(copies=tuple(copies)), columns, labels)
+
+
+def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -> None:
+    """Refuses what could be free or the same in name only.
+
+    Raises:
+        InputError: names the item.
+    """
+    for item, kind in kinds.items():
+        given = answers_by_group(responses, found, item)
+        name = f"`free_by_group`: item '{responses.item_ids[item]}'"
+        if len(given) < 2:
+            raise InputError(f"{name} was answered by one group alone: there is nothing to be free")
+        alike = next((group for group, values in given.items() if len(values) < 2), None)
+        if kind != ALL and alike is not None:
+            raise InputError(
+                f"{name}: all of '{alike}' answered alike, so that nothing of it can stay the same; free {ALL}"
+            )
+        categories = isinstance(responses, ScaledResponses) and responses.scales[item].labels is not None
+        if kind != ALL and categories and len({tuple(values) for values in given.values()}) > 1:
+            raise InputError(f"{name}: its groups used different categories, which cannot stay the same; free {ALL}")
+
+
+def answers_by_group(responses: Any, found: Membership, item: int) -> dict[str, Shaped[np.ndarray, " n"]]:
+    """The different answers to an item, by the name of each group that answered it."""
+    column = np.asarray(responses.values)[:, item]
+    groups = {str(name): np.unique(column[(found.member == at) & (column >= 0)]) for at, name in enumerate(found.names)}
+    return {name: values for name, values in groups.items() if len(values)}

@@ -14,7 +14,7 @@ from irtjax.fits.reading import AUTO, read
 from irtjax.fitting import fit as fit_responses
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
-from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, wald_tests
+from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, testable, wald_tests
 from irtjax.groups.score_regression import score_regression
 from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.responses.scaled import ScaledResponses
@@ -201,15 +201,15 @@ def _by_model(given: Any, found: Membership, method: str, test: str, choose: _Ch
     if method == "score":
         fit = fit_responses(given, model, groups=found, standard_errors=False)
     else:
-        by_what_is_free = fits_of(given, model, found)
+        by_what_is_free, tested = fits_of(given, model, found), testable(given, found, test)
 
     @functools.lru_cache(maxsize=1)  # the last round's anchors are those of the table
     def tests(chosen: bytes) -> ScoreTest | ModelTest:
         anchors = np.frombuffer(chosen, bool)
         if method == "likelihood_ratio":
-            return likelihood_ratios(by_what_is_free, items, anchors, test)
+            return likelihood_ratios(by_what_is_free, items, anchors, test, tested)
         if method == "wald":
-            return wald_tests(by_what_is_free, items, anchors, test)
+            return wald_tests(by_what_is_free, items, anchors, test, tested)
         some = given.choose_items(np.flatnonzero(anchors))
         return score_test(fit, fit if anchors.all() else fit_responses(some, model, groups=found), test)
 

@@ -5,12 +5,14 @@ another item by one in which it is the same for all (Thissen, Steinberg and Wain
 covariance of its parameters in the groups (Lord 1980; Cai, Thissen and du Toit 2011).
 """
 
+import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from irtjax.estimation.free_items import answers_by_group
 from irtjax.estimation.grouping import ALL, DIFFICULTY, Membership
 from irtjax.estimation.problem import as_array
 from irtjax.fits.result import Fit
@@ -23,6 +25,7 @@ from irtjax.scoring.family_worth import categories_at
 from irtjax.types import Bool, Float, Int
 
 KINDS = {"both": ALL, "uniform": DIFFICULTY}
+MOST_KEPT = 4  # fits, with their responses
 NODES = 21  # of a population, over which a difference is averaged
 
 
@@ -42,25 +45,41 @@ class ModelTest(NamedTuple):
 
 
 def fits_of(responses: Any, model: str, found: Membership) -> Callable[[frozenset[tuple[str, str]]], Fit]:
-    """Fits by what is free in them, pairs of item id and kind; each is made once.
+    """Fits by what is free in them, pairs of item id and kind; the last are kept.
 
     Args:
         responses: right and wrong answers, or grades.
         model: of all items.
         found: the groups.
     """
-    made: dict[frozenset[tuple[str, str]], Fit] = {}
 
+    @functools.lru_cache(maxsize=MOST_KEPT)
     def fit(free: frozenset[tuple[str, str]]) -> Fit:
-        if free not in made:
-            made[free] = fit_responses(responses, model, groups=found, free_by_group=dict(free) or None, priors=None)
-        return made[free]
+        return fit_responses(responses, model, groups=found, free_by_group=dict(free) or None, priors=None)
 
     return fit
 
 
+def testable(responses: Any, found: Membership, test: str) -> set[str]:
+    """Ids of items that two groups answered or more, none of them alike: others have no finite maximum.
+
+    Where a part of the item stays the same (`test` is not "both"), they also have to use the same categories.
+    """
+    some = set()
+    for item, name in enumerate(responses.item_ids.astype(str)):
+        given = answers_by_group(responses, found, item)
+        same = test == "both" or len({tuple(values) for values in given.values()}) == 1
+        if len(given) > 1 and same and all(len(values) > 1 for values in given.values()):
+            some.add(str(name))
+    return some
+
+
 def likelihood_ratios(
-    fit: Callable[[frozenset[tuple[str, str]]], Fit], items: list[str], anchors: Bool[np.ndarray, " I"], test: str
+    fit: Callable[[frozenset[tuple[str, str]]], Fit],
+    items: list[str],
+    anchors: Bool[np.ndarray, " I"],
+    test: str,
+    tested: Collection[str],
 ) -> ModelTest:
     """Twice the difference of log-likelihoods with the item free and the same for all.
 
@@ -69,9 +88,13 @@ def likelihood_ratios(
         items: ids.
         anchors: (I,) which items are the same for all.
         test: "both", "uniform" (with the slope the same) or "nonuniform" (all free, against all but the slope).
+        tested: ids of the items that have a test (`testable`); of others all is NaN.
     """
-    rows = []
+    rows: list[tuple[float, int, float]] = []
     for item in items:
+        if item not in tested:
+            rows.append((np.nan, 0, np.nan))
+            continue
         free = _others(items, anchors, item)
         more = fit(free | {(item, KINDS.get(test, ALL))})
         less = fit(free | {(item, DIFFICULTY)}) if test == "nonuniform" else fit(free)
@@ -81,7 +104,11 @@ def likelihood_ratios(
 
 
 def wald_tests(
-    fit: Callable[[frozenset[tuple[str, str]]], Fit], items: list[str], anchors: Bool[np.ndarray, " I"], test: str
+    fit: Callable[[frozenset[tuple[str, str]]], Fit],
+    items: list[str],
+    anchors: Bool[np.ndarray, " I"],
+    test: str,
+    tested: Collection[str],
 ) -> ModelTest:
     """Differences δ between the groups of an item's parameters, all free: δ' V⁻¹ δ, with V their covariance.
 
@@ -90,9 +117,13 @@ def wald_tests(
         items: ids.
         anchors: (I,) which items are the same for all.
         test: "both", or of all parameters but the slope ("uniform"), or of the slope ("nonuniform").
+        tested: ids of the items that have a test (`testable`); of others all is NaN.
     """
-    rows = []
+    rows: list[tuple[float, int, float]] = []
     for item in items:
+        if item not in tested:
+            rows.append((np.nan, 0, np.nan))
+            continue
         found = fit(_others(items, anchors, item) | {(item, ALL)})
         rows.append((*_wald(found, _copies(found, item), test), _effect(found, item)))
     return _as_arrays(rows)

@@ -132,3 +132,22 @@ def test_what_is_refused(data, change, message):
     answers, groups = data
     with pytest.raises(InputError, match=message):
         irtjax.fit(answers, **({"groups": groups} | change))
+
+
+def test_what_is_free_in_name_only_is_refused(data):
+    answers, groups = data
+    alike, alone = answers.copy(), answers.copy()
+    alike.loc[groups == "b", "i2"], alone.loc[groups == "b", "i2"] = 1.0, np.nan
+    for given, free, message in (
+        (alike, {"i2": "difficulty"}, "item 'i2': all of 'b' answered alike"),
+        (alone, ["i2"], "item 'i2' was answered by one group alone"),
+    ):
+        with pytest.raises(InputError, match=message):
+            irtjax.fit(given, groups=groups, free_by_group=free)
+    with pytest.raises(InputError, match="'i2', a 1pl, has no slope of its own"):
+        irtjax.fit(answers, "1pl", groups=groups, free_by_group={"i2": "slope"})
+    grades = answers * 2
+    grades.iloc[::5, 2] = 1
+    grades.loc[groups == "b", "i2"] = grades.loc[groups == "b", "i2"].replace(1, 2)
+    with pytest.raises(InputError, match="item 'i2': its groups used different categories"):
+        irtjax.fit(grades, "graded", groups=groups, free_by_group={"i2": "slope"})

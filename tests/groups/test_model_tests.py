@@ -1,12 +1,17 @@
 """DIF by likelihood ratios and Wald tests against R's mirt: two simulated groups with four items that differ."""
 
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import irtjax
+from irtjax import ResponseMatrix
 from irtjax.errors import InputError
+from irtjax.estimation.grouping import Membership
 from irtjax.groups.dif import BY_MODEL
+from irtjax.groups.model_tests import testable
 
 WITH_DIF = ["i04", "i09", "i14", "i18"]
 
@@ -81,6 +86,16 @@ def test_purification_finds_the_items(data):
     assert set(found.index[found["p_adjusted"] < 0.05]) == set(WITH_DIF)
     assert not found["anchor"][WITH_DIF].any()
     assert found["effect"]["i04"] < -0.1 < 0.1 < found["effect"]["i09"]
+
+
+def test_items_that_have_a_test():
+    """A group that answered alike leaves no finite maximum; other categories leave nothing that could stay the same."""
+    found = Membership(np.array(["x", "y"]), np.array([0, 0, 0, 1, 1, 1]))
+    values = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [1, -1, 0, 1], [0, 1, 0, -1], [1, 1, 2, -1], [0, 1, 0, -1]])
+    responses = ResponseMatrix(np.minimum(values, 1), list("abcdef"), ["both", "alike", "more", "alone"])
+    assert testable(responses, found, "both") == {"both", "more"}
+    graded = types.SimpleNamespace(values=values, item_ids=responses.item_ids)
+    assert testable(graded, found, "uniform") == {"both"}
 
 
 def test_what_is_refused():
