@@ -10,8 +10,8 @@ import irtjax
 from irtjax import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.estimation.grouping import Membership
+from irtjax.groups import model_tests
 from irtjax.groups.dif import BY_MODEL
-from irtjax.groups.model_tests import testable
 
 WITH_DIF = ["i04", "i09", "i14", "i18"]
 
@@ -93,9 +93,9 @@ def test_items_that_have_a_test():
     found = Membership(np.array(["x", "y"]), np.array([0, 0, 0, 1, 1, 1]))
     values = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [1, -1, 0, 1], [0, 1, 0, -1], [1, 1, 2, -1], [0, 1, 0, -1]])
     responses = ResponseMatrix(np.minimum(values, 1), list("abcdef"), ["both", "alike", "more", "alone"])
-    assert testable(responses, found, "both") == {"both", "more"}
+    assert model_tests.testable(responses, found, "both") == {"both", "more"}
     graded = types.SimpleNamespace(values=values, item_ids=responses.item_ids)
-    assert testable(graded, found, "uniform") == {"both"}
+    assert model_tests.testable(graded, found, "uniform") == {"both"}
 
 
 def test_what_is_refused():

@@ -87,7 +87,8 @@ def test_missing_equals_dropped():
     # two groups of subjects and items that never met: one fit of both must be the two fits of each
     one, two = (simulate(*SHAPE, seed=seed)[0].values for seed in (4, 5))
     unseen = np.full(SHAPE, -1, np.int8)
-    both = fit(matrix(np.block([[one, unseen], [unseen, two]])), priors="vague")
+    with pytest.warns(FitWarning, match="no answer links 2 blocks"):
+        both = fit(matrix(np.block([[one, unseen], [unseen, two]])), priors="vague")
     for at, values in enumerate((one, two)):
         alone = fit(matrix(values), priors="vague")
         rows, columns = (slice(size * at, size * (at + 1)) for size in SHAPE)
