@@ -41,7 +41,7 @@ from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.populations.groups import FittedGroups
-from irtjax.populations.regression import FittedRegression
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_given, concatenate_subjects
 from irtjax.responses.judged import Judged
@@ -248,7 +248,7 @@ def main() -> None:
             formulas.guard(directory)
     if isinstance(fit.population, FittedGroups):
         print(fit.groups().round(3).to_string(index=False))
-    if isinstance(fit.population, FittedRegression):
+    if isinstance(fit.population, FittedLatentRegression):
         digits = {name: "{:.2g}" if name.startswith("p_value") else "{:.3g}" for name in fit.covariates().columns[1:]}
         print(fit.covariates().to_string(index=False, formatters={name: form.format for name, form in digits.items()}))
     for note in fit.notes():

@@ -11,7 +11,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.grouping import in_order
 from irtjax.estimation.problem import Specification
-from irtjax.populations.regression import FittedRegression, Regression
+from irtjax.populations.latent_regression import FittedLatentRegression, LatentRegression
 from irtjax.types import Float, Shaped
 
 SAME = 1e-8  # of a predictor's spread, that others leave unexplained, below which it says nothing of its own
@@ -157,7 +157,7 @@ def with_predictors(specification: Specification, design: Design) -> Specificati
     return dataclasses.replace(specification, num_predictors=design.columns.shape[1])
 
 
-def fitted(estimate: Estimate, design: Design, *, in_logits: bool) -> FittedRegression:
+def fitted(estimate: Estimate, design: Design, *, in_logits: bool) -> FittedLatentRegression:
     """The latent regression of a fit, with standard errors by the delta method.
 
     Args:
@@ -167,7 +167,7 @@ def fitted(estimate: Estimate, design: Design, *, in_logits: bool) -> FittedRegr
             are then times that slope, and have a part in its error.
     """
     population = estimate.population
-    assert isinstance(population, Regression)
+    assert isinstance(population, LatentRegression)
     inverse = np.linalg.inv(design.triangle)
     coefficients = inverse @ population.mean  # in the order of the predictors, a mean before
     (number, dims), sd = coefficients.shape, population.sd
@@ -187,7 +187,7 @@ def fitted(estimate: Estimate, design: Design, *, in_logits: bool) -> FittedRegr
             sd_errors[dimension] = sd[dimension] * np.sqrt(max(of_log_sd, 0.0)) if known else np.nan
     has_mean = number > len(design.predictors.names)
     none = np.zeros(dims)
-    return FittedRegression(
+    return FittedLatentRegression(
         names=design.predictors.names,
         origins=design.predictors.origins,
         coefficients=coefficients[int(has_mean) :],

@@ -23,7 +23,7 @@ from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
-from irtjax.populations.regression import Regression
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int, Shaped
@@ -152,7 +152,7 @@ def marginal(
     of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> Float[np.ndarray, " J"]:
     """Marginal log-likelihoods (J,) of all subjects, of which each process has some; arguments as above."""
-    if isinstance(population, Regression):
+    if isinstance(population, LatentRegression):
         answers = to_answers(np.asarray(values), predictors=of_subjects)
         with jax.enable_x64(True):
             found = e_step(items, population, answers, FINE.lay_out(items, population, answers))

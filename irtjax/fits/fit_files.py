@@ -19,8 +19,8 @@ from irtjax.fits.status import Status
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import FittedRegression
 from irtjax.populations.several import SeveralPopulations
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
@@ -55,7 +55,7 @@ TUPLES: dict[str, Any] = {
     "slope_regression": Regression,
     "covariance": JointCovariance,
 }
-SEVERAL: dict[str, Any] = {"groups": FittedGroups, "covariates": FittedRegression}
+SEVERAL: dict[str, Any] = {"groups": FittedGroups, "covariates": FittedLatentRegression}
 
 
 def write(

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import FittedRegression
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
@@ -46,7 +46,7 @@ def items(
 
 def subjects(
     responses: Responses | ScaledResponses,
-    population: Population | FittedGroups | FittedRegression,
+    population: Population | FittedGroups | FittedLatentRegression,
     ability: Float[np.ndarray, "J ..."],
     error: Float[np.ndarray, "J ..."],
 ) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def groups(population: FittedGroups) -> pd.DataFrame:
     return pd.DataFrame({"group": population.names, "num_subjects": number, **columns})
 
 
-def covariates(population: FittedRegression) -> pd.DataFrame:
+def covariates(population: FittedLatentRegression) -> pd.DataFrame:
     """The table of predictors of ability; columns are numbered where there are several dimensions."""
     has_intercept = bool((population.intercept_se != 0).any())
     columns: dict[str, np.ndarray] = {"covariate": population.names}

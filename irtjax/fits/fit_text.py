@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.populations.groups import FittedGroups
-from irtjax.populations.regression import FittedRegression
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.types import Bool, Float, Shaped
 
 WIDTH = 17  # of the names of rows
@@ -115,7 +115,7 @@ def of_groups(groups: pd.DataFrame) -> list[str]:
     return lines
 
 
-def of_covariates(found: FittedRegression) -> list[str]:
+def of_covariates(found: FittedLatentRegression) -> list[str]:
     """The coefficient of each predictor, with its standard error; and what they explain together."""
     lines = []
     for name, values, errors in zip(found.names, found.coefficients, found.coefficients_se, strict=True):

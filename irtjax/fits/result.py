@@ -16,8 +16,8 @@ from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import FittedRegression
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
 
@@ -65,7 +65,7 @@ class Fit:
     model: str
     estimator: str
     parameters: Any
-    population: Population | FittedGroups | FittedRegression
+    population: Population | FittedGroups | FittedLatentRegression
     item_columns: dict[str, np.ndarray]
     ability: np.ndarray
     ability_se: np.ndarray
@@ -118,7 +118,7 @@ class Fit:
         tables = {"items.csv": self.items(), "subjects.csv": self.subjects()}
         if isinstance(self.population, FittedGroups):
             tables[fit_files.GROUPS] = self.groups()
-        if isinstance(self.population, FittedRegression):
+        if isinstance(self.population, FittedLatentRegression):
             tables[fit_files.COVARIATES] = self.covariates()
         if "facet" in self.details:
             tables[fit_files.JUDGES] = self.facets()
@@ -209,7 +209,7 @@ class Fit:
         Raises:
             InputError: the fit was given no `covariates`.
         """
-        if not isinstance(self.population, FittedRegression):
+        if not isinstance(self.population, FittedLatentRegression):
             raise InputError("this fit was given no `covariates`")
         return fit_tables.covariates(self.population)
 
@@ -330,7 +330,7 @@ class Fit:
 
     def _of_covariates(self) -> dict[str, Any]:
         """What `fit.json` says of covariates."""
-        if not isinstance(self.population, FittedRegression):
+        if not isinstance(self.population, FittedLatentRegression):
             return {}
         table = self.covariates()
         return {

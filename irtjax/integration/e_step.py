@@ -15,7 +15,7 @@ from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
 from irtjax.populations.kinds import Populations
-from irtjax.populations.regression import Regression
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.types import AnyArray, Float, Int
 
 MANY = 256  # subjects that are taken at once where each node costs much
@@ -85,7 +85,7 @@ def e_step(
     sums = [grid.out_of_tiles(np.asarray(leaf)) for leaf in sums]
     statistics, observed, boundary_mass = processes.total([*sums, boundary_mass])
     log_likelihoods = np.asarray(log_likelihoods)
-    if isinstance(population, Regression):
+    if isinstance(population, LatentRegression):
         log_likelihoods = log_likelihoods + population.constants(np.asarray(answers.predictors))
     of_subjects = log_likelihoods, np.asarray(moments)
     return Expected(statistics, observed, *of_subjects, float(boundary_mass), kept if weights else None)

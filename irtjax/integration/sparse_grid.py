@@ -72,7 +72,7 @@ class Level(NamedTuple):
 
     Attributes:
         grid: the nodes.
-        log_likelihoods: (J,) of each subject's answers, in nats; up to the constant of a `Regression`.
+        log_likelihoods: (J,) of each subject's answers, in nats; up to the constant of a `LatentRegression`.
         subject: (M,) of each pair of a subject and a tile that its posterior is in.
         tile: (M,) in increasing order.
         share: (M,) of the posterior.

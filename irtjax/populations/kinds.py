@@ -3,7 +3,7 @@
 from typing import TypeAlias
 
 from irtjax.populations.groups import Groups
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import Regression
 
-Populations: TypeAlias = Population | Groups | Regression
+Populations: TypeAlias = Population | Groups | LatentRegression

@@ -35,8 +35,8 @@ from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import Regression
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
 TOLERANCE = 1e-4
@@ -93,7 +93,7 @@ class QuadratureEngine:
                 shape = specification.num_groups, dims
                 population = Groups(np.zeros(shape), np.ones(shape))
             if specification.num_predictors:
-                population = Regression(np.zeros((specification.num_predictors, dims)), np.ones(dims))
+                population = LatentRegression(np.zeros((specification.num_predictors, dims)), np.ones(dims))
             placed = self.rule.lay_out(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)
         return State(

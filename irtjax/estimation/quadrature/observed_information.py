@@ -18,7 +18,7 @@ from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.problem import Specification, as_array, layout
-from irtjax.estimation.quadrature import group_information, regression_information, score_moments
+from irtjax.estimation.quadrature import group_information, latent_regression_information, score_moments
 from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
@@ -27,8 +27,8 @@ from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
-from irtjax.populations.regression import Regression
 from irtjax.types import Float
 
 SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
@@ -82,7 +82,7 @@ def of_all_parameters(
     """
     places = layout(specification)
     several = None if isinstance(population, Population) else population
-    of_several: Any = regression_information if isinstance(population, Regression) else group_information
+    of_several: Any = latent_regression_information if isinstance(population, LatentRegression) else group_information
     along = (
         places.population if several is None else np.full(2 * specification.dims, -1)
     )  # what moves the nodes, if any

@@ -11,11 +11,13 @@ from irtjax.estimation.problem import Layout
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.populations.regression import Regression
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.types import Float
 
 
-def complete(population: Regression, expected: Expected, answers: Answers, places: Layout) -> Float[np.ndarray, "P P"]:
+def complete(
+    population: LatentRegression, expected: Expected, answers: Answers, places: Layout
+) -> Float[np.ndarray, "P P"]:
     """Information of complete data about γ and log σ: Σ x x'/σ², 2 Σ x E ε/σ² for both, and 2 Σ E ε²/σ²."""
     found = np.zeros((places.size + 1, places.size + 1))  # the last of which is for what is fixed
     x = np.asarray(answers.predictors)
@@ -29,7 +31,7 @@ def complete(population: Regression, expected: Expected, answers: Answers, place
 
 
 def with_scores(
-    population: Regression, grid: SparseGrid, places: Layout, mean: np.ndarray, common: np.ndarray
+    population: LatentRegression, grid: SparseGrid, places: Layout, mean: np.ndarray, common: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """E T and ∂η of the items and, last, of each predictor and of 1 (`score_moments`)."""
     nodes, number = place_nodes(population, grid.nodes), len(population.mean)

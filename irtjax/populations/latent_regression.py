@@ -10,7 +10,7 @@ from irtjax.populations.several import SeveralPopulations
 from irtjax.types import AnyArray, Float, Shaped
 
 
-class Regression(NamedTuple):
+class LatentRegression(NamedTuple):
     """Ability is θ = x'γ + ε, with predictors x of each subject and ε ~ N(0, σ²), independent in D dimensions.
 
     Nodes stay where they are, in units of the scale, and each subject weighs them by its own density:
@@ -50,16 +50,16 @@ class Regression(NamedTuple):
         """-m²/2σ² of each subject, which `log_weights` leaves out."""
         return -0.5 * ((predictors @ self.mean / self.sd) ** 2).sum(axis=1)
 
-    def rescaled(self, origin: float, unit: float) -> "Regression":
+    def rescaled(self, origin: float, unit: float) -> "LatentRegression":
         """On a scale of ability whose origin and unit are these of the present one; that of ε has its own."""
         del origin
         return self._replace(mean=self.mean / unit)
 
-    def on(self, shift: float, unit: float) -> "Regression":
+    def on(self, shift: float, unit: float) -> "LatentRegression":
         """Of abilities so many times as large, and then shifted; the first predictor is 1 of every subject."""
         mean = unit * self.mean
         mean[0] += shift
-        return Regression(mean, unit * self.sd)
+        return LatentRegression(mean, unit * self.sd)
 
     def of_scale(
         self, moments: Float[np.ndarray, "J two_D"], predictors: Float[np.ndarray, "J C"]
@@ -91,7 +91,7 @@ class Regression(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FittedRegression(SeveralPopulations):
+class FittedLatentRegression(SeveralPopulations):
     """A latent regression as a fit reports it, with standard errors.
 
     Attributes:
