@@ -30,17 +30,18 @@ from experiments.common import app, formulas, guessing, peers, response_files, t
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import fit_bar
 from experiments.common.sources import names_of
-from experiments.common.table_columns import column_of
+from experiments.common.table_columns import column_of, columns_of
 from irtjax import processes
 from irtjax.errors import InputError, NotScoredError, printable
 from irtjax.estimation.priors import NormalPrior
 from irtjax.fits import category_text, fit_text
-from irtjax.fits.fit_files import FILES, JUDGES
+from irtjax.fits.fit_files import COVARIATES, FILES, GROUPS, JUDGES
 from irtjax.fits.reading import AUTO, Models, is_scaled, read, read_judged
 from irtjax.fitting import ESTIMATORS, MODELS, NAMES
 from irtjax.integration.rules import WAYS
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.responses.formats import names_models
 from irtjax.responses.joining import concatenate_given, concatenate_subjects
 from irtjax.responses.judged import Judged
@@ -107,6 +108,11 @@ _GROUPS = flags.DEFINE_string(
 _FREE = flags.DEFINE_list(
     "free_by_group", [], "items whose parameters differ by group: item, item:difficulty or item:slope (--groups)"
 )
+_COVARIATES = flags.DEFINE_string(
+    "covariates",
+    None,
+    "what the mean ability of subjects depends on: TABLE.csv:COLUMN,COLUMN; ids are in its first column (mml)",
+)
 _ANCHORS = define_path("anchors", "items.csv of items whose parameters are held fixed (mml)")
 _GUESSING = guessing.define_guessing()
 _EXTREMES = flags.DEFINE_enum(
@@ -148,7 +154,17 @@ peers.define_flags()
 
 RANKING = "ranking.png"
 MOST_RANKED = 60  # subjects, all of whom the picture names
-ONLY_MML = ["dims", "groups", "integration", "anchors", "guessing", "extremes", "slope_prior", "asymptote_priors"]
+ONLY_MML = [
+    "dims",
+    "groups",
+    "covariates",
+    "integration",
+    "anchors",
+    "guessing",
+    "extremes",
+    "slope_prior",
+    "asymptote_priors",
+]
 ONLY_SCORED = ["guessing", "extremes", "slope_prior", "asymptote_priors"]
 ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
 
@@ -158,7 +174,7 @@ def main() -> None:
     app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
     others = is_scaled(_MODEL.value) or _FACET.value is not None
     if _FACET.value is not None:
-        without = ["estimator", "dims", "groups", "anchors", "transpose", "repeats"]
+        without = ["estimator", "dims", "groups", "covariates", "anchors", "transpose", "repeats"]
         app.without_effect([*ONLY_SCORED, *ONLY_SVI, "integration", *without], "--facet")
     elif others:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
@@ -176,6 +192,7 @@ def main() -> None:
         app.without_effect(["free_by_group"], "no --groups")
     slope_prior(_SLOPE_PRIOR.value)  # raises before anything is read
     groups = None if _GROUPS.value is None else column_of(_GROUPS.value)
+    covariates = None if _COVARIATES.value is None else columns_of(_COVARIATES.value, "covariates")
     tensorboard.require()
     app.keep_inputs(["responses", "anchors", "guessing"], _OUTPUT_DIR.value, (*FILES, RANKING))
     response_files.require_effect(_RESPONSES.value)
@@ -197,7 +214,7 @@ def main() -> None:
     held = guessing.held(responses.item_ids)
     if isinstance(held, float) and _MODEL.value == "3pl":
         raise InputError(f"--guessing={held}: holds what --model=3pl estimates: use the 2pl, or the 4pl")
-    with peers.results_of_first(_OUTPUT_DIR.value, (RANKING, JUDGES)) as directory:
+    with peers.results_of_first(_OUTPUT_DIR.value, (RANKING, GROUPS, COVARIATES, JUDGES)) as directory:
         quantity = "elbo" if _ESTIMATOR.value == "svi" else "change"
         with fit_bar(model if isinstance(model, str) else "mixed", quantity) as on_step, app.naming(name):
             if _FACET.value is not None:
@@ -210,6 +227,8 @@ def main() -> None:
                 pairs = [one.rpartition(":") for one in _FREE.value]
                 free = {item or kind: kind if item else "all" for item, _, kind in pairs}
                 options |= {"groups": groups, "free_by_group": free or None}
+            if covariates is not None:
+                options["covariates"] = covariates
             fit = irtjax.fit(
                 responses,
                 model=_MODEL.value if _MODEL.value == AUTO else model,
@@ -229,6 +248,9 @@ def main() -> None:
             formulas.guard(directory)
     if isinstance(fit.population, FittedGroups):
         print(fit.groups().round(3).to_string(index=False))
+    if isinstance(fit.population, FittedLatentRegression):
+        digits = {name: "{:.2g}" if name.startswith("p_value") else "{:.3g}" for name in fit.covariates().columns[1:]}
+        print(fit.covariates().to_string(index=False, formatters={name: form.format for name, form in digits.items()}))
     for note in fit.notes():
         print(f"note: {printable(note)}")
     others_of = [JUDGES] * (_FACET.value is not None) + [RANKING] * ranked

@@ -85,6 +85,8 @@ def fit(
             With `groups` of subjects `free_by_group` names items whose parameters differ between these: by item id
             "all", "difficulty" (all but the slope) or "slope" (not the intercept), or ids of items of which all do. The
             table of items then has a row for each group (column `group`), and abilities are by the own group's items.
+            `covariates` of the subjects, a table by subject id, say what mean ability depends on: `Fit.covariates`
+            then has the coefficients (MML).
             Anchors are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of
             several processes all of them call this function, and all get the fit; each reads a part of the responses.
 

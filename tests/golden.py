@@ -45,6 +45,7 @@ def cases() -> dict[str, Callable[[], irtjax.Fit]]:
     two, three, four = (simulated(400, 24, dims, seed=dims) for dims in (2, 3, 4))
     many = simulated(1500, 150, seed=5)
     mixed = ["1pl"] * 6 + ["2pl"] * 6 + ["3pl"] * 4 + ["4pl"] * 4
+    halves = np.repeat(["a", "b"], 150)
     known = irtjax.fit(simulated(2000, 6, seed=0), "2pl").items()
     known["item_id"] = [f"i{k}" for k in (0, 3, 5, 8, 11, 14)]
     x = np.random.default_rng(9).normal(size=(20, 3))
@@ -71,6 +72,10 @@ def cases() -> dict[str, Callable[[], irtjax.Fit]]:
         "features_2pl": lambda: irtjax.fit(short, "2pl", features=x),
         "long_two_dims": lambda: irtjax.fit(long, "2pl", dims=2),
         "long_anchors": lambda: irtjax.fit(long, "2pl", anchors=known),
+        "groups_2pl": lambda: irtjax.fit(short, "2pl", groups=halves),
+        "groups_free": lambda: irtjax.fit(short, "2pl", groups=halves, free_by_group={"i3": "all", "i5": "difficulty"}),
+        "groups_rasch": lambda: irtjax.fit(holes, "rasch", groups=halves),
+        "covariates_2pl": lambda: irtjax.fit(short, "2pl", covariates={"half": halves, "x": np.arange(300) % 7}),
         "svi_1pl": lambda: irtjax.fit(short, "1pl", "svi"),
         "svi_2pl": lambda: irtjax.fit(short, "2pl", "svi"),
         "svi_vague": lambda: irtjax.fit(short, "2pl", "svi", priors="vague"),

@@ -22,8 +22,30 @@ def column_of(given: str, flag: str = "groups", *, text: bool = False) -> pd.Ser
     path, _, column = given.rpartition(":")
     if not path:
         raise InputError(f"--{flag}={given}: expected TABLE.csv:COLUMN, such as people.csv:gender")
+    return _read(given, flag, path, [column], text=text)[column]
+
+
+def columns_of(given: str, flag: str) -> pd.DataFrame:
+    """The columns that a flag names, by the ids in the first column of the table.
+
+    Args:
+        given: TABLE.csv:COLUMN,COLUMN.
+        flag: its name.
+
+    Raises:
+        InputError: it names no file and columns.
+    """
+    path, _, names = given.rpartition(":")
+    if not path:
+        raise InputError(f"--{flag}={given}: expected TABLE.csv:COLUMN,COLUMN, such as people.csv:age,gender")
+    return _read(given, flag, path, list(dict.fromkeys(names.split(","))))
+
+
+def _read(given: str, flag: str, path: str, chosen: list[str], *, text: bool = False) -> pd.DataFrame:
+    """Columns of a table by the ids in its first one."""
     table = read_table(os.path.expanduser(path), 0, text=text)
     ids, columns = table.columns[0], table.columns[1:].tolist()
-    if column not in columns:
-        raise InputError(f"--{flag}={given}: {path} has no column '{column}', but {', '.join(columns)}")
-    return table.set_index(ids)[column]
+    for column in chosen:
+        if column not in columns:
+            raise InputError(f"--{flag}={given}: {path} has no column '{column}', but {', '.join(columns)}")
+    return table.set_index(ids)[chosen]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, kinds_of_responses
+from irtjax.estimation.covariates import latent_design, with_predictors
 from irtjax.estimation.driver import Problem, run
 from irtjax.estimation.grouping import in_groups, membership
 from irtjax.estimation.mml import oriented, report
@@ -34,6 +35,7 @@ def fit_curves(
     *,
     dims: int,
     groups: Any,
+    covariates: Any,
     anchors: pd.DataFrame | None,
     priors: str | None,
     num_nodes: int | None,
@@ -56,17 +58,22 @@ def fit_curves(
     if found is not None:
         member, specification, items = in_groups(found, values, specification, plan.items, plan.anchored)
         plan = plan._replace(items=items)
+    design = None
+    if covariates is not None:
+        design = latent_design(covariates, groups, responses.subject_ids, with_mean=bool(plan.anchored.any()))
+        specification = with_predictors(specification, design)
+    predictors = None if design is None else design.columns
     rule = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
     precision = TOLERANCE if tolerance is None else tolerance
     estimate, outcome = run(
         QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors),
-        Problem(values, plan.items, specification, TRIALS, np.asarray(responses.trials), member),
+        Problem(values, plan.items, specification, TRIALS, np.asarray(responses.trials), member, predictors),
         max_iterations=max_iterations,
         patience=fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
     estimate = oriented(estimate)
-    if plan.anchored.any():
+    if plan.anchored.any() and design is None:
         estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
     columns, items = tables.columns(estimate.items, estimate.covariances), as_predictors(estimate.items)
     details: dict[str, Any] = {"models": list(models), "grades": [None] * responses.num_items}
@@ -79,6 +86,7 @@ def fit_curves(
         item_columns=columns,
         num_parameters=num_parameters(estimate.specification),
         groups=found,
+        design=design,
         in_logits=False,
         others=None,
         details=details if ratio is None else details | {"dispersion": ratio},

@@ -184,7 +184,7 @@ def _of_spread(fit: Fit) -> str | None:
 
 
 def _of_blocks(fit: Fit) -> str | None:
-    anchored = isinstance(fit.population, FittedGroups) or bool(np.any(np.asarray(fit.population.mean) != 0))
+    anchored = isinstance(fit.population, FittedGroups) or bool(np.any(np.asarray(fit.reference.mean) != 0))
     if anchored or not isinstance(fit.responses, ResponseMatrix | ScaledResponses):
         return None
     values = np.asarray(fit.responses.values)

@@ -16,8 +16,7 @@ from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.status import Status
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
 from irtjax.responses.values import Values
 from irtjax.types import Float, Int
 
@@ -36,6 +35,7 @@ class Problem:
         model: what a response says of ability; the engine for long tests has right/wrong items alone.
         trials: (J, I) of each response, of models that have any.
         member: (J,) of each subject, the number of its group, where there are several populations.
+        predictors: (J, C) of each subject's mean ability, where it depends on covariates.
     """
 
     values: Values
@@ -44,6 +44,7 @@ class Problem:
     model: ItemModel = BINARY
     trials: Int[np.ndarray, "J I"] | None = None
     member: Int[np.ndarray, " J"] | None = None
+    predictors: Float[np.ndarray, "J C"] | None = None
 
 
 class Estimate(NamedTuple):
@@ -51,7 +52,7 @@ class Estimate(NamedTuple):
 
     Attributes:
         items: of I items.
-        population: mean and standard deviation (D,), or those of G groups.
+        population: mean and standard deviation (D,), those of G groups, or a regression on covariates.
         covariances: (I, K, K) of each item's parameters, NaN where they are not known.
         ability: (J, D) posterior means.
         ability_se: (J, D) posterior standard deviations.
@@ -66,13 +67,13 @@ class Estimate(NamedTuple):
         identified: whether the others have one, and not a ridge; as far as is known.
         specification: priors as estimated.
         details: further entries of `fit.json`.
-        of_groups: (2 G D + 1, …) covariances of means, of log standard deviations, and of the logarithm of the slope
-            that items share; 0 of what is fixed. None of one population, or where they are not known.
+        of_groups: (2 G D + 1, …) covariances of means or coefficients, of log standard deviations, and of the logarithm
+            of the slope that items share; 0 of what is fixed. None of one population, or where they are not known.
         joint: covariances of all items together; None where they are not known, or too many to keep.
     """
 
     items: Items
-    population: Population | Groups
+    population: Populations
     covariances: np.ndarray
     ability: np.ndarray
     ability_se: np.ndarray

@@ -8,20 +8,25 @@ of the other kind (`place_extremes`; Linacre's adjustment of extreme scores, as 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
 from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
+from irtjax.integration.e_step import e_step
+from irtjax.integration.nodes import to_answers
 from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
+from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.values import Values, mine
-from irtjax.types import Bool, Float, Int
+from irtjax.types import Bool, Float, Int, Shaped
 
 ADJUSTMENT = 0.3  # of an answer (Linacre, Winsteps: EXTRSCORE)
 BEYOND = 0.1  # logits of an intercept, from the most extreme one of the others with this slope
@@ -30,6 +35,7 @@ NODES, NODE_WEIGHTS = POSTERIOR.nodes[:, 0], np.exp(POSTERIOR.log_weights)
 PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are assigned
 MOST_STEPS, LONGEST_STEP, SETTLED = 100, 3.0, 1e-10  # of Newton's method
 RESPONSES = 2**22  # held at a time
+FINE = SharedNodes(1921, 1, 24.0)  # where the means of subjects differ
 
 
 class Placed(NamedTuple):
@@ -46,7 +52,7 @@ def place_extremes(
     extreme: Bool[np.ndarray, " I"],
     right: Int[np.ndarray, " I"],
     by_subject: bool,
-    member: Int[np.ndarray, " J"] | None = None,
+    of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> Placed:
     """Adds extreme items to the estimate of the others.
 
@@ -67,7 +73,7 @@ def place_extremes(
         extreme: (I,) which were answered right by everyone or by no one; at least one.
         right: (I,) right answers.
         by_subject: whether processes have subjects of their own, as on short tests, and not items.
-        member: the group of each of these, where there are several.
+        of_subjects: the group of each of these, where there are several, or predictors (J, C) of its ability.
 
     Returns:
         The estimate, with the marginal log-likelihood of all responses.
@@ -102,7 +108,7 @@ def place_extremes(
         covariances[extreme, 0, 1] = covariances[extreme, 1, 0] = by_slope * of_slope
         covariances[extreme, 1, 1] += by_slope**2 * of_slope
     if dims == 1 and by_subject:
-        log_likelihoods = marginal(items, values, estimate.population, member)
+        log_likelihoods = marginal(items, values, estimate.population, of_subjects)
         total = float(log_likelihoods.sum())
     else:
         change = abilities.log_mean(added)
@@ -119,7 +125,7 @@ def log_likelihood_without(
     extreme: Bool[np.ndarray, " I"],
     right: Int[np.ndarray, " I"],
     by_subject: bool,
-    member: Int[np.ndarray, " J"] | None = None,
+    of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> float:
     """Marginal log-likelihood of the responses to the others, where extreme items had a part in the fit (D = 1).
 
@@ -128,7 +134,7 @@ def log_likelihood_without(
     """
     if by_subject:
         items = estimate.items.take(~extreme)
-        return float(marginal(items, np.asarray(values)[:, ~extreme], estimate.population, member).sum())
+        return float(marginal(items, np.asarray(values)[:, ~extreme], estimate.population, of_subjects).sum())
     abilities, added = _dealt(estimate.ability, estimate.ability_se), np.zeros((len(estimate.ability), PLACES))
     of_extremes = estimate.items.take(extreme)
     sign = np.where(right[extreme] > 0, 1, -1)
@@ -142,13 +148,18 @@ def log_likelihood_without(
 def marginal(
     items: ItemParameters,
     values: Values,
-    population: Population | Groups,
-    member: Int[np.ndarray, " J"] | None = None,
+    population: Populations,
+    of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> Float[np.ndarray, " J"]:
-    """Marginal log-likelihoods (J,) of all subjects, of which each process has some; `member` of several groups."""
+    """Marginal log-likelihoods (J,) of all subjects, of which each process has some; arguments as above."""
+    if isinstance(population, LatentRegression):
+        answers = to_answers(np.asarray(values), predictors=of_subjects)
+        with jax.enable_x64(True):
+            found = e_step(items, population, answers, FINE.lay_out(items, population, answers))
+        return processes.gather(found.log_likelihoods)
     log_likelihoods, values = np.empty(values.shape[0]), np.asarray(values)
     if isinstance(population, Groups):
-        some = [(population.of(group), np.flatnonzero(member == group)) for group in range(len(population.mean))]
+        some = [(population.of(group), np.flatnonzero(of_subjects == group)) for group in range(len(population.mean))]
     else:
         some = [(population, np.arange(len(values)))]
     for one, rows in some:

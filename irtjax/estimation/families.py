@@ -11,6 +11,7 @@ from irtjax.errors import InputError
 from irtjax.estimation import dispersion, driver, empirical_priors, family_integration
 from irtjax.estimation.binomial_curves import fit_curves
 from irtjax.estimation.category_unit import in_units_of_population, with_wide_slopes
+from irtjax.estimation.covariates import latent_design, with_predictors
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
@@ -28,7 +29,7 @@ from irtjax.fits.result import Fit
 from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal_dimensions import of_categories
-from irtjax.populations.groups import Groups
+from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 
 MOST_DIMS = 3  # in which subjects share nodes
@@ -46,7 +47,7 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
     of_all, width = np.ones(estimate.covariances.shape[1]), others.shape[1] // (dims + 1)
     of_all[dims + 1 : dims + 1 + dims * width] = np.repeat(sign, width)
     population = estimate.population
-    if isinstance(population, Groups):
+    if not isinstance(population, Population):
         population = population._replace(mean=population.mean * sign)
     return estimate._replace(
         population=population,
@@ -63,6 +64,7 @@ def fit_families(
     *,
     dims: int = 1,
     groups: Any = None,
+    covariates: Any = None,
     anchors: pd.DataFrame | None = None,
     priors: str | None = "auto",
     slope_prior: Prior = None,
@@ -97,6 +99,7 @@ def fit_families(
             model,
             dims=dims,
             groups=groups,
+            covariates=covariates,
             anchors=anchors,
             priors=priors,
             num_nodes=num_nodes,
@@ -118,10 +121,15 @@ def fit_families(
         anchored = None if held is None else held.held
         member, specification, start = in_groups(found, plan.responses.values, specification, plan.items, anchored)
         plan = plan._replace(items=start)
-        if set(models) == {"nominal"}:
-            specification = with_wide_slopes(specification)
+    design = None
+    if covariates is not None:
+        design = latent_design(covariates, groups, plan.responses.subject_ids, with_mean=held is not None)
+        specification = with_predictors(specification, design)
+    several = found is not None or design is not None
+    if several and set(models) == {"nominal"}:
+        specification = with_wide_slopes(specification)
     rule = family_integration.choose(
-        integration, num_nodes, plan, dims, nodes_only=found is not None or "beta_binomial" in models
+        integration, num_nodes, plan, dims, nodes_only=several or "beta_binomial" in models
     )
     engine: QuadratureEngine | FamilyPosteriors
     if rule is None:
@@ -134,20 +142,28 @@ def fit_families(
     items = plan.items._replace(top=given.top)
     estimate, outcome = run(
         engine,
-        Problem(given.values, items, specification, given.model, given.trials, member),
+        Problem(
+            given.values,
+            items,
+            specification,
+            given.model,
+            given.trials,
+            member,
+            None if design is None else design.columns,
+        ),
         max_iterations=max_iterations,
         patience=driver.PATIENCE if rule is None else fixed_nodes.PATIENCE,
         on_iteration=None if on_iteration is None else functools.partial(report, on_iteration),
     )
     estimate = estimate._replace(items=estimate.items._replace(top=plan.items.top))
     estimate = oriented_by_categories(oriented(estimate), models)
-    by_nodes = dims == 1 and found is None and rule is not None  # normal posteriors are in these units
+    by_nodes = dims == 1 and not several and rule is not None  # normal posteriors are in these units
     if by_nodes and set(models) == {"nominal"} and empirical_priors.has_any(estimate.specification):
         estimate = in_units_of_population(estimate, plan.model, plan.responses)
     number = num_parameters(estimate.specification)
     if plan.in_logits:
         estimate = in_logits(estimate)
-    if held is not None:
+    if held is not None and design is None:
         estimate = with_error_of_the_mean(estimate, held, plan.responses)
     details: dict[str, Any] = {
         "models": list(models),
@@ -164,6 +180,7 @@ def fit_families(
         item_columns=columns(plan.model, estimate.items, estimate.covariances),
         num_parameters=number,
         groups=found,
+        design=design,
         in_logits=plan.in_logits,
         others="step" if set(models) <= set(CATEGORICAL) else "other",
         details=details,

@@ -74,10 +74,7 @@ def _labels(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> pd.Series:
     if isinstance(groups, Mapping):
         groups = pd.Series(dict(groups))
     if isinstance(groups, pd.Series):
-        by_id, known = groups.set_axis(groups.index.astype(str)), pd.Index(subject_ids.astype(str))
-        in_order = isinstance(groups.index, pd.RangeIndex) and len(groups) == number
-        if not in_order or known.isin(by_id.index).any():
-            return _by_id(by_id, known)
+        return in_order(groups, subject_ids, "groups", "a group")
     try:
         labels = pd.Series(groups).reset_index(drop=True)
     except (TypeError, ValueError) as error:
@@ -87,15 +84,23 @@ def _labels(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> pd.Series:
     return labels
 
 
-def _by_id(labels: pd.Series, subject_ids: pd.Index) -> pd.Series:
-    """The labels of these subjects."""
-    twice = labels.index[labels.index.duplicated()]
+def in_order(given: Any, subject_ids: Shaped[np.ndarray, " J"], argument: str, what: str = "a row") -> Any:
+    """A Series or table by subject id, in the order of the subjects; one without ids is in that order already.
+
+    Raises:
+        InputError: a subject that is there twice, or not at all.
+    """
+    by_id, known = given.set_axis(given.index.astype(str)), pd.Index(subject_ids.astype(str))
+    without_ids = isinstance(given.index, pd.RangeIndex) and len(given) == len(known)
+    if without_ids and not known.isin(by_id.index).any():
+        return given.reset_index(drop=True)
+    twice = by_id.index[by_id.index.duplicated()]
     if len(twice):
-        raise InputError(f"`groups`: subject '{twice[0]}' is there twice")
-    absent = subject_ids[~subject_ids.isin(labels.index)]
+        raise InputError(f"`{argument}`: subject '{twice[0]}' is there twice")
+    absent = known[~known.isin(by_id.index)]
     if len(absent):
-        raise InputError(f"`groups`: subject '{absent[0]}' is not there, expected a group for each subject")
-    return labels.loc[subject_ids].reset_index(drop=True)
+        raise InputError(f"`{argument}`: subject '{absent[0]}' is not there, expected {what} for each subject")
+    return by_id.loc[known].reset_index(drop=True)
 
 
 def require_linked(
@@ -193,8 +198,10 @@ def fitted(
     return FittedGroups(found.names, found.member, population.mean, of_mean, population.sd, population.sd * of_log_sd)
 
 
-def nodes_for_groups(rule: NodeRule | None, integration: str, totals: Totals, dims: int) -> NodeRule:
-    """The nodes that subjects of several groups share, however long the test: these, or those that are chosen.
+def nodes_for_groups(
+    rule: NodeRule | None, integration: str, totals: Totals, dims: int, argument: str = "groups"
+) -> NodeRule:
+    """The nodes that subjects of several populations share, however long the test: these, or those that are chosen.
 
     Raises:
         InputError: another way of integration was asked for, or there are too many dimensions.
@@ -202,7 +209,7 @@ def nodes_for_groups(rule: NodeRule | None, integration: str, totals: Totals, di
     if isinstance(rule, SharedNodes):
         return rule
     if integration not in ("auto", "nodes") or dims > MOST_SHARED:
-        raise InputError("`groups`: abilities are integrated out on shared nodes, in up to three dimensions")
+        raise InputError(f"`{argument}`: abilities are integrated out on shared nodes, in up to three dimensions")
     chosen = choose_rule("nodes", None, totals, dims)
     assert chosen is not None
     return chosen

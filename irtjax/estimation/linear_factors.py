@@ -91,6 +91,7 @@ def fit_factors(
         item_columns=_in_units(columns, responses),
         num_parameters=num_parameters(estimate.specification),
         groups=None,
+        design=None,
         in_logits=False,
         others="other",
         details={

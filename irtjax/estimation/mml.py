@@ -13,6 +13,7 @@ from irtjax import processes
 from irtjax.arguments import not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver
+from irtjax.estimation.covariates import Design, latent_design, with_predictors
 from irtjax.estimation.driver import Estimate, Info, Problem, run
 from irtjax.estimation.extreme_items import log_likelihood_without, place_extremes
 from irtjax.estimation.grouping import Membership, in_groups, membership, nodes_for_groups
@@ -30,7 +31,7 @@ from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
-from irtjax.populations.groups import Groups
+from irtjax.populations.normal import Population
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
@@ -43,6 +44,7 @@ def fit_mml(
     *,
     dims: int = 1,
     groups: Any = None,
+    covariates: Any = None,
     anchors: pd.DataFrame | None = None,
     guessing: float | Sequence[float] | np.ndarray | None = None,
     priors: str | None = "auto",
@@ -77,6 +79,11 @@ def fit_mml(
             subjects (`grouping.membership`). Each group has a normal population. That of the first, in the order in
             which they occur, is standard normal (with anchors it is free); means and standard deviations of the others
             are estimated, and the items are the same for all (Bock and Zimowski 1997). Up to three dimensions.
+        covariates: what is known of each subject: a table by subject id, or columns in the order of the subjects
+            (`estimation.covariates.as_predictors`). The mean of ability depends on them, θ = x'β + ε with ε ~ N(0, 1)
+            (latent regression, Mislevy 1984); with anchors there is an intercept, and the variance of ε is free.
+            Numbers count from their mean, and categories from the first, so that the scale is that of subjects there.
+            Up to three dimensions, and not beside groups, of which membership can be a covariate.
         anchors: rows of an `items.csv` whose parameters are held; the population's mean and variance are then free.
             Where the variance comes out as 0, as of a single subject, errors of abilities are those of the mean.
         guessing: lower asymptotes that are held, such as 1/4 for items of four choices: one for all items, or one per
@@ -124,8 +131,8 @@ def fit_mml(
     found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
     rule = choose_rule(integration, num_nodes, totals, dims)
-    if found is not None:
-        rule = nodes_for_groups(rule, integration, totals, dims)
+    if found is not None or covariates is not None:
+        rule = nodes_for_groups(rule, integration, totals, dims, "covariates" if found is None else "groups")
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
     plan = plan_of(responses, model, dims, anchors, guessing, asked, totals, long=rule is None)
     check_extremes(responses, plan.extreme, extremes)
@@ -134,7 +141,10 @@ def fit_mml(
     else:
         precision = TOLERANCE if tolerance is None else tolerance
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
-    problem = _problem(plan, found, _values_here(responses, rule, mesh), responses.num_subjects, totals.right)
+    design = None
+    if covariates is not None:
+        design = latent_design(covariates, groups, responses.subject_ids, with_mean=bool(plan.anchored.any()))
+    problem = _problem(plan, found, design, _values_here(responses, rule, mesh), responses.num_subjects, totals.right)
     own = rule is not None and rule.moves_with_posterior
     with processes.alone() if own else contextlib.nullcontext():  # where nodes are own, all processes do all of it
         estimate, outcome = run(
@@ -150,7 +160,7 @@ def fit_mml(
         )
     if plan.as_1pl:
         estimate = in_logits(estimate)
-    if plan.anchored.any():
+    if plan.anchored.any() and design is None:
         estimate = with_error_of_the_mean(estimate, plan.anchored, totals.observed)
     return fit_of(
         responses,
@@ -160,6 +170,7 @@ def fit_mml(
         item_columns=tables.columns(estimate.items, estimate.covariances),
         num_parameters=number,
         groups=found,
+        design=design,
         in_logits=plan.as_1pl,
         others=None,
         details=of_extremes,
@@ -178,16 +189,25 @@ def check_limits(max_iterations: int, tolerance: float | None) -> None:
 
 
 def _problem(
-    plan: Plan, groups: Membership | None, values: Values, num_subjects: int, right: Int[np.ndarray, " I"]
+    plan: Plan,
+    groups: Membership | None,
+    design: Design | None,
+    values: Values,
+    num_subjects: int,
+    right: Int[np.ndarray, " I"],
 ) -> Problem:
-    """What is estimated: without the items that are placed afterwards, and each subject in its group."""
+    """What is estimated: without the items that are placed afterwards, and each subject in its population."""
     items, specification, member = plan.items, plan.specification, None
     if plan.aside.any():
         items, specification = set_aside(items, specification, plan.aside, right)
     if groups is not None:
         mine = processes.share(num_subjects)
         member, specification, items = in_groups(groups, values, specification, items, plan.anchored, mine)
-    return Problem(values, items, specification, member=member)
+    predictors = None
+    if design is not None:
+        specification = with_predictors(specification, design)
+        predictors = design.columns[processes.share(num_subjects)]
+    return Problem(values, items, specification, member=member, predictors=predictors)
 
 
 def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding.Mesh | None) -> Values:
@@ -223,7 +243,7 @@ def oriented(estimate: Estimate) -> Estimate:
         return estimate
     of_parameters = np.concatenate([sign, np.ones(estimate.covariances.shape[1] - dims)])
     population = estimate.population
-    if isinstance(population, Groups):
+    if not isinstance(population, Population):
         population = population._replace(mean=population.mean * sign)
     return estimate._replace(
         population=population,
@@ -243,17 +263,18 @@ def _with_extremes(
     by_subject: bool,
 ) -> tuple[Estimate, int, dict[str, Any]]:
     """The estimate with extreme items placed, the number of parameters, and what `fit.json` says of them."""
-    number, values, member = num_parameters(estimate.specification), problem.values, problem.member
+    number, values = num_parameters(estimate.specification), problem.values
+    of_subjects = problem.member if problem.predictors is None else problem.predictors
     if not plan.extreme.any():
         return estimate, number, {}
     # as they had no prior, or lost it
     aside = plan.extreme & ~np.asarray(estimate.specification.free)[:, plan.specification.dims]
     if aside.any():
         estimate, log_likelihood = place_extremes(
-            estimate, plan.specification, values, aside, right, by_subject, member
+            estimate, plan.specification, values, aside, right, by_subject, of_subjects
         )
     else:
-        log_likelihood = log_likelihood_without(estimate, values, plan.extreme, right, by_subject, member)
+        log_likelihood = log_likelihood_without(estimate, values, plan.extreme, right, by_subject, of_subjects)
     of_others = num_parameters(set_aside(plan.items, estimate.specification, plan.extreme, right)[1])
     return (
         estimate,

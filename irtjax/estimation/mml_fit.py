@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from irtjax.estimation import empirical_priors
+from irtjax.estimation.covariates import Design, fitted
 from irtjax.estimation.driver import Estimate, Outcome
 from irtjax.estimation.grouping import Membership, population_of
 from irtjax.fits.result import Fit
@@ -24,6 +25,7 @@ def fit_of(
     item_columns: dict[str, np.ndarray],
     num_parameters: int,
     groups: Membership | None,
+    design: Design | None,
     in_logits: bool,
     others: str | None,
     details: dict[str, Any],
@@ -38,6 +40,7 @@ def fit_of(
         item_columns: of `items.csv`.
         num_parameters: free ones.
         groups: of subjects; None for one population.
+        design: of covariates of the subjects; None for none.
         in_logits: whether slopes that all items share are reported as 1.
         others: what parameters after the intercept are called, as of `empirical_priors.summary`.
         details: further entries of `fit.json`.
@@ -45,6 +48,8 @@ def fit_of(
     population: Any = estimate.population
     if groups is not None:
         population = population_of(estimate, groups, in_logits=in_logits)
+    if design is not None:
+        population = fitted(estimate, design, in_logits=in_logits)
     one = estimate.ability.shape[1] == 1
     return Fit(
         responses=responses,

@@ -25,6 +25,7 @@ from irtjax.types import AnyArray, Bool, Float, Int
     meta_fields=(
         "dims",
         "num_groups",
+        "num_predictors",
         "has_shared",
         "mean_fixed",
         "sd_fixed",
@@ -58,6 +59,8 @@ class Specification:
         common_others: columns after the intercept in which all items where they are free have one parameter in common.
         weak_others: what is known beforehand of the estimated priors of columns after the intercept.
         num_groups: G populations of subjects; means and standard deviations of all but the first are free.
+        num_predictors: C predictors of the mean ability of each subject, whose coefficients are free; there is one
+            population then, and its mean is the coefficient of a predictor or 0.
         tied_columns: T columns in which some items have one parameter in common.
         tied: (T, I) which items these are; all of them free there, and no two sets of a column have one in common.
     """
@@ -76,6 +79,7 @@ class Specification:
     common_others: tuple[int, ...] = ()
     weak_others: Weak = NOTHING
     num_groups: int = 1
+    num_predictors: int = 0
     tied_columns: tuple[int, ...] = ()
     tied: Any = ()
 
@@ -127,15 +131,17 @@ class Layout:
 
     Attributes:
         items: (I, K) position of each item parameter, -1 where it is held. Items that share one share its position.
-        mean: (D,) position of the population's means, -1 where they are fixed; (G, D) of several groups.
-        log_sd: of the same shape, position of the logarithms of the standard deviations, -1 where they are fixed.
+        mean: (D,) position of the population's means, -1 where they are fixed; (G, D) of several groups; (C, D) of
+            coefficients of predictors.
+        log_sd: (D,), or (G, D) of several groups, position of the logarithms of the standard deviations, -1 where they
+            are fixed.
         num_own: parameters of single items; the rest is common to all.
         size: P.
     """
 
     items: Int[np.ndarray, "I K"]
     mean: Int[np.ndarray, "*G D"]
-    log_sd: Int[np.ndarray, "*G D"]
+    log_sd: Int[np.ndarray, "*H D"]
     num_own: int
     size: int
 
@@ -173,7 +179,7 @@ def layout(specification: Specification) -> Layout:
         if np.any(items):
             index[np.asarray(items), column] = size
             size += 1
-    population: list[np.ndarray] = []
+    of_items, population = size, []
     for fixed in (specification.mean_fixed, specification.sd_fixed):
         places = np.full((specification.num_groups, specification.dims), -1)
         some = places[int(fixed) :]  # of the first group alone they may be fixed
@@ -181,6 +187,12 @@ def layout(specification: Specification) -> Layout:
         size += some.size
         population.append(places if specification.num_groups > 1 else places[0])
     mean, log_sd = population
+    if specification.num_predictors:
+        before = int((mean >= 0).sum())
+        shape = specification.num_predictors, specification.dims
+        mean = of_items + np.arange(shape[0] * shape[1]).reshape(shape)
+        log_sd = np.where(log_sd >= 0, log_sd - before + mean.size, -1)
+        size += mean.size - before
     return Layout(index, mean, log_sd, num_own, size)
 
 

@@ -19,7 +19,9 @@ from irtjax.fits.status import Status
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
+from irtjax.populations.several import SeveralPopulations
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
@@ -30,8 +32,8 @@ from irtjax.storage.tables import read_table
 from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
-GROUPS, JUDGES = "groups.csv", "judges.csv"
-FILES = ("items.csv", "subjects.csv", GROUPS, JUDGES, "fit.json", ARCHIVE)
+GROUPS, COVARIATES, JUDGES = "groups.csv", "covariates.csv", "judges.csv"
+FILES = ("items.csv", "subjects.csv", GROUPS, COVARIATES, JUDGES, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
 PACKED = 2**24  # responses at a time
@@ -53,6 +55,7 @@ TUPLES: dict[str, Any] = {
     "slope_regression": Regression,
     "covariance": JointCovariance,
 }
+SEVERAL: dict[str, Any] = {"groups": FittedGroups, "covariates": FittedLatentRegression}
 
 
 def write(
@@ -72,7 +75,7 @@ def write(
     Raises:
         InputError: the directory cannot be written to.
     """
-    with whole_results(Path(directory).expanduser(), (GROUPS, JUDGES)) as folder:
+    with whole_results(Path(directory).expanduser(), (GROUPS, COVARIATES, JUDGES)) as folder:
         for name, table in tables.items():
             write_csv(table, folder / name)
         (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
@@ -141,10 +144,11 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         arrays["right"] = _packed(responses.values, 1)
         if responses.values.min() == MISSING:
             arrays["observed"] = ~_packed(responses.values, MISSING)
-    kinds = {**fields, "groups": None}
-    if isinstance(fields["population"], FittedGroups):
-        kinds |= {"groups": fields["population"], "population": None}
-    for name in (*TUPLES, "groups", "parameters"):
+    kinds = {**fields, **dict.fromkeys(SEVERAL)}
+    for name, kind in SEVERAL.items():
+        if isinstance(fields["population"], kind):
+            kinds |= {name: fields["population"], "population": None}
+    for name in (*TUPLES, *SEVERAL, "parameters"):
         if kinds[name] is not None:
             arrays |= {f"{name}.{part}": np.asarray(leaf) for part, leaf in kinds[name]._asdict().items()}
     arrays |= {f"item_columns.{name}": column for name, column in fields["item_columns"].items()}
@@ -177,13 +181,17 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
             for name, kind in TUPLES.items()
             if f"{name}.{kind._fields[0]}" in arrays
         },
-        **({"population": _groups(arrays)} if "groups.names" in arrays else {}),
+        **_several(arrays),
     }
 
 
-def _groups(arrays: Arrays) -> FittedGroups:
-    """The populations of several groups."""
-    return FittedGroups(**{field.name: arrays[f"groups.{field.name}"] for field in dataclasses.fields(FittedGroups)})
+def _several(arrays: Arrays) -> dict[str, SeveralPopulations]:
+    """The populations, where there are several."""
+    for name, kind in SEVERAL.items():
+        if f"{name}.names" in arrays:
+            parts = [field.name for field in dataclasses.fields(kind)]
+            return {"population": kind(**{part: arrays[f"{name}.{part}"] for part in parts})}
+    return {}
 
 
 def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " bytes"]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from irtjax.fits import category_text, fit_text
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.responses.scaled import ScaledResponses
 
 Fit = Any  # `irtjax.fits.result.Fit`, whose methods call these
@@ -59,6 +60,8 @@ def _headline(fit: Fit) -> list[str]:
 
 
 def _of_groups(fit: Fit) -> list[str]:
+    if isinstance(fit.population, FittedLatentRegression):
+        return fit_text.of_covariates(fit.population)
     return fit_text.of_groups(fit.groups()) if isinstance(fit.population, FittedGroups) else []
 
 
@@ -67,6 +70,8 @@ def notes(fit: Fit) -> list[str]:
     lines, scored = fit_text.of_starts(fit.details), not isinstance(fit.responses, ScaledResponses)
     if isinstance(fit.population, FittedGroups):
         lines += fit_text.of_narrow_groups(fit.population)
+    if isinstance(fit.population, FittedLatentRegression) and fit.details.get("standard_errors") == "each item":
+        lines.append("coefficients of covariates have no standard errors, as those of all items together are not known")
     if fit.extreme.any():
         right = fit.responses.counts(axis=0)[0]
         lines += fit_text.of_extremes(fit.extreme, right, fit.details.get("extremes") == "placed", scored)

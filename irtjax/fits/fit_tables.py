@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
@@ -44,7 +46,7 @@ def items(
 
 def subjects(
     responses: Responses | ScaledResponses,
-    population: Population | FittedGroups,
+    population: Population | FittedGroups | FittedLatentRegression,
     ability: Float[np.ndarray, "J ..."],
     error: Float[np.ndarray, "J ..."],
 ) -> pd.DataFrame:
@@ -70,6 +72,23 @@ def groups(population: FittedGroups) -> pd.DataFrame:
             columns |= {f"{name}{ending}": leaf[:, k], f"{name}{ending}_se": error[:, k]}
     number = np.bincount(population.member, minlength=len(population.names))
     return pd.DataFrame({"group": population.names, "num_subjects": number, **columns})
+
+
+def covariates(population: FittedLatentRegression) -> pd.DataFrame:
+    """The table of predictors of ability; columns are numbered where there are several dimensions."""
+    has_intercept = bool((population.intercept_se != 0).any())
+    columns: dict[str, np.ndarray] = {"covariate": population.names}
+    coefficients, errors, origins = population.coefficients, population.coefficients_se, population.origins
+    if has_intercept:
+        columns["covariate"] = np.append("(intercept)", population.names)
+        coefficients = np.concatenate([population.intercept[None], coefficients])
+        errors, origins = np.concatenate([population.intercept_se[None], errors]), np.append(np.nan, origins)
+    for k in range(coefficients.shape[1]):
+        ending = f"_{k + 1}" if coefficients.shape[1] > 1 else ""
+        z = np.abs(coefficients[:, k]) / errors[:, k]
+        columns |= {f"coefficient{ending}": coefficients[:, k], f"coefficient{ending}_se": errors[:, k]}
+        columns[f"p_value{ending}"] = 2 * norm.sf(z)
+    return pd.DataFrame({**columns, "counted_from": origins})
 
 
 def facets(found: Mapping[str, Any]) -> pd.DataFrame:

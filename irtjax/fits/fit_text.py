@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.types import Bool, Float, Shaped
 
 WIDTH = 17  # of the names of rows
@@ -112,6 +113,20 @@ def of_groups(groups: pd.DataFrame) -> list[str]:
     if len(groups) > MOST_GROUPS:
         lines.append(row("", f"and {len(groups) - MOST_GROUPS:,} more groups"))
     return lines
+
+
+def of_covariates(found: FittedLatentRegression) -> list[str]:
+    """The coefficient of each predictor, with its standard error; and what they explain together."""
+    lines = []
+    for name, values, errors in zip(found.names, found.coefficients, found.coefficients_se, strict=True):
+        figures = [
+            f"{value:.2f} ± {error:.2f}" if error > 0 else f"{value:.2f}"
+            for value, error in zip(values, errors, strict=True)
+        ]
+        lines.append(row(str(name)[: WIDTH - 1], ", ".join(figures)))
+    lines = lines[:MOST_GROUPS] + [row("", f"and {len(lines) - MOST_GROUPS:,} more")] * (len(lines) > MOST_GROUPS)
+    shares = ", ".join(f"{share:.0%}" for share in found.explained)
+    return [*lines, row("covariates", f"explain {shares} of the variance of ability")]
 
 
 def _with_error(name: str, figures: Mapping[str, Any]) -> str:

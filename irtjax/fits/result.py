@@ -16,6 +16,7 @@ from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
@@ -39,7 +40,8 @@ class Fit:
         model: such as "2pl", or "mixed".
         estimator: "mml" or "svi".
         parameters: in slope-intercept form: `ItemParameters`, or `PredictorParameters` of other items than right/wrong.
-        population: mean and standard deviation (D,) of ability, on the scale that is reported; or those of each group.
+        population: mean and standard deviation (D,) of ability, on the scale that is reported; those of each group; or
+            how they depend on covariates.
         item_columns: estimates and standard errors by the names of `items.csv`, each (I,).
         ability: (J,), or (J, D) with D > 1 dimensions: EAP for MML, posterior mean for SVI.
         ability_se: posterior standard deviations, of the same shape.
@@ -63,7 +65,7 @@ class Fit:
     model: str
     estimator: str
     parameters: Any
-    population: Population | FittedGroups
+    population: Population | FittedGroups | FittedLatentRegression
     item_columns: dict[str, np.ndarray]
     ability: np.ndarray
     ability_se: np.ndarray
@@ -103,7 +105,8 @@ class Fit:
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
 
-        Of a fit with groups of subjects also `groups.csv`, and with a facet `judges.csv`.
+        Of a fit with groups of subjects also `groups.csv`, with covariates `covariates.csv`, and with a facet
+        `judges.csv`.
 
         Args:
             directory: made where missing.
@@ -115,6 +118,8 @@ class Fit:
         tables = {"items.csv": self.items(), "subjects.csv": self.subjects()}
         if isinstance(self.population, FittedGroups):
             tables[fit_files.GROUPS] = self.groups()
+        if isinstance(self.population, FittedLatentRegression):
+            tables[fit_files.COVARIATES] = self.covariates()
         if "facet" in self.details:
             tables[fit_files.JUDGES] = self.facets()
         fit_files.write(directory, tables, self.record(), fields)
@@ -194,19 +199,33 @@ class Fit:
             raise InputError("this fit was given no `groups`")
         return fit_tables.groups(self.population)
 
+    def covariates(self) -> pd.DataFrame:
+        """One row per predictor of ability: `covariate`, `coefficient`, `coefficient_se`, `p_value` and `counted_from`.
+
+        Ability is higher by the coefficient, in logits, for one more of a number, which counts from its mean, or for
+        a category ("course=morning") than for the first. The p-value is that of the Wald test, z = coefficient / se.
+        With anchors the first row is the intercept. With D > 1 the columns are numbered.
+
+        Raises:
+            InputError: the fit was given no `covariates`.
+        """
+        if not isinstance(self.population, FittedLatentRegression):
+            raise InputError("this fit was given no `covariates`")
+        return fit_tables.covariates(self.population)
+
     @property
     def one_population(self) -> Population:
         """The population of all subjects.
 
         Raises:
-            InputError: they are of several groups.
+            InputError: they are of several groups, or differ by covariates.
         """
         return Population(*self.population)
 
     @property
     def reference(self) -> Population:
-        """The population that the scale is that of: of several groups, the first."""
-        return self.population.first if isinstance(self.population, FittedGroups) else self.population
+        """The population that the scale is that of: of several groups the first, with covariates where these are 0."""
+        return self.population if isinstance(self.population, Population) else self.population.first
 
     def facets(self) -> pd.DataFrame:
         """One row per judge, with the columns of `judges.csv`: severities, which sum to zero, and standard errors.
@@ -302,10 +321,21 @@ class Fit:
             "population_mean": np.asarray(self.reference.mean).tolist(),
             "population_sd": np.asarray(self.reference.sd).tolist(),
             **({"groups": self.groups().to_dict("records")} if isinstance(self.population, FittedGroups) else {}),
+            **self._of_covariates(),
             "notes": self.notes(),
             **self.details,
             "seconds": self.seconds,
             "versions": versions(),
+        }
+
+    def _of_covariates(self) -> dict[str, Any]:
+        """What `fit.json` says of covariates."""
+        if not isinstance(self.population, FittedLatentRegression):
+            return {}
+        table = self.covariates()
+        return {
+            "covariates": table.to_dict("records"),
+            "variance_explained_by_covariates": self.population.explained.tolist(),
         }
 
 

@@ -14,8 +14,8 @@ from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.types import AnyArray, Float, Int
 
 MANY = 256  # subjects that are taken at once where each node costs much
@@ -55,7 +55,7 @@ class Expected(NamedTuple):
 
 def e_step(
     items: Items,
-    population: Population | Groups,
+    population: Populations,
     answers: Answers,
     grid: SparseGrid,
     *,
@@ -84,7 +84,10 @@ def e_step(
         sums, log_likelihoods, moments, kept, boundary_mass = _in_tiles(curves, answers, grid.rows, grid.tile, grid.rim)
     sums = [grid.out_of_tiles(np.asarray(leaf)) for leaf in sums]
     statistics, observed, boundary_mass = processes.total([*sums, boundary_mass])
-    of_subjects = np.asarray(log_likelihoods), np.asarray(moments)
+    log_likelihoods = np.asarray(log_likelihoods)
+    if isinstance(population, LatentRegression):
+        log_likelihoods = log_likelihoods + population.constants(np.asarray(answers.predictors))
+    of_subjects = log_likelihoods, np.asarray(moments)
     return Expected(statistics, observed, *of_subjects, float(boundary_mass), kept if weights else None)
 
 
@@ -113,7 +116,7 @@ class Curves(NamedTuple):
     Attributes:
         eta: (T, S, M).
         log_normalizer: (T, S, I).
-        log_weights: (T, S) of the nodes, or (T, S, G) for each group.
+        log_weights: (T, S) of the nodes, (T, S, G) for each group, or (T, S, 1 + C) by predictors.
         powers: (T, S, 2 D) nodes and their squares.
     """
 

@@ -22,8 +22,8 @@ from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import STANDARD, Population
+from irtjax.populations.kinds import Populations
+from irtjax.populations.normal import STANDARD
 from irtjax.types import Float
 
 STRETCH = 1.2  # times the posterior's expected standard deviation: its tails are heavier than normal ones
@@ -56,12 +56,12 @@ class ImportanceNodes:
     def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float) -> None:
         """They are where the posteriors are."""
 
-    def lay_out(self, items: ItemParameters, population: Population | Groups, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: ItemParameters, population: Populations, answers: Answers) -> SparseGrid:
         """A window for each subject."""
         return importance_nodes(items, answers, self.number)
 
     def refined(
-        self, items: ItemParameters, population: Population | Groups, answers: Answers, num_subjects: int
+        self, items: ItemParameters, population: Populations, answers: Answers, num_subjects: int
     ) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (
@@ -71,7 +71,7 @@ class ImportanceNodes:
         curves = 2 * self.number * num_subjects * answers.num_items
         return Refinement(fine - coarse, 2 * self.number <= MOST_OWN and curves <= MOST_CURVES, fine)
 
-    def summary(self, population: Population | Groups) -> dict[str, object]:
+    def summary(self, population: Populations) -> dict[str, object]:
         """Entries of `fit.json`."""
         return {"posteriors": "own nodes", "nodes": self.number}
 

@@ -7,8 +7,7 @@ import numpy as np
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
 from irtjax.types import Float
 
 
@@ -83,11 +82,11 @@ class NodeRule(Protocol):
             slack: times as much may be there as is allowed at last.
         """
 
-    def lay_out(self, items: Items, population: Population | Groups, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Populations, answers: Answers) -> SparseGrid:
         """The nodes, and where the subjects may be."""
 
-    def refined(self, items: Items, population: Population | Groups, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Populations, answers: Answers, num_subjects: int) -> Refinement:
         """What the next rule would change for some of `num_subjects` subjects."""
 
-    def summary(self, population: Population | Groups) -> dict[str, object]:
+    def summary(self, population: Populations) -> dict[str, object]:
         """Entries of `fit.json`."""

@@ -11,8 +11,7 @@ import numpy as np
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int, Shaped
 
@@ -20,7 +19,9 @@ COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=("values", "trials", "member"), meta_fields=("model", "complete")
+    jax.tree_util.register_dataclass,
+    data_fields=("values", "trials", "member", "predictors"),
+    meta_fields=("model", "complete"),
 )
 @dataclasses.dataclass(frozen=True)
 class Answers:
@@ -32,6 +33,7 @@ class Answers:
         complete: whether all were observed.
         trials: (J, I) of each response; None for one.
         member: (J, 1) of each subject, the number of its group; None where there is one population.
+        predictors: (J, C) of each subject's mean ability, where it depends on covariates.
     """
 
     values: Any
@@ -39,6 +41,7 @@ class Answers:
     complete: bool
     trials: Any = None
     member: Any = None
+    predictors: Any = None
 
     def statistics(self) -> Float[AnyArray, "J M"]:
         """T of each response."""
@@ -52,8 +55,18 @@ class Answers:
         return observed if self.trials is None else observed * self.trials
 
     def weighed(self, log_weights: Float[AnyArray, "Q ..."]) -> Float[AnyArray, "J Q"]:
-        """Of the nodes (Q,), or those of each group (Q, G), for each subject."""
+        """Of the nodes (Q,), those of each group (Q, G), or those by predictors (Q, 1 + C), for each subject."""
+        if self.predictors is not None:
+            xp, for_all = log_weights.__array_namespace__(), log_weights[:, :1]
+            return for_all.T + self.predictors @ xp.where(for_all > -xp.inf, log_weights[:, 1:], 0.0).T
         return log_weights[None, :] if self.member is None else log_weights.T[self.member[:, 0]]
+
+    def of_population(self, number: int) -> Shaped[AnyArray, "J columns"] | None:
+        """What multiplies scores of populations at nodes: membership in each of so many groups; predictors and 1."""
+        if self.predictors is not None:
+            xp = self.predictors.__array_namespace__()
+            return xp.concatenate([self.predictors, xp.ones_like(self.predictors[:, :1])], axis=1)
+        return None if self.member is None else (self.member == jnp.arange(number)[None, :])
 
     def rows(self, rows: AnyArray | slice) -> "Answers":
         """Those of some subjects; none, where there is no such subject."""
@@ -87,13 +100,14 @@ def to_answers(
     model: ItemModel = BINARY,
     trials: Int[np.ndarray, "J I"] | None = None,
     member: Int[np.ndarray, " J"] | None = None,
+    predictors: Float[np.ndarray, "J C"] | None = None,
 ) -> Answers:
     """Puts encoded responses on the device."""
     groups = None if member is None else member[:, None]
-    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials, groups))
+    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials, groups, predictors))
 
 
-def place_nodes(population: Population | Groups, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
+def place_nodes(population: Populations, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:
     """The nodes (Q, D) on the scale of ability."""
     return population.place(quadrature.nodes)
 

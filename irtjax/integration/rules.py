@@ -19,8 +19,7 @@ from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension, rectangular, spacing, steepest
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
 from irtjax.types import Float, Int
 
 WAYS = ("auto", "nodes", "around", "normal")
@@ -90,7 +89,7 @@ class SharedNodes:
         """Nodes per dimension that are always all looked at."""
         return round((nodes_per_dimension(self.dims) - 1) * self.bound / BOUND) + 1
 
-    def lay_out(self, items: Items, population: Population | Groups, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Populations, answers: Answers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
@@ -102,7 +101,7 @@ class SharedNodes:
                 return found
         return everywhere(_grid(self.number, self.bound, self.dims))
 
-    def refined(self, items: Items, population: Population | Groups, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Populations, answers: Answers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, self.coarsest)
         *_, coarse, fine = levels(items, population, answers, finer, coarsest, self.bound)
@@ -118,7 +117,7 @@ class SharedNodes:
         )
         return Refinement(change, affordable, fine.log_likelihoods)
 
-    def summary(self, population: Population | Groups) -> dict[str, object]:
+    def summary(self, population: Populations) -> dict[str, object]:
         """Entries of `fit.json`."""
         return {
             "posteriors": "fixed nodes",

@@ -17,8 +17,7 @@ from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
-from irtjax.populations.groups import Groups
-from irtjax.populations.normal import Population
+from irtjax.populations.kinds import Populations
 from irtjax.types import Bool, Float, Int
 
 TILE = 16  # nodes, about
@@ -73,7 +72,7 @@ class Level(NamedTuple):
 
     Attributes:
         grid: the nodes.
-        log_likelihoods: (J,) of each subject's answers, in nats.
+        log_likelihoods: (J,) of each subject's answers, in nats; up to the constant of a `LatentRegression`.
         subject: (M,) of each pair of a subject and a tile that its posterior is in.
         tile: (M,) in increasing order.
         share: (M,) of the posterior.
@@ -128,7 +127,7 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 
 def levels(
     items: Items,
-    population: Population | Groups,
+    population: Populations,
     answers: Answers,
     number: int,
     coarsest: int | None = None,
@@ -261,7 +260,7 @@ def _children(
 @BLAS.wrap(limits=1, user_api="blas")
 def _log_likelihoods(
     items: Items,
-    population: Population | Groups,
+    population: Populations,
     answers: Answers,
     grid: Grid,
     subject: Int[np.ndarray, " M"],
@@ -274,15 +273,15 @@ def _log_likelihoods(
     result = np.empty(len(subject))
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)
     step = max(1, CURVES // (grid.side**grid.dims * answers.num_items))
-    groups = () if answers.member is None else (len(population.mean),)
     for first in range(0, len(used), step):
         part = slice(first, first + step)
         index, inside = grid.inside(used[part])
         nodes = grid.nodes(np.minimum(index, grid.number - 1).reshape(-1, grid.dims))
         found = natural(answers.model, items, place_nodes(population, nodes))
         eta, log_normalizer = (leaf.reshape(*inside.shape, -1) for leaf in found)
-        log_weights = population.log_weights(*nodes).reshape(*inside.shape, *groups)
-        log_weights = np.where(inside.reshape(*inside.shape, *len(groups) * (1,)), log_weights, -np.inf)
+        log_weights = population.log_weights(*nodes)
+        log_weights = log_weights.reshape(*inside.shape, *log_weights.shape[1:])
+        log_weights = np.where(inside.reshape(*inside.shape, *(log_weights.ndim - 2) * (1,)), log_weights, -np.inf)
         of_tiles = eta, log_normalizer, log_weights, begin[part], counts[part]
         for eta_here, normalizer, log_weight, start, count in zip(*of_tiles, strict=True):
             some = answers.rows(subject[start : start + count])

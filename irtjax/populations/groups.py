@@ -1,13 +1,13 @@
 """Several groups of subjects, each with a population of its own, on one scale."""
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.populations.normal import Population
+from irtjax.populations.several import SeveralPopulations
 from irtjax.types import Float, Int, Shaped
 
 
@@ -51,6 +51,16 @@ class Groups(NamedTuple):
         mean[0], sd[0] = self.mean[0], self.sd[0]
         return Groups(mean, sd)
 
+    def on(self, shift: float, unit: float) -> "Groups":
+        """Of abilities so many times as large, and then shifted."""
+        return Groups(unit * self.mean + shift, unit * self.sd)
+
+    def of_scale(
+        self, moments: Float[np.ndarray, "J two_D"], member: Int[np.ndarray, " J"]
+    ) -> Float[np.ndarray, "first two_D"]:
+        """Means of the posteriors and of squares, of the group that the scale is that of."""
+        return moments[member == 0]
+
     def score(
         self, moments: Float[np.ndarray, "J two_D"], member: Int[np.ndarray, " J"]
     ) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
@@ -73,11 +83,8 @@ class Groups(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FittedGroups:
+class FittedGroups(SeveralPopulations):
     """The populations of a fit of several groups, with standard errors.
-
-    What asks for the mean and the standard deviation of the one population of a fit gets an error that says why there
-    is none.
 
     Attributes:
         names: (G,) of the groups, the first of which sets the scale.
@@ -94,18 +101,6 @@ class FittedGroups:
     means_se: Float[np.ndarray, "G D"]
     sds: Float[np.ndarray, "G D"]
     sds_se: Float[np.ndarray, "G D"]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FittedGroups):
-            return NotImplemented
-        pairs = [(getattr(self, name), getattr(other, name)) for name in self._asdict()]
-        return all(np.array_equal(one, another, equal_nan=one.dtype.kind == "f") for one, another in pairs)
-
-    def __hash__(self) -> int:
-        return hash((tuple(self.names.tolist()), self.means.tobytes()))
-
-    def _asdict(self) -> dict[str, np.ndarray]:
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
     def first(self) -> Population:
@@ -124,18 +119,6 @@ class FittedGroups:
         return Population(self.means[at], self.sds[at])
 
     @property
-    def mean(self) -> NoReturn:
-        """There is none of all subjects."""
-        raise InputError(self._several)
-
-    @property
-    def sd(self) -> NoReturn:
-        """There is none of all subjects."""
-        raise InputError(self._several)
-
-    def __iter__(self) -> Iterator[Any]:
-        raise InputError(self._several)
-
-    @property
-    def _several(self) -> str:
+    def why_several(self) -> str:
+        """What a user is told who asks for the population of all subjects."""
         return f"this needs a fit of one population, and this fit has {len(self.names)} groups: fit without `groups`"

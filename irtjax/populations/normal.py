@@ -37,5 +37,9 @@ class Population(NamedTuple):
         """On a scale of ability whose origin and unit are these of the present one; its own stay, by convention."""
         return self
 
+    def on(self, shift: float, unit: float) -> "Population":
+        """Of abilities so many times as large, and then shifted."""
+        return Population(unit * self.mean + shift, unit * self.sd)
+
 
 STANDARD = Population()

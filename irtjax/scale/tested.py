@@ -18,6 +18,7 @@ from irtjax.item_models.coded_counts import effective_trials
 from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
+from irtjax.populations.several import SeveralPopulations
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.forms import FEWEST
@@ -148,6 +149,8 @@ def _values_and_trials(responses: Any) -> tuple[Shaped[np.ndarray, "J I"], Float
 def _require_one_population(fit: Fit) -> None:
     if isinstance(fit.population, FittedGroups):
         raise InputError("the fit is of several groups: fit of items and subjects is of one population")
+    if isinstance(fit.population, SeveralPopulations):
+        raise InputError(fit.population.why_several)
     if "facet" in fit.details:
         raise InputError("the fit has judges: fit of items and subjects is of responses without a facet")
 

@@ -10,6 +10,7 @@ from matplotlib.image import imread
 from simulation import simulate
 
 import irtjax
+from experiments.common.table_columns import columns_of
 
 MODULE = "experiments.fit_irt"
 
@@ -225,3 +226,17 @@ def test_fits_grades(tmp_path):
         ([words], "--model=graded, or --model=auto"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)
+
+
+def test_covariates_are_columns_of_a_table(tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("id,age,course\n1,40,a\n2,50,b\n")
+    found = columns_of(f"{table}:age,course", "covariates")
+    assert found.index.astype(str).tolist() == ["1", "2"]
+    assert found.to_numpy().tolist() == [[40, "a"], [50, "b"]]
+    for given, message in (
+        (f"{table}:age,size", "no column 'size', but age, course"),
+        ("age", "TABLE.csv:COLUMN,COLUMN"),
+    ):
+        with pytest.raises(irtjax.InputError, match=message):
+            columns_of(given, "covariates")

@@ -42,6 +42,7 @@ def folder(tmp_path_factory):
     [
         ("short.npz", ["--model=2pl"]),
         ("short.npz", ["--model=1pl", "--groups={folder}/groups.csv:group"]),
+        ("short.npz", ["--model=2pl", "--covariates={folder}/groups.csv:group"]),
         ("short.parquet", ["--model=3pl"]),
         ("long.npz", ["--model=2pl"]),
         ("long.shards", ["--model=2pl"]),
@@ -61,6 +62,8 @@ def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):
         one, two = (pd.read_csv(tmp_path / number / name) for number in ("one", "two"))
         pd.testing.assert_frame_equal(one, two, rtol=1e-3, atol=2e-5)
     one, two = (irtjax.load_fit(tmp_path / number) for number in ("one", "two"))
+    if any("--covariates" in flag for flag in flags):
+        pd.testing.assert_frame_equal(one.covariates(), two.covariates(), rtol=1e-4)
     if any("--groups" in flag for flag in flags):
         pd.testing.assert_frame_equal(one.groups(), two.groups(), rtol=1e-4)
     assert two.log_likelihood == pytest.approx(one.log_likelihood, rel=5e-7)  # that of svi is in float32

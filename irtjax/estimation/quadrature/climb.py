@@ -27,6 +27,7 @@ from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
 from irtjax.populations.groups import Groups
+from irtjax.populations.kinds import Populations
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
@@ -69,14 +70,15 @@ class Point(NamedTuple):
         objective: marginal log-likelihood plus log-prior, in nats.
         gradient: (P,) of the objective, in the order of `Layout`.
         information: (I, K, K) of complete data, priors included; K is D + 1 without asymptotes.
-        of_population: (2 D,) or (2 G D,) information of means and log standard deviations.
+        of_population: (2 D,), (2 G D,) or (C D + D,) information of means and log standard deviations.
         counts: expected answers at the nodes.
-        abilities: (2 D,) means of ability and of its square over the posteriors of all subjects, or the first group's.
+        abilities: (2 D,) means of ability and of its square over the posteriors of all subjects, or the first group's;
+            of what covariates leave of it.
         boundary_mass: shares of all posteriors at the rim of their grid.
     """
 
     items: Items
-    population: Population | Groups
+    population: Populations
     objective: float
     gradient: np.ndarray
     information: np.ndarray
@@ -88,7 +90,7 @@ class Point(NamedTuple):
 
 def evaluate(
     items: Items,
-    population: Population | Groups,
+    population: Populations,
     answers: Answers,
     grid: SparseGrid,
     specification: Specification,
@@ -102,7 +104,7 @@ def evaluate(
 def _point(
     found: Expected,
     items: Items,
-    population: Population | Groups,
+    population: Populations,
     answers: Answers,
     grid: SparseGrid,
     specification: Specification,
@@ -120,18 +122,19 @@ def _point(
     information[:, range(size), range(size)] += prior.information
     places = layout(specification)
     vector = places.add_up(gradient + prior.gradient)
-    at, member = places.population, None if answers.member is None else np.asarray(answers.member)[:, 0]
-    of_population = np.ones(at.size)
-    if isinstance(population, Groups) and member is not None:
-        by, of_population = processes.total(population.score(found.moments, member))
+    at, of_population, of_scale = places.population, np.ones(places.population.size), found.moments
+    if not isinstance(population, Population):
+        known = answers.member if answers.predictors is None else answers.predictors
+        of_subjects = np.asarray(known)[:, 0] if isinstance(population, Groups) else np.asarray(known)
+        by, of_population = processes.total(population.score(found.moments, of_subjects))
+        of_scale = population.of_scale(found.moments, of_subjects)
         vector[at[at >= 0]] = by[at >= 0]
     elif (at >= 0).any():
         by, of_population = item_score.population_score(
             items, counts, np.asarray(population.mean), asymptotes=asymptotes
         )
         vector[at[at >= 0]] = by[at >= 0]
-    of_first = found.moments if member is None else found.moments[member == 0]
-    sums = found.log_likelihoods.sum(), of_first.sum(axis=0), len(of_first)
+    sums = found.log_likelihoods.sum(), of_scale.sum(axis=0), len(of_scale)
     log_likelihood, abilities, number = processes.total(sums)
     objective = float(log_likelihood) + float(prior.log_density.sum())
     of_all = counts, abilities / number, found.boundary_mass
@@ -224,7 +227,7 @@ def _shortened_where_it_loses(
     return result
 
 
-def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Population | Groups]:
+def _move(point: Point, step: np.ndarray, places: Layout) -> tuple[Items, Populations]:
     items = as_items(as_array(point.items) + places.gather(step), point.items)
     mean, sd = (np.asarray(leaf) for leaf in point.population)
     mean = mean + np.where(places.mean >= 0, step[places.mean], 0.0)
@@ -254,7 +257,7 @@ def at_bounds(point: Point, specification: Specification, most_slope: float) -> 
 def narrowing(point: Point, places: Layout, least_sd: float) -> Float[np.ndarray, " P"]:
     """By how much each log standard deviation of a group may fall (P,); infinite for all other parameters."""
     result = np.full(places.size, np.inf)
-    if isinstance(point.population, Groups) and least_sd > 0:
+    if not isinstance(point.population, Population) and least_sd > 0:
         free = places.log_sd >= 0
         room = np.log(point.population.sd[free] / least_sd)
         result[places.log_sd[free]] = np.where(room > ROUNDING, room, 0.0)

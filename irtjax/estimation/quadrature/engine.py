@@ -34,6 +34,8 @@ from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
+from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
 
 LOOSE = 0.3  # standard errors; where a phase ends that only prepares the next
@@ -83,11 +85,15 @@ class QuadratureEngine:
             items, specification = without_asymptotes(items, specification)
             ahead = *_priors_of(specification), Phase.ASYMPTOTES, *ahead[:-1], *searches, Phase.LAST_STEPS
         with jax.enable_x64(True):
-            answers = to_answers(np.asarray(problem.values), problem.model, problem.trials, problem.member)
-            population: Population | Groups = Population(np.zeros(dims), np.ones(dims))
+            answers = to_answers(
+                np.asarray(problem.values), problem.model, problem.trials, problem.member, problem.predictors
+            )
+            population: Populations = Population(np.zeros(dims), np.ones(dims))
             if specification.num_groups > 1:
                 shape = specification.num_groups, dims
                 population = Groups(np.zeros(shape), np.ones(shape))
+            if specification.num_predictors:
+                population = LatentRegression(np.zeros((specification.num_predictors, dims)), np.ones(dims))
             placed = self.rule.lay_out(items, population, answers)
             point = evaluate(items, population, answers, placed, specification)
         return State(
@@ -238,8 +244,7 @@ def _towards_anchors(state: State, estimated: Specification) -> tuple[Point, Spe
     by_priors = by_scale_of_priors(point.items, given)
     change = newton_change(by_anchors[0] + by_priors[0], by_anchors[1] + by_priors[1], given)
     items = on_scale(point.items, change, given)
-    (mean, sd), unit = point.population, np.exp(change[1])
-    population = point.population._replace(mean=unit * mean + change[0], sd=unit * sd)
+    population = point.population.on(float(change[0]), float(np.exp(change[1])))
     alone = state._replace(specification=given)
     before, after = (
         _evaluate(*where, alone).objective for where in ((point.items, point.population), (items, population))
@@ -277,7 +282,7 @@ def _may_drop_slope_prior(state: State) -> bool:
     return (0,) in specification.estimated and state.released is None and not asymptotes
 
 
-def _evaluate(items: Items, population: Population | Groups, state: State) -> Point:
+def _evaluate(items: Items, population: Populations, state: State) -> Point:
     return evaluate(items, population, state.answers, state.grid, state.specification)
 
 

@@ -108,7 +108,7 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         distance = np.sqrt(max(gradient[~off] @ covariance @ gradient[~off], 0.0))
         covariance[narrow, narrow] = np.nan
         covariances = observed_information.of_items(covariance, finite)
-        several = finite.num_groups > 1
+        several = finite.num_groups > 1 or finite.num_predictors > 0
         of_groups = group_information.covariances(covariance, items, finite) if several else None
         joint = None
         if len(covariance) <= MOST_KEPT and not unbounded.any():

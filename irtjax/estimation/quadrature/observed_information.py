@@ -18,7 +18,7 @@ from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
 from irtjax.estimation.problem import Specification, as_array, layout
-from irtjax.estimation.quadrature import group_information, score_moments
+from irtjax.estimation.quadrature import group_information, latent_regression_information, score_moments
 from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
 from irtjax.integration.nodes import Answers, moments, place_nodes
@@ -26,6 +26,8 @@ from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
+from irtjax.populations.kinds import Populations
+from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
@@ -68,7 +70,7 @@ class Part(NamedTuple):
 
 @np.errstate(all="ignore")  # an item may have run off to infinity
 def of_all_parameters(
-    items: Items, population: Population | Groups, parts: Iterable[Part], specification: Specification
+    items: Items, population: Populations, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "P P"]:
     """Observed information (P, P) of all free parameters, population and log-prior included, in the order of `Layout`.
 
@@ -79,8 +81,11 @@ def of_all_parameters(
         specification: what is free; priors.
     """
     places = layout(specification)
-    groups = population if isinstance(population, Groups) else None
-    along = places.population if groups is None else np.full(2 * specification.dims, -1)  # what moves the nodes, if any
+    several = None if isinstance(population, Population) else population
+    of_several: Any = latent_regression_information if isinstance(population, LatentRegression) else group_information
+    along = (
+        places.population if several is None else np.full(2 * specification.dims, -1)
+    )  # what moves the nodes, if any
     index = np.concatenate([places.items, np.tile(along, (len(places.items), 1))], axis=1)
     free: np.ndarray = np.asarray(index >= 0)
     both = free[:, :, None] & free[:, None, :]
@@ -101,9 +106,9 @@ def of_all_parameters(
         for at in range(num_own, size):
             common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
         mean = complete.mean
-        if groups is not None:
-            information += group_information.complete(groups, expected, answers, places)
-            mean, common = group_information.with_scores(groups, grid, places, mean, common)
+        if several is not None:
+            information += of_several.complete(several, expected, answers, places)
+            mean, common = of_several.with_scores(several, grid, places, mean, common)
         scores = Scores(mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
         information -= processes.total(score_moments.covariances(expected.weights, grid, answers, scores))
     return information
@@ -127,11 +132,11 @@ class _Complete(NamedTuple):
 
 
 def _complete(
-    model: ItemModel, items: Items, population: Population | Groups, expected: Expected, grid: SparseGrid
+    model: ItemModel, items: Items, population: Populations, expected: Expected, grid: SparseGrid
 ) -> _Complete:
     nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
     dims = slope.shape[1]
-    distance = nodes if isinstance(population, Groups) else nodes - np.asarray(population.mean)[None, :]
+    distance = nodes - np.asarray(population.mean)[None, :] if isinstance(population, Population) else nodes
     first, num_others = dims + 1, as_array(items).shape[1] - dims - 1
     found = moments(model, items, nodes, asymptotes=items.has_others())
     observed = np.broadcast_to(expected.observed, (len(nodes), len(slope)))
@@ -199,7 +204,7 @@ def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.nda
 
 @np.errstate(all="ignore")
 def each_item_covariances(
-    items: Items, population: Population | Groups, parts: Iterable[Part], specification: Specification
+    items: Items, population: Populations, parts: Iterable[Part], specification: Specification
 ) -> Float[np.ndarray, "I K K"]:
     """Covariance matrices (I, K, K) of each item by itself; arguments as above.
 
@@ -234,7 +239,7 @@ def each_item_covariances(
         # given the abilities: what is missing of it is in the items' own errors already
         anchors = ~np.asarray(specification.free)[:, dims]
         about_zero = np.array(
-            [[1.0, 0.0 if isinstance(population, Groups) else np.asarray(population.mean)[0]], [0.0, 1.0]]
+            [[1.0, np.asarray(population.mean)[0] if isinstance(population, Population) else 0.0], [0.0, 1.0]]
         )  # a change of unit, in place of about the mean
         anchor_information = about_zero.T @ of_scale[anchors].sum(axis=0) @ about_zero
     sd = np.asarray(first.sd)

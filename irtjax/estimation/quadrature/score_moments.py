@@ -84,15 +84,16 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
 
 
 def _told(some: Answers, size: int) -> tuple[AnyArray, AnyArray | None]:
-    """T and n of each of so many statistics, those of groups last; n is None where all are 1."""
+    """T and n of each of so many statistics, those of populations last; n is None where all are 1."""
     statistics, observed = some.statistics(), some.observed()
     if observed is not None:
         observed = per_statistic(observed, statistics.shape[1] // observed.shape[1])
-    if some.member is not None and size > statistics.shape[1]:
-        groups = jnp.arange(size - statistics.shape[1])
-        statistics = jnp.concatenate([statistics, (some.member == groups[None, :]).astype(statistics.dtype)], axis=1)
+    more = size - statistics.shape[1]
+    of_population = some.of_population(more) if more > 0 else None
+    if of_population is not None:
+        statistics = jnp.concatenate([statistics, of_population.astype(statistics.dtype)], axis=1)
         if observed is not None:
-            observed = jnp.concatenate([observed, jnp.ones((len(observed), groups.size), observed.dtype)], axis=1)
+            observed = jnp.concatenate([observed, jnp.ones((len(observed), more), observed.dtype)], axis=1)
     return statistics, observed
 
 
