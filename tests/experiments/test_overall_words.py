@@ -21,3 +21,10 @@ def test_words_follow_the_interval(rmsea, low, high, said):
     assert said in in_words(found, 1000)
     assert "25 subjects" not in in_words(found, 1000)
     assert "With 25 subjects these indices hardly tell" in in_words(found, 25)
+
+
+def test_few_subjects_show_no_fit():
+    close = OverallFit(60.0, 80, 0.95, 0.0, 0.0, 0.02, 0.05, 1.0, 1.0)
+    assert "close fit:" not in in_words(close, 25)
+    too_good = close._replace(degrees_of_freedom=64979, p_value=1.0)
+    assert in_words(too_good, 25).startswith("M2 is smaller than chance allows: 25 subjects are too few for 64,979")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from experiments.reports.overall import in_words
+from experiments.reports.overall import FEW, in_words
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.prose_of_subjects import comparisons, levels
 from irtjax.responses.matrix import MISSING
@@ -20,7 +20,7 @@ from irtjax.scale.information import GRID
 from irtjax.scale.item_tests import Graded
 from irtjax.scale.overall_fit import OverallFit
 from irtjax.scale.precision import Precision, reliability_of
-from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult
+from irtjax.scale.procedure import LEAST_SUBJECTS, ScaleResult, model_of_factors
 
 SHOWN = 12  # items that a sentence names
 
@@ -75,6 +75,7 @@ def group(found: GroupFindings, precision: Precision | None, wanted: Wanted, fol
     parts = [
         f"## Items: {markdown.inline(found.name)}",
         _design(result),
+        _few(result),
         _dimensions(result),
         _picture("Eigenvalues", folder / "scree.png"),
         _factors(result),
@@ -129,6 +130,15 @@ uses every answer.{left}
 {markdown.table_of(table.head(SHOWN), columns)}"""
 
 
+def _few(result: ScaleResult) -> str:
+    number = result.responses.num_subjects
+    if number >= FEW:
+        return ""
+    pairs = f" Pairs of items are not tested with fewer than {FEWEST}." if number < FEWEST else ""
+    return f"""**Few subjects.** {number:,} subjects say little about a single item: most items are retained because
+nothing speaks against them, not because much speaks for them.{pairs}"""
+
+
 def _dimensions(result: ScaleResult) -> str:
     eigenvalues = result.eigenvalues
     first = ", ".join(f"{value:.2f}" for value in eigenvalues.observed[:4])
@@ -141,11 +151,11 @@ def _factors(result: ScaleResult) -> str:
     factors = result.factors
     if factors is None:
         return ""
-    model = "3PL" if result.options.guessing is None else "2PL, guessing fixed"
-    if result.graded:
-        model = result.options.model
+    fixed = "2PL" if result.options.guessing is None else "2PL, guessing fixed"
+    model = model_of_factors(result.responses, result.options)
+    model = {"3pl": "3PL", "2pl": fixed}.get(model, model)
     prior = ""
-    if result.options.guessing is None and not result.graded:
+    if model == "3PL":
         prior = (
             "Both models have a prior on guessing, so the log-likelihoods are those\nat the posterior modes, and "
             "the p-value and the criteria are approximate. "
@@ -185,14 +195,19 @@ def _guessing(result: ScaleResult) -> str:
         known = f"at {values[0]:g}" if len(values) == 1 else f"at {values[0]:g} to {values[-1]:g}, by item"
         return f"**Guessing.** Fixed {known}."
     if result.guessing is None:
-        few = f": {LEAST_SUBJECTS} subjects are needed" if result.responses.num_subjects < LEAST_SUBJECTS else ""
-        return f"**Guessing.** Not tested{few}; all items get a 2PL curve."
+        needed = f"{LEAST_SUBJECTS} subjects are needed"
+        if result.options.choices is None:
+            needed = "that is done where `--choices` gives the number of answers to choose from"
+        return f"**Guessing.** Not tested: {needed}; all items get a 2PL curve."
     significant = result.guessing[result.guessing["p_holm"] < result.options.rules.level]
     if significant.empty:
         return "**Guessing.** No item has significant guessing; all get a 2PL curve."
     first = significant.head(SHOWN).itertuples()
     names = ", ".join(f"{markdown.code(row.item_id)} ({row.guessing:.2f})" for row in first)
-    return f"**Guessing.** {len(significant)} items have significant guessing and get a 3PL curve: {names}."
+    assert result.options.choices is not None
+    above = int((significant["guessing"] > 1 / result.options.choices).sum())
+    more = f" {above} of these are above 1/{result.options.choices}, more than guessing explains." if above else ""
+    return f"**Guessing.** {len(significant)} items have a significant lower asymptote, and a 3PL curve: {names}.{more}"
 
 
 def _removals(result: ScaleResult) -> str:
@@ -223,8 +238,8 @@ do not discriminate: there the p-value is the unadjusted one of a one-sided test
 def _statistics(result: ScaleResult) -> str:
     if not result.graded:
         return """The statistic is the correlation for duplicates, the communality for items that do not
-discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs, the residual for triplets,
-S-X² for misfits."""
+discriminate (flat, reversed, uncertain slope), Chen and Thissen's X² for dependent pairs (with the larger of its
+p-value and that of Q3), the residual for triplets, S-X² for misfits."""
     rules = Graded()
     return f"""The statistic is the correlation for duplicates, the share of variance explained for items that do not
 discriminate (flat, reversed, uncertain slope), Q3 less what the model expects for dependent pairs, S-X² for misfits. A
