@@ -76,6 +76,6 @@ def _default(flag: flags.Flag) -> str:
 
 
 def _command() -> str:
-    """How the command was started: `irtjax fit_irt`, or `python -m experiments.fit_irt`."""
+    """How the command was started: `irtjax fit_irt`, or `python -m` with `experiments.fit_irt` or `benchmarks.scale`."""
     script = Path(sys.argv[0])
-    return f"python -m experiments.{script.stem}" if script.suffix == ".py" else sys.argv[0]
+    return f"python -m {script.parent.name}.{script.stem}" if script.suffix == ".py" else sys.argv[0]
