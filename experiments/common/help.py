@@ -44,7 +44,7 @@ def own_flags(main: Callable[[], None]) -> list[flags.Flag]:
 
 
 def _needed(flag: flags.Flag) -> bool:
-    return any(not validator.checker(None) for validator in flag.validators)
+    return flag.default is None and any(not validator.checker(None) for validator in flag.validators)
 
 
 def _value(flag: flags.Flag) -> str:
@@ -76,6 +76,6 @@ def _default(flag: flags.Flag) -> str:
 
 
 def _command() -> str:
-    """How the command was started: `irtjax fit_irt`, or `python -m` with `experiments.fit_irt` or `benchmarks.scale`."""
+    """How the command was started: `irtjax VERB`, or `python -m` with the name of the module."""
     script = Path(sys.argv[0])
     return f"python -m {script.parent.name}.{script.stem}" if script.suffix == ".py" else sys.argv[0]
