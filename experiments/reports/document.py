@@ -1,6 +1,7 @@
 """The document that a run ends with, `report.md` and the same as a page, `report.html`; and how it was made."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,15 @@ FILES = ("report.md", "report.html")
 
 def write(parts: list[str], directory: Path) -> None:
     """Writes the document: its parts with a blank line between them, empty ones left out; the pictures are there."""
-    text = "\n\n".join(filter(None, parts)) + "\n"
+    text = one_line_each("\n\n".join(filter(None, parts))) + "\n"
     for name, content in zip(FILES, (text, page(text, directory)), strict=True):
         with whole_file(directory / name) as path:
             path.write_text(content, encoding="utf-8")
+
+
+def one_line_each(text: str) -> str:
+    """Markdown with each paragraph in one line: in no other line can a number or a dash begin a list."""
+    return re.sub(r"(?<=\S)\n {0,3}(?![\s|#]|\* |!\[)", " ", text)
 
 
 def save(parts: list[str], directory: Path) -> None:
