@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,37 @@ from experiments.common.run_directory import RECORD
 from experiments.common.settings import STAGES
 from experiments.reports import markdown
 from experiments.reports.page import page
+from experiments.reports.render import render
+from irtjax import versions
 from irtjax.errors import printable
 from irtjax.storage.files import whole_file
 
 FILES = ("report.md", "report.html")
 
 
-def write(parts: list[str], directory: Path) -> None:
-    """Writes the document: its parts with a blank line between them, empty ones left out; the pictures are there."""
-    text = one_line_each("\n\n".join(filter(None, parts))) + "\n"
+def write_report(template: str, values: Mapping[str, Any], directory: Path) -> list[str]:
+    """Fills the template and writes the document, whose pictures are there already; returns the lines of its summary.
+
+    Args:
+        template: its name.
+        values: that it asks for, with `flags`; of a run directory those of `made` too.
+        directory: for the document.
+    """
+    text, summary = render(template, {"versions": versions(), **values})
+    publish(text, directory)
+    return summary
+
+
+def publish(text: str, directory: Path) -> None:
+    """Writes the document from its Markdown."""
     for name, content in zip(FILES, (text, page(text, directory)), strict=True):
         with whole_file(directory / name) as path:
             path.write_text(content, encoding="utf-8")
+
+
+def write(parts: list[str], directory: Path) -> None:
+    """Writes the document: its parts with a blank line between them, empty ones left out; the pictures are there."""
+    publish(one_line_each("\n\n".join(filter(None, parts))) + "\n", directory)
 
 
 def one_line_each(text: str) -> str:
@@ -46,18 +66,18 @@ def how_it_was_made(flags: dict[str, Any], directory: Path) -> str:
     found = {path.parent.name: path for path in sorted(directory.glob(f"*/{RECORD}"))}
     in_order = [*(name for name in STAGES if name in found), *(name for name in found if name not in STAGES)]
     records = {name: json.loads(found[name].read_text()) for name in in_order}
-    versions = next(iter(records.values()))["versions"]
+    packages = next(iter(records.values()))["versions"]
     rows = [
         [name, f"{record['seconds']:.1f}", f"{record['peak_mib']:,}" if "peak_mib" in record else ""]
         for name, record in records.items()
     ]
-    return provenance(flags, versions, markdown.table(["stage", "seconds", "peak memory (MiB)"], rows))
+    return provenance(flags, packages, markdown.table(["stage", "seconds", "peak memory (MiB)"], rows))
 
 
-def provenance(flags: dict[str, Any], versions: dict[str, str], between: str = "") -> str:
+def provenance(flags: dict[str, Any], packages: dict[str, str], between: str = "") -> str:
     """The last section of a report: flags, something between them, and versions."""
     given = "\n".join(
         f"    --{name}={printable(str(value))}" for name, value in flags.items() if value not in (None, "", [])
     )
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return "\n\n".join(filter(None, ["## How it was made", given, between, f"{packages}."]))
+    named = ", ".join(f"{name} {version}" for name, version in packages.items())
+    return "\n\n".join(filter(None, ["## How it was made", given, between, f"{named}."]))

@@ -38,19 +38,23 @@ class _Cells(string.Formatter):
 _CELLS = _Cells()
 
 
-def table_of(rows: pd.DataFrame, columns: Mapping[str, Any]) -> str:
+def table_of(rows: pd.DataFrame, columns: Mapping[str, Any], **others: str) -> str:
     """A Markdown table with a line per row.
 
     Args:
         rows: with any fields.
         columns: by their heads, what is in their cells: a format of the fields, such as `{item_id!i}` or
             `{difficulty:.2f}` (nothing where that is NaN), or a function of the row.
+        others: `head` and `cell`, formats of the name and of the value, for a column of each other field.
     """
+    named = {field for cell in columns.values() if not callable(cell) for _, field, *_ in _CELLS.parse(cell)}
+    more = [name for name in rows if others and name not in named]
     lines = [
         [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in columns.values()]
+        + [_CELLS.vformat(others["cell"], (row[name],), {}) for name in more]
         for row in rows.to_dict("records")
     ]
-    return table(list(columns), lines)
+    return table([*columns, *(_CELLS.vformat(others["head"], (name,), {}) for name in more)], lines)
 
 
 def percent(mean: float, half_width: float) -> str:

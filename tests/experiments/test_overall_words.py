@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.reports.overall import in_words
+from experiments.reports.render import render
 from irtjax.scale.overall_fit import OverallFit
 
 
@@ -18,6 +18,7 @@ from irtjax.scale.overall_fit import OverallFit
 )
 def test_words_follow_the_interval(rmsea, low, high, said):
     found = OverallFit(100.0, 80, 0.05, rmsea, low, high, 0.05, 0.9, 0.9)
-    assert said in in_words(found, 1000)
-    assert "25 subjects" not in in_words(found, 1000)
-    assert "With 25 subjects these indices hardly tell" in in_words(found, 25)
+    many, few = (render("_fit_in_words", {"overall": found, "num_subjects": number})[0] for number in (1000, 25))
+    assert said in many
+    assert "25 subjects" not in many
+    assert "With 25 subjects these indices hardly tell" in few

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import markdown
-from experiments.reports.overall import in_words
+from experiments.reports.render import render
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.prose_of_subjects import comparisons, levels
 from irtjax.responses.matrix import MISSING
@@ -242,7 +242,7 @@ def _fit(scale: Scale, overall: OverallFit, rules: Rules) -> str:
     return f"""**Fit of the {scale.fit.responses.num_items} retained items.** {overall.name} = {overall.m2:.1f} with
 {overall.degrees_of_freedom} degrees of freedom ({p}); RMSEA {overall.rmsea:.3f} ({interval}), TLI
 {overall.tli:.3f}, CFI {overall.cfi:.3f}, SRMSR {overall.srmsr:.3f}.{triplets}
-{in_words(overall, scale.fit.responses.num_subjects)}"""
+{render("_fit_in_words", {"overall": overall, "num_subjects": scale.fit.responses.num_subjects})[0].strip()}"""
 
 
 def _precision(scale: Scale, precision: Precision, wanted: Wanted) -> str:
