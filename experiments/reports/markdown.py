@@ -3,7 +3,7 @@
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ def table_of(rows: pd.DataFrame, columns: Mapping[str, Any], **others: str) -> s
     Args:
         rows: with any fields.
         columns: by their heads, what is in their cells: a format of the fields, such as `{item_id!i}` or
-            `{difficulty:.2f}` (nothing where that is NaN), or a function of the row.
+            `{difficulty:.2f}` (nothing where that is NaN), or a function of the row. `{index}` is that of the row.
         others: `head` and `cell`, formats of the name and of the value, for a column of each other field.
     """
     named = {field for cell in columns.values() if not callable(cell) for _, field, *_ in _CELLS.parse(cell)}
@@ -52,9 +52,31 @@ def table_of(rows: pd.DataFrame, columns: Mapping[str, Any], **others: str) -> s
     lines = [
         [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in columns.values()]
         + [_CELLS.vformat(others["cell"], (row[name],), {}) for name in more]
-        for row in rows.to_dict("records")
+        for row in rows.assign(index=rows.index).to_dict("records")
     ]
     return table([*columns, *(_CELLS.vformat(others["head"], (name,), {}) for name in more)], lines)
+
+
+class Mean(NamedTuple):
+    """A mean with the half width of its interval; formatted without, if there is one value or all are the same."""
+
+    value: float
+    half_width: float
+
+    def __format__(self, form: str) -> str:
+        return with_interval(*self, form)
+
+
+class Limits(NamedTuple):
+    """A number with the limits of its interval, which is not symmetric; formatted without where these are NaN."""
+
+    value: float
+    low: float
+    high: float
+
+    def __format__(self, form: str) -> str:
+        bare = f"{self.value:{form}}"
+        return bare if np.isnan(self.low) else f"{bare} ({self.low:{form}} to {self.high:{form}})"
 
 
 def percent(mean: float, half_width: float) -> str:

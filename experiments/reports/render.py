@@ -10,6 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from experiments.reports import markdown
 from irtjax.errors import printable
 
+
+def _printable(value: object) -> str:
+    return printable(str(value))
+
+
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),
     undefined=StrictUndefined,
@@ -17,24 +22,32 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
     autoescape=False,  # this is Markdown: `inline` and `code` escape what comes from outside
 )
+_ENVIRONMENT.tests["missing"] = lambda value: value is None or value != value
 _ENVIRONMENT.filters |= {
     "f": format,  # by Python's format specification
     "p_value": markdown.p_value,
     "seeds": markdown.seeds,
     "inline": markdown.inline,
     "code": markdown.code,
-    "printable": lambda value: printable(str(value)),
+    "printable": _printable,
     "table": markdown.table_of,
 }
+_FOR_TERMINALS = _ENVIRONMENT.overlay()
+_FOR_TERMINALS.filters = _ENVIRONMENT.filters | {"inline": _printable, "code": _printable}
 
 
 def render(name: str, values: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The text of a report, and the lines of its block `summary`, if it has one, without the marks of a list."""
-    template = _ENVIRONMENT.get_template(f"{name}.md.j2")
-    text = _tidy(template.render(values))
+    """The text of a report; and the lines of its block `summary`, if it has one, for a terminal.
+
+    There a list has no marks, and what comes from outside is not escaped as Markdown.
+    """
+    text = _tidy(_ENVIRONMENT.get_template(f"{name}.md.j2").render(values))
+    template = _FOR_TERMINALS.get_template(f"{name}.md.j2")
     if "summary" not in template.blocks:
         return text, []
-    summary = _tidy("".join(template.blocks["summary"](template.new_context(dict(values)))))
+    context = template.new_context(dict(values))
+    "".join(template.root_render_func(context))  # defines macros
+    summary = _tidy("".join(template.blocks["summary"](context)))
     return text, [line.removeprefix("* ") for line in summary.splitlines() if line]
 
 
