@@ -24,11 +24,15 @@ def p_value(value: float) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
 
 
+def _yes(value: object) -> str:
+    return "yes" if value else "no"
+
+
 class _Cells(string.Formatter):
-    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`."""
+    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`, `!y` yes or no."""
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        made = {"i": inline, "c": code_cell}.get(conversion)
+        made = {"i": inline, "c": code_cell, "y": _yes}.get(conversion)
         return super().convert_field(value, conversion) if made is None else made(value)
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -77,6 +81,12 @@ class Limits(NamedTuple):
     def __format__(self, form: str) -> str:
         bare = f"{self.value:{form}}"
         return bare if np.isnan(self.low) else f"{bare} ({self.low:{form}} to {self.high:{form}})"
+
+
+def intervals(table: pd.DataFrame, suffix: str) -> pd.DataFrame:
+    """The table with `Mean`s in place of numbers whose half widths are in the columns of their names and the suffix."""
+    names = [name for name in table if f"{name}{suffix}" in table]
+    return table.assign(**{name: list(map(Mean, table[name], table[f"{name}{suffix}"])) for name in names})
 
 
 def percent(mean: float, half_width: float) -> str:
