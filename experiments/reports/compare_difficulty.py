@@ -67,7 +67,7 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
 
 
 def abilities(compared: Compared) -> pd.DataFrame:
-    """The distribution of the abilities of each source's subjects, and the share of items that are below the greatest."""
+    """How abilities of each source's subjects are distributed, and the share of items below the greatest."""
     rows = {name: pd.Series(ability).describe([0.1, 0.5, 0.9]) for name, ability in compared.abilities.items()}
     below = {name: (compared.table[name] < ability.max()).mean() for name, ability in compared.abilities.items()}
     return pd.DataFrame(rows).T.assign(below=pd.Series(below))
