@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from experiments.common.run_directory import RECORD
 from experiments.common.settings import STAGES
 from experiments.reports import markdown
@@ -53,6 +55,21 @@ def save(parts: list[str], directory: Path) -> None:
     write(parts, directory)
     pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
     print(f"Done: {directory}/report.html and report.md, with the pictures {pictures}", flush=True)
+
+
+def save_report(template: str, values: Mapping[str, Any], directory: Path) -> None:
+    """Writes the document and prints where it is."""
+    write_report(template, values, directory)
+    pictures = ", ".join(path.name for path in sorted(directory.glob("*.png")))
+    print(f"Done: {directory}/report.html and report.md, with the pictures {pictures}", flush=True)
+
+
+def made(flags: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """How a run directory was made: flags, and versions, durations and memory of the stages whose folders are in it."""
+    found = {path.parent.name: json.loads(path.read_text()) for path in sorted(directory.glob(f"*/{RECORD}"))}
+    in_order = [*(name for name in STAGES if name in found), *(name for name in found if name not in STAGES)]
+    stages = pd.DataFrame([{"peak_mib": None} | found[name] | {"stage": name} for name in in_order])
+    return {"flags": flags, "versions": found[in_order[0]]["versions"], "stages": stages}
 
 
 def write_json(record: dict[str, Any], path: Path) -> None:

@@ -107,6 +107,11 @@ def times(ratio: float, low: float, high: float) -> str:
     return f"{ratio:.2f}" if np.isnan(low) or low == high else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
+def ratio(value: float, low: float, high: float) -> Limits:
+    """A ratio with its interval, if it has one."""
+    return Limits(value, low if low != high else np.nan, high)
+
+
 def seeds(number: int) -> str:
     """What a mean is taken over."""
     return "1 seed" if number == 1 else f"{number} seeds ± 95% interval"
