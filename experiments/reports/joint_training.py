@@ -9,7 +9,7 @@ import pandas as pd
 from experiments.reports import markdown
 from irtjax.plots.new_items import difficulties_by_set, predicted_and_fitted
 from irtjax.plots.style import save_figure
-from irtjax.selection.summary import detectable, interval
+from irtjax.selection.summary import detectable
 from irtjax.tasks import Task
 
 EXTREMES = 5  # items that are shown
@@ -29,7 +29,7 @@ def write(task: Task, directory: Path, test: pd.DataFrame | None) -> dict[str, A
         values["of_test"] = _difficulty(networks, b) | {"items": _extremes(task, said_of_test, b)}
     if len(outside):
         save_figure(difficulties_by_set(said), directory / "outside.png")
-        found = outside.groupby(["method", "score", "outside"], sort=False).auc.agg(_mean).unstack()
+        found = outside.groupby(["method", "score", "outside"], sort=False).auc.agg(markdown.mean_of).unstack()
         values["outside"] = found[outside.outside.unique()].rename(index=SCORES, level="score").reset_index()
     return values
 
@@ -39,11 +39,11 @@ def _accuracy(networks: pd.DataFrame) -> dict[str, Any]:
     wide = networks.pivot(index="seed", columns="method", values="test_accuracy") * 100
     change = wide["joint"] - wide["alone"]
     epochs = networks.groupby("method", sort=False).best_epoch.mean()
-    accuracies = pd.DataFrame({"epoch": epochs, "accuracy": {name: _mean(wide[name]) for name in wide}})
+    accuracies = pd.DataFrame({"epoch": epochs, "accuracy": {name: markdown.mean_of(wide[name]) for name in wide}})
     return {
         "num_seeds": len(wide),
         "accuracies": accuracies.loc[epochs.index],
-        "change": _mean(change),
+        "change": markdown.mean_of(change),
         "detectable": detectable(change),
     }
 
@@ -53,10 +53,10 @@ def _difficulty(networks: pd.DataFrame, b: np.ndarray) -> dict[str, Any]:
     joint, alone = (networks[networks.method == name] for name in ("joint", "alone"))
     return {
         "coverage": joint.coverage.mean(),
-        "spearman": _mean(joint.spearman),
-        "rmse": _mean(joint.rmse),
-        "of_doubt": _mean(joint.spearman_doubt),
-        "of_doubt_alone": _mean(alone.spearman_doubt),
+        "spearman": markdown.mean_of(joint.spearman),
+        "rmse": markdown.mean_of(joint.rmse),
+        "of_doubt": markdown.mean_of(joint.spearman_doubt),
+        "of_doubt_alone": markdown.mean_of(alone.spearman_doubt),
         "sd": b.std(),
     }
 
@@ -68,7 +68,3 @@ def _extremes(task: Task, said: pd.DataFrame, b: np.ndarray) -> pd.DataFrame:
     known = {} if task.test.texts is None else {"text": task.test.texts}
     table = {"item_id": task.test.ids, "label": labels, "predicted": said.predicted.to_numpy(), "b": b, **known}
     return pd.DataFrame(table).iloc[[*order[:EXTREMES], *order[::-1][:EXTREMES]]]
-
-
-def _mean(values: pd.Series) -> markdown.Mean:
-    return markdown.Mean(values.mean(), interval(values))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import printable
+from irtjax.selection.summary import interval
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -69,6 +70,11 @@ class Mean(NamedTuple):
 
     def __format__(self, form: str) -> str:
         return with_interval(*self, form)
+
+
+def mean_of(values: pd.Series) -> Mean:
+    """The mean with its 95% interval."""
+    return Mean(values.mean(), interval(values))
 
 
 class Limits(NamedTuple):
