@@ -43,23 +43,25 @@ class _Cells(string.Formatter):
 _CELLS = _Cells()
 
 
-def table_of(rows: pd.DataFrame, columns: Mapping[str, Any], **others: str) -> str:
+def table_of(rows: pd.DataFrame, columns: Mapping[str, Any] | Sequence[tuple[str, Any]], **others: str) -> str:
     """A Markdown table with a line per row.
 
     Args:
         rows: with any fields.
         columns: by their heads, what is in their cells: a format of the fields, such as `{item_id!i}` or
             `{difficulty:.2f}` (nothing where that is NaN), or a function of the row. `{index}` is that of the row.
+            Pairs if two columns have the same head.
         others: `head` and `cell`, formats of the name and of the value, for a column of each other field.
     """
-    named = {field for cell in columns.values() if not callable(cell) for _, field, *_ in _CELLS.parse(cell)}
+    heads, cells = zip(*(columns.items() if isinstance(columns, Mapping) else columns), strict=True)
+    named = {field for cell in cells if not callable(cell) for _, field, *_ in _CELLS.parse(cell)}
     more = [name for name in rows if others and name not in named]
     lines = [
-        [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in columns.values()]
+        [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in cells]
         + [_CELLS.vformat(others["cell"], (row[name],), {}) for name in more]
         for row in rows.assign(index=rows.index).to_dict("records")
     ]
-    return table([*columns, *(_CELLS.vformat(others["head"], (name,), {}) for name in more)], lines)
+    return table([*heads, *(_CELLS.vformat(others["head"], (name,), {}) for name in more)], lines)
 
 
 class Mean(NamedTuple):

@@ -85,7 +85,8 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
 def _numbers(curve: pd.DataFrame) -> pd.DataFrame:
     """The errors by number of responses, without a text and with it, and the number that is as good without."""
     wide = curve.pivot(index="responses", columns="features", values="rmse").set_axis(["without", "with"], axis=1)
-    return wide.assign(worth=worth(curve), most=curve.responses.max())
+    as_good = worth(curve)
+    return wide.assign(worth=as_good, over=np.isinf(as_good), most=curve.responses.max())
 
 
 def _short(text: str) -> str:

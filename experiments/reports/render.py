@@ -20,6 +20,7 @@ _ENVIRONMENT = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    keep_trailing_newline=True,  # of what is included
     autoescape=False,  # this is Markdown: `inline` and `code` escape what comes from outside
 )
 _ENVIRONMENT.tests["missing"] = lambda value: value is None or value != value
