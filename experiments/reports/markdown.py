@@ -30,10 +30,11 @@ def _yes(value: object) -> str:
 
 
 class _Cells(string.Formatter):
-    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`, `!y` yes or no."""
+    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`, `!y` yes or no, `!p`
+    `p_value`."""
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        made = {"i": inline, "c": code_cell, "y": _yes}.get(conversion)
+        made = {"i": inline, "c": code_cell, "y": _yes, "p": p_value}.get(conversion)
         return super().convert_field(value, conversion) if made is None else made(value)
 
     def format_field(self, value: Any, format_spec: str) -> str:
