@@ -97,7 +97,7 @@ def main() -> None:
         return
     values = report.write(chosen, task, items, crowd_cost(_ITEMS.value), _MONITOR.value, directory)
     made = document.made(used | {"items": _ITEMS.value}, directory)
-    document.save_report("curriculum", values | made, directory)
+    document.save("curriculum", values | made, directory)
 
 
 if __name__ == "__main__":

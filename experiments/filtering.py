@@ -71,7 +71,7 @@ def main() -> None:
         return
     values = report.write(task, items, chosen.centre, directory)
     made = document.made(used | {"items": _ITEMS.value}, directory)
-    document.save_report("filtering", values | made, directory)
+    document.save("filtering", values | made, directory)
 
 
 def _shares() -> list[float]:

@@ -72,7 +72,7 @@ def main() -> None:
     directory = open_run(_OUTPUT_DIR.value, used, task_read, read)
     stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside), _write)
     made = document.made(used | {"items": _ITEMS.value, "test_items": _TEST_ITEMS.value}, directory)
-    document.save_report("joint_training", joint_training.write(task, directory, test) | made, directory)
+    document.save("joint_training", joint_training.write(task, directory, test) | made, directory)
 
 
 def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:

@@ -120,7 +120,7 @@ def main() -> None:
     stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods, further), _write)
     values = soft_labels.write(chosen, found, source, directory, compared)
     made = document.made(used | {source: flags.FLAGS[source].value}, directory)
-    document.save_report("soft_labels", values | made, directory)
+    document.save("soft_labels", values | made, directory)
 
 
 def _read(source: str, task: factory.tasks.Task, seed: int) -> Found:

@@ -86,7 +86,7 @@ def main() -> None:
         return
     found = [analysis for name in names for analysis in analyses(folder, task, name, joined[name])]
     values = training_size.write(found, directory) | document.made(used | {"items": ",".join(_ITEMS.value)}, directory)
-    document.save_report("training_size", {"task": task, **values}, directory)
+    document.save("training_size", {"task": task, **values}, directory)
 
 
 def sizes_of(words: list[str], num_examples: int) -> list[int]:

@@ -14,15 +14,8 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.storage.files import write_csv
 
-FILES = (
-    "subjects.csv",
-    "answers.csv",
-    "exposure.csv",
-    "comparison.csv",
-    *document.FILES,
-    "errors.png",
-    "exposure.png",
-)
+TABLES = ("subjects.csv", "answers.csv", "exposure.csv", "comparison.csv")
+FILES = (*TABLES, *document.FILES, "errors.png", "exposure.png")
 NAMES = {"adaptive": "adaptive test", "random": "random items", "form": "fixed form"}
 NUMBERS = (5, 10, 20, 50)  # of items, whose errors are in the table
 REASONS = {
@@ -68,7 +61,7 @@ def write(found: Found, flags: dict[str, Any], directory: Path) -> str:
     save_figure(error_by_number(study.errors, NAMES, size, unit), directory / "errors.png")
     save_figure(exposure(found.exposure.share.to_numpy(), found.difficulty, size), directory / "exposure.png")
     given = {"size": size, "bank": responses.num_items, "scaled": scaled, "grades": found.grades, "flags": flags}
-    return "\n".join(document.write_report("adaptive_test", values(found) | given, directory))
+    return "\n".join(document.write("adaptive_test", values(found) | given, directory))
 
 
 def values(found: Found) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def write(found: Audit, flags: dict[str, Any], directory: Path) -> list[str]:
     if found.contamination is not None:
         write_csv(found.contamination.subjects, directory / "gains.csv")
         save_figure(auditing.gains(found.contamination.subjects), directory / "gains.png")
-    return document.write_report("audit", values(found) | {"flags": flags}, directory)
+    return document.write("audit", values(found) | {"flags": flags}, directory)
 
 
 def values(found: Audit) -> dict[str, Any]:

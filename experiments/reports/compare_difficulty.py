@@ -63,7 +63,7 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
         "by_label": labels.nunique() > 1,
         "flags": flags,
     }
-    return "\n".join(document.write_report("compare_difficulty", values, directory))
+    return "\n".join(document.write("compare_difficulty", values, directory))
 
 
 def abilities(compared: Compared) -> pd.DataFrame:

@@ -46,4 +46,4 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
         "effect": effect if stratified else f"the {effect}",
         "flags": flags,
     }
-    return document.write_report("dif", values, directory)
+    return document.write("dif", values, directory)

@@ -32,7 +32,7 @@ def write(found: Found, fit: Fit, flags: dict[str, Any], pairs: int, directory: 
     write_csv(found.pairs.head(pairs), directory / "local_dependence.csv")
     record = found.overall._asdict() if isinstance(found.overall, OverallFit) else {"not_computed": found.overall}
     document.write_json(record, directory / "overall_fit.json")
-    return document.write_report("item_fit", values(found) | {"model": fit.model, "flags": flags}, directory)
+    return document.write("item_fit", values(found) | {"model": fit.model, "flags": flags}, directory)
 
 
 def values(found: Found) -> dict[str, Any]:

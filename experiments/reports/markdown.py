@@ -30,11 +30,13 @@ def _yes(value: object) -> str:
 
 
 class _Cells(string.Formatter):
-    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`, `!y` yes or no, `!p`
-    `p_value`."""
+    """Cells from the fields of a row: nothing for NaN.
+
+    Conversions: `!i` and `!c` are `inline` and `code_cell`, `!p` is `p_value`, `!y` yes or no.
+    """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        made = {"i": inline, "c": code_cell, "y": _yes, "p": p_value}.get(conversion)
+        made = {"i": inline, "c": code_cell, "p": p_value, "y": _yes}.get(conversion)
         return super().convert_field(value, conversion) if made is None else made(value)
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -66,13 +68,21 @@ def table_of(rows: pd.DataFrame, columns: Mapping[str, Any] | Sequence[tuple[str
 
 
 class Mean(NamedTuple):
-    """A mean with the half width of its interval; formatted without, if there is one value or all are the same."""
+    """A mean with the half width of its interval.
+
+    Formatted without, if there is one value only or all are the same; as nothing, if it is NaN.
+    """
 
     value: float
     half_width: float
 
     def __format__(self, form: str) -> str:
-        return with_interval(*self, form)
+        if np.isnan(self.value):
+            return ""
+        bare = f"{self.value:{form}}"
+        if np.isnan(self.half_width) or self.half_width == 0:
+            return bare
+        return f"{bare} ± {self.half_width:{form.removeprefix('+')}}"
 
 
 def mean_of(values: pd.Series) -> Mean:
@@ -96,24 +106,6 @@ def intervals(table: pd.DataFrame, suffix: str) -> pd.DataFrame:
     """The table with `Mean`s in place of numbers whose half widths are in the columns of their names and the suffix."""
     names = [name for name in table if f"{name}{suffix}" in table]
     return table.assign(**{name: list(map(Mean, table[name], table[f"{name}{suffix}"])) for name in names})
-
-
-def percent(mean: float, half_width: float) -> str:
-    """A share with its interval, in percent."""
-    return with_interval(100 * mean, 100 * half_width, ".1f")
-
-
-def with_interval(mean: float, half_width: float, form: str) -> str:
-    """A number with its interval; without, if there is one value only or all are the same. Nothing for NaN."""
-    if np.isnan(mean):
-        return ""
-    bare = form.removeprefix("+")
-    return f"{mean:{form}}" if np.isnan(half_width) or half_width == 0 else f"{mean:{form}} ± {half_width:{bare}}"
-
-
-def times(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval, which is not symmetric."""
-    return f"{ratio:.2f}" if np.isnan(low) or low == high else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def ratio(value: float, low: float, high: float) -> Limits:

@@ -26,7 +26,7 @@ def write(comparison: Comparison, responses: ResponseMatrix, flags: dict[str, An
     named = comparison.calibration.assign(candidate=_candidates(comparison.calibration).map(str))
     save_figure(calibration(named, f"Predicted and observed, {size}"), directory / "calibration.png")
     given = {"file": Path(flags["responses"]).name, "size": size, "flags": flags}
-    (advice,) = document.write_report("models", values(comparison) | given, directory)
+    (advice,) = document.write("models", values(comparison) | given, directory)
     return advice
 
 

@@ -36,7 +36,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
         **curriculum.compared(settings, directory),
         **document.made(dataclasses.asdict(settings), directory),
     }
-    document.save_report("pipeline", values, directory)
+    document.save("pipeline", values, directory)
 
 
 def _difficulty(settings: Settings, task: Task, directory: Path) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def write(found: Predicted, flags: dict[str, Any], directory: Path) -> str:
         "mapped": bool(found.places.size),
         "flags": flags,
     }
-    (verdict,) = document.write_report("predict_difficulty", values, directory)
+    (verdict,) = document.write("predict_difficulty", values, directory)
     return verdict
 
 

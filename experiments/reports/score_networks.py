@@ -31,7 +31,7 @@ def write(table: pd.DataFrame, flags: dict[str, Any], directory: Path) -> None:
         "correlations": wide.corr("spearman"),
         "flags": flags,
     }
-    document.write_report("score_networks", values, directory)
+    document.write("score_networks", values, directory)
 
 
 def together(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:

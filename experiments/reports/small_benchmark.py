@@ -46,7 +46,7 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
     title = f"{best}: {errors.predicted.iloc[0]:,} held-out models of the first split"
     save_figure(predicted_scores(study.predicted, title, unit.name), directory / "predicted.png")
     given = {"size": size, "unit": unit, "flags": flags}
-    return "\n".join(document.write_report("small_benchmark", values(study) | given, directory))
+    return "\n".join(document.write("small_benchmark", values(study) | given, directory))
 
 
 def values(study: Study) -> dict[str, Any]:

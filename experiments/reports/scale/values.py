@@ -1,4 +1,4 @@
-"""The values of a scale's report: an overview, agreement of people, and what there is to tell of each group of items."""
+"""The values of a scale's report: an overview, agreement of people, and what is told of each group of items."""
 
 from pathlib import Path
 from typing import Any

@@ -55,7 +55,7 @@ def write(
     document.write_json(flags | {"versions": versions()}, directory / "build_scale.json")
     given = {name: value for name, value in flags.items() if value is not None}
     overview = values.overview(groups, agreement, wanted)
-    document.write_report("build_scale", overview | {"groups": told, "flags": given}, directory)
+    document.write("build_scale", overview | {"groups": told, "flags": given}, directory)
 
 
 def folder_name(group: str) -> str:
