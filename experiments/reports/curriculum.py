@@ -27,16 +27,7 @@ NUM_TEXTS = 10
 def write(
     settings: Settings, task: Task, items: pd.DataFrame, cost: CrowdCost | None, monitor: int, directory: Path
 ) -> dict[str, Any]:
-    """Draws the pictures of a run of `experiments.curriculum`; returns the values of the report.
-
-    Args:
-        settings: of the run.
-        task: that was learned.
-        items: with `difficulty`, those of the training examples.
-        cost: of the crowd; None if it is unknown.
-        monitor: items that each network was asked after each epoch.
-        directory: of the run.
-    """
+    """Draws the pictures of a run of `experiments.curriculum`; returns the values of the report."""
     return {
         "task": task,
         **compared(settings, directory),

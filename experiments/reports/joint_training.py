@@ -26,7 +26,8 @@ def write(task: Task, directory: Path, test: pd.DataFrame | None) -> dict[str, A
         said_of_test, b = said[said["set"] == "test"], test.difficulty.to_numpy()
         title = f"{len(said_of_test):,} test items of {task.name}"
         save_figure(predicted_and_fitted(said_of_test.predicted.to_numpy(), b, title), directory / "predicted.png")
-        values["of_test"] = _difficulty(networks, b) | {"items": _extremes(task, said_of_test, b)}
+        found = networks.groupby("method")[["coverage", "spearman", "rmse", "spearman_doubt"]].agg(markdown.mean_of)
+        values["of_test"] = {"by": found.T, "sd": b.std(), "extremes": _extremes(task, said_of_test, b)}
     if len(outside):
         save_figure(difficulties_by_set(said), directory / "outside.png")
         found = outside.groupby(["method", "score", "outside"], sort=False).auc.agg(markdown.mean_of).unstack()
@@ -45,19 +46,6 @@ def _accuracy(networks: pd.DataFrame) -> dict[str, Any]:
         "accuracies": accuracies.loc[epochs.index],
         "change": markdown.mean_of(change),
         "detectable": detectable(change),
-    }
-
-
-def _difficulty(networks: pd.DataFrame, b: np.ndarray) -> dict[str, Any]:
-    """How well the difficulties of test items are predicted, and in how many intervals they lie."""
-    joint, alone = (networks[networks.method == name] for name in ("joint", "alone"))
-    return {
-        "coverage": joint.coverage.mean(),
-        "spearman": markdown.mean_of(joint.spearman),
-        "rmse": markdown.mean_of(joint.rmse),
-        "of_doubt": markdown.mean_of(joint.spearman_doubt),
-        "of_doubt_alone": markdown.mean_of(alone.spearman_doubt),
-        "sd": b.std(),
     }
 
 
