@@ -2,8 +2,12 @@
 
 import pytest
 
-from experiments.reports.overall import in_words
+from experiments.reports.render import render
 from irtjax.scale.overall_fit import OverallFit
+
+
+def in_words(overall, num_subjects):
+    return render("_fit_in_words", {"overall": overall, "num_subjects": num_subjects})[0]
 
 
 @pytest.mark.parametrize(
@@ -18,9 +22,10 @@ from irtjax.scale.overall_fit import OverallFit
 )
 def test_words_follow_the_interval(rmsea, low, high, said):
     found = OverallFit(100.0, 80, 0.05, rmsea, low, high, 0.05, 0.9, 0.9)
-    assert said in in_words(found, 1000)
-    assert "25 subjects" not in in_words(found, 1000)
-    assert "With 25 subjects these indices hardly tell" in in_words(found, 25)
+    many, few = (in_words(found, number) for number in (1000, 25))
+    assert said in many
+    assert "25 subjects" not in many
+    assert "With 25 subjects these indices hardly tell" in few
 
 
 def test_few_subjects_show_no_fit():
