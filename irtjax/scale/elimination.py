@@ -116,8 +116,8 @@ def eliminate(
        key gives; *uncertain slope*, with neither a slope above zero, by a one-sided Wald test at `rules.slope_level`,
        nor a correlation with the mean of the other items (a steep slope beside a free asymptote has a large error);
        *below guessing*, with so few right answers that no finite difficulty goes with the fixed guessing.
-    2. It removes one *dependent* item. Of the pairs that share more than the ability explains, by X² of Chen and
-       Thissen and by Q3 (`irtjax.scale.item_tests`), it takes the one with the largest X², and of its items that in
+    2. It removes one *dependent* item. Of the pairs that share more, or less, than the ability explains, by X² of Chen
+       and Thissen and by Q3 (`irtjax.scale.item_tests`), it takes the one with the largest X², and of its items that in
        more such pairs, or, if both are in equally many, the one with the lower slope, which measures less. One at a
        time, because removing one item of a pair often ends the dependence of others. With `rules.triplets` the same
        follows for triplets, by the largest significant residual: *dependent triplet*.
@@ -200,10 +200,11 @@ def _with_rest(fit: Fit, items: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"
 
 
 def _dependent(fit: Fit, pairs: pd.DataFrame, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
-    significant = pairs[(pairs["p_holm"] < rules.level) & (pairs[tests.of_pairs] > tests.least_of_pairs)]
+    size = pairs[tests.of_pairs].abs()
+    significant = pairs[(pairs["p_holm"] < rules.level) & (size >= tests.least_of_pairs)]
     if significant.empty:
         return []
-    worst = significant.loc[significant[tests.of_pairs].idxmax()]
+    worst = significant.loc[significant[tests.of_pairs].abs().idxmax()]
     goes, stays = _one_of(fit, significant[["first", "second"]], worst)
     return [_removal(goes, number, "dependent", worst[tests.of_pairs], worst["p_holm"], stays)]
 
