@@ -2,7 +2,7 @@
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +36,8 @@ class _Cells(string.Formatter):
     """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        made = {"i": inline, "c": code_cell, "p": p_value, "y": _yes}.get(conversion)
-        return super().convert_field(value, conversion) if made is None else made(value)
+        made: dict[str, Callable[[Any], str]] = {"i": inline, "c": code_cell, "p": p_value, "y": _yes}
+        return made[conversion](value) if conversion in made else super().convert_field(value, conversion)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return "" if value is None or value != value else super().format_field(value, format_spec)
