@@ -71,7 +71,7 @@ def _entry(flag: flags.Flag) -> str:
 def _default(flag: flags.Flag) -> str:
     if flag.default is None or flag.default is False or flag.default == []:
         return ""
-    value = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
+    value = ",".join(map(str, flag.default)) if isinstance(flag.default, list) else flag.default
     return f" (default {'on' if value is True else value})"
 
 
