@@ -60,8 +60,17 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)
     free = layout(specification_of(tested)).items[tested.places] >= 0
     nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
-    sums = [_sums(tested, nodes, anchors, groups, group) for group in range(len(groups.names))]
-    return _statistics(sums, free, _slopes_of_worth(tested, nodes.theta), test)
+    curves = _curves(tested, nodes.theta)
+    sums = [_sums(tested, nodes, curves, anchors, groups, group) for group in range(len(groups.names))]
+    return _statistics(sums, free, _slopes_of_worth(curves), test)
+
+
+class _Curves(NamedTuple):
+    """Of all items at the nodes: probabilities of the categories, their logarithms, and the derivatives of these."""
+
+    p: Float[np.ndarray, "Q I C"]
+    log_p: Float[np.ndarray, "Q I C"]
+    scores: Float[np.ndarray, "Q I C K"]
 
 
 class _Sums(NamedTuple):
@@ -111,7 +120,9 @@ def _nodes(groups: FittedGroups, errors: Float[np.ndarray, " J"]) -> Nodes:
     return Nodes(theta, np.zeros(theta.size))
 
 
-def _sums(test: Tested, nodes: Nodes, anchors: Bool[np.ndarray, " I"], groups: FittedGroups, group: int) -> _Sums:
+def _sums(
+    test: Tested, nodes: Nodes, curves: _Curves, anchors: Bool[np.ndarray, " I"], groups: FittedGroups, group: int
+) -> _Sums:
     """Sums over one group of subjects.
 
     With w the posterior by the anchors, a response c to another item has the chance m_c = E_w[P_c] and the score
@@ -124,9 +135,8 @@ def _sums(test: Tested, nodes: Nodes, anchors: Bool[np.ndarray, " I"], groups: F
         np.asarray(leaf) for leaf in test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
     )
     of_anchors = np.repeat(anchors, eta.shape[1] // len(anchors))
-    curves, scores = category_curves(test.model, test.items, nodes.theta), _log_slopes(test, nodes.theta)
     places = np.where(test.observed > 0, test.values, -1).astype(int)
-    number, kinds = len(test.top), scores.shape[3]
+    number, kinds = len(test.top), curves.scores.shape[3]
     score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
     population, spread, mass = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z))
     members = np.flatnonzero(groups.member == group)
@@ -147,7 +157,7 @@ def _sums(test: Tested, nodes: Nodes, anchors: Bool[np.ndarray, " I"], groups: F
                     ratio = np.exp(np.minimum(curves.log_p[:, :, c] - curves.log_p[:, :, y], LARGEST_RATIO))
                 ratio = np.where(anchors, np.where(np.isfinite(curves.log_p[:, :, y]), ratio, 0.0), curves.p[:, :, c])
                 chance = weights @ ratio
-                of_items = np.stack([weights @ (ratio * scores[:, :, c, k]) for k in range(kinds)], axis=2)
+                of_items = np.stack([weights @ (ratio * curves.scores[:, :, c, k]) for k in range(kinds)], axis=2)
                 of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population.T], axis=2)
                 by_category.append((chance, of_items, of_group))
                 if c == y:
@@ -169,21 +179,20 @@ def _normalised(height: Float[np.ndarray, "J Q"]) -> Float[np.ndarray, "J Q"]:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _log_slopes(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I C K"]:
-    """Derivatives of the logarithms of the probabilities of categories by the parameters of the item."""
-    p = category_curves(test.model, test.items, theta).p
+def _curves(test: Tested, theta: Float[np.ndarray, " Q"]) -> _Curves:
+    """See there. Scores are by the parameters of the item."""
+    found = category_curves(test.model, test.items, theta)
     by = [
-        np.pad(one.reshape(*p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
+        np.pad(one.reshape(*found.p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
         for one in parameter_derivatives(test.model, test.items, theta)
     ]
     each = np.stack(by, axis=3)
-    return each - np.einsum("qic,qick->qik", p, each)[:, :, None]
+    return _Curves(found.p, found.log_p, each - np.einsum("qic,qick->qik", found.p, each)[:, :, None])
 
 
-def _slopes_of_worth(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I K"]:
+def _slopes_of_worth(curves: _Curves) -> Float[np.ndarray, "Q I K"]:
     """Derivatives of the expected response, of categories 0 … C."""
-    p = category_curves(test.model, test.items, theta).p
-    return np.einsum("c,qic,qick->qik", np.arange(p.shape[2], dtype=float), p, _log_slopes(test, theta))
+    return np.einsum("c,qic,qick->qik", np.arange(curves.p.shape[2], dtype=float), curves.p, curves.scores)
 
 
 def _statistics(sums: list[_Sums], free: Bool[np.ndarray, "I K"], slopes: np.ndarray, test: str) -> ScoreTest:

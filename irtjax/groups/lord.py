@@ -1,0 +1,56 @@
+"""DIF by Lord's chi-square: differences of the items' parameters in separate fits of the groups (Lord 1980, ch. 14).
+
+With v the parameters of an item in all groups, on one scale, S their covariance, block by block, and C the differences
+from the first group: (C v)' (C S C')⁻¹ (C v), of G groups (Kim, Cohen and Park 1995); of two (v₁ - v₂)' (S₁ + S₂)⁻¹
+(v₁ - v₂).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from irtjax.groups.separate_fits import Linked
+from irtjax.types import Float, Int
+
+
+class Lord(NamedTuple):
+    """Of each item (I,).
+
+    Attributes:
+        statistic: chi-square; NaN of items that have no finite estimate in two groups.
+        df: parameters that may differ.
+        effect: as of `separate_fits.Linked`.
+    """
+
+    statistic: Float[np.ndarray, " I"]
+    df: Int[np.ndarray, " I"]
+    effect: Float[np.ndarray, " I"]
+
+
+def lord(items: Linked, test: str = "both") -> Lord:
+    """Tests of all items.
+
+    Args:
+        items: as the groups have them.
+        test: of discrimination and difficulty or thresholds ("both"), of difficulty or thresholds ("uniform"), or of
+            discrimination ("nonuniform"); asymptotes that were estimated are left open.
+    """
+    number = items.estimates.shape[1]
+    statistic, df = np.full(number, np.nan), np.zeros(number, int)
+    for i in range(number):
+        there = ~np.isnan(items.estimates[:, i]).all(axis=1)
+        if there.sum() < 2:
+            continue
+        v, errors = items.estimates[there, i], items.covariances[there, i]
+        chosen = (np.diagonal(errors, axis1=1, axis2=2) > 0).all(axis=0)
+        is_slope = np.arange(v.shape[1]) == 0
+        chosen &= {"both": True, "uniform": ~is_slope, "nonuniform": is_slope}[test]
+        others, size = len(v) - 1, int(chosen.sum())
+        if not size:
+            continue
+        contrast = np.kron(np.column_stack([-np.ones(others), np.eye(others)]), np.eye(size))
+        change = contrast @ v[:, chosen].ravel()
+        variance = contrast @ block_diag(*errors[:, chosen][:, :, chosen]) @ contrast.T
+        statistic[i], df[i] = change @ np.linalg.solve(variance, change), len(change)
+    return Lord(statistic, df, items.effects)

@@ -1,0 +1,225 @@
+"""Items fitted in each group by itself, and put on the scale of the first: what Lord and Raju compare.
+
+The groups' fits are linked by the anchors, θ = A θ' + B (`irtjax.groups.linking`), which takes a' to a' / A and b' to
+A b' + B, and their covariances with them. A and B themselves are taken as known, as Lord (1980) does.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from irtjax.errors import InputError
+from irtjax.estimation.grouping import Membership
+from irtjax.fits.joint_covariance import MOST_KEPT
+from irtjax.fits.result import Fit
+from irtjax.fitting import fit as fit_responses
+from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
+from irtjax.groups.linking import FEWEST, link
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import gauss_hermite
+from irtjax.types import AnyArray, Bool, Float, Int, Shaped
+
+MOST_TRIES = 10  # fits of a group, each without the items that had no finite estimate in the one before
+NODES = 21  # of a population, over which a difference is averaged
+OF_ONE_SLOPE = ("rasch", "pcm", "rsm")  # whose unit is the logit in all groups: A = 1
+
+
+class GroupFit(NamedTuple):
+    """A group fitted by itself.
+
+    Attributes:
+        name: of the group.
+        fit: of the items that have a finite estimate in it.
+        places: (I,) of each item in the fit, -1 of those that are not there.
+    """
+
+    name: str
+    fit: Fit
+    places: Int[np.ndarray, " I"]
+
+
+class Linked(NamedTuple):
+    """Items as each group has them, on the scale of the first.
+
+    Attributes:
+        estimates: (G, I, P) discrimination, and difficulty or thresholds; NaN where there is none.
+        covariances: (G, I, P, P); 0 of what is held.
+        bounds: (G, I, 2) lower and upper asymptotes; 0 and 1 of items that have none.
+        effects: (I,) the largest difference of expected responses, of categories 0 … C, between a group and the first
+            that has the item, at equal ability, averaged over the group's population (Meade 2010).
+    """
+
+    estimates: Float[np.ndarray, "G I P"]
+    covariances: Float[np.ndarray, "G I P P"]
+    bounds: Float[np.ndarray, "G I 2"]
+    effects: Float[np.ndarray, " I"]
+
+
+def fits_of_groups(responses: Any, found: Membership, options: Mapping[str, Any]) -> list[GroupFit]:
+    """Fits each group by itself, at maximum likelihood, without items that have no finite estimate there.
+
+    The 1PL is fitted as the Rasch model, which is the same in other units.
+
+    Args:
+        responses: right and wrong answers, or grades.
+        found: the groups.
+        options: of `irtjax.fit`: the model, and an asymptote that is held.
+
+    Raises:
+        InputError: a group whose answers do not determine a fit, or more items than have a covariance.
+    """
+    if options["model"] == "1pl":
+        options = {**options, "model": "rasch"}
+    fits = []
+    for at, name in enumerate(found.names):
+        mine = responses.choose_subjects(np.flatnonzero(found.member == at))
+        chosen = np.flatnonzero(_varies(np.asarray(mine.values)))
+        for _ in range(MOST_TRIES):
+            if len(chosen) < FEWEST:
+                break
+            fit = fit_responses(mine.choose_items(chosen).with_responses(), priors=None, **options)
+            if not fit.unbounded.any():
+                break
+            chosen = chosen[~fit.unbounded]
+        if len(chosen) < FEWEST or fit.covariance is None:
+            _refuse(str(name), mine.num_subjects, 0 if len(chosen) < FEWEST else fit.num_parameters)
+        places = np.full(responses.num_items, -1)
+        places[chosen] = np.arange(len(chosen))
+        fits.append(GroupFit(str(name), fit, places))
+    return fits
+
+
+def _varies(values: Shaped[np.ndarray, "J I"]) -> Bool[np.ndarray, " I"]:
+    """Items that were answered, and not alike by all."""
+    highest = values.max(axis=0)
+    return np.where(values >= 0, values, highest).min(axis=0) < highest
+
+
+def _refuse(name: str, num_subjects: int, num_parameters: int) -> None:
+    """Says why a group has no covariance.
+
+    Raises:
+        InputError: always.
+    """
+    if num_parameters > MOST_KEPT:
+        raise InputError(
+            f"`method`: lord and raju take the covariance of all items of a fit, which is kept up to {MOST_KEPT:,} "
+            f"parameters, and group '{name}' has {num_parameters:,}: take score"
+        )
+    raise InputError(
+        f"`method`: the answers of the {num_subjects:,} subjects of '{name}' do not determine a fit of this group "
+        "alone, which lord and raju compare: take score, which fits all groups together, or `model` 1pl"
+    )
+
+
+def linked(fits: list[GroupFit], anchors: Bool[np.ndarray, " I"], method: str | None = None) -> Linked:
+    """Puts the groups on the scale of the first by the anchors.
+
+    Args:
+        fits: of the groups.
+        anchors: (I,) which items measure the same in all groups; those without an estimate in a group link it not.
+        method: of `irtjax.link`; by default "stocking_lord", and "mean_mean" where all items have a slope of 1.
+
+    Raises:
+        InputError: fewer than two anchors have estimates in a group and in the first.
+    """
+    if method is None:
+        method = "mean_mean" if set(fits[0].fit.item_models) <= set(OF_ONE_SLOPE) else "stocking_lord"
+    tests = [known_test(one.fit) for one in fits]
+    parts = [_on_own_scale(one, test) for one, test in zip(fits, tests, strict=True)]
+    width = max(estimates.shape[1] for estimates, _ in parts)
+    number = len(anchors)
+    estimates = np.full((len(fits), number, width), np.nan)
+    covariances = np.full((len(fits), number, width, width), np.nan)
+    bounds = np.tile([0.0, 1.0], (len(fits), number, 1))
+    scales = np.array([_constants(fits[0], one, anchors, method) for one in fits])
+    for at, ((own, errors), (slope, intercept)) in enumerate(zip(parts, scales, strict=True)):
+        known, size = fits[at].places >= 0, own.shape[1]
+        by = np.array([1 / slope, *[slope] * (size - 1)])
+        moved = own * by + np.array([0.0, *[intercept] * (size - 1)])
+        estimates[at, known, :size] = moved
+        covariances[at, known, :size, :size] = errors * by[:, None] * by
+        if isinstance(fits[at].fit.parameters, ItemParameters):
+            bounds[at, known] = _asymptotes(fits[at].fit.parameters)
+    return Linked(estimates, covariances, bounds, _effects(fits, tests, scales))
+
+
+def _constants(first: GroupFit, other: GroupFit, anchors: Bool[np.ndarray, " I"], method: str) -> tuple[float, float]:
+    """A and B."""
+    if other is first:
+        return 1.0, 0.0
+    common = np.flatnonzero(anchors & (first.places >= 0) & (other.places >= 0))
+    ids = first.fit.responses.item_ids.astype(str)[first.places[common]].tolist()
+    if len(ids) < FEWEST:
+        raise InputError(
+            f"`method`: {len(ids)} anchors have an estimate in both '{first.name}' and '{other.name}', which lord and "
+            f"raju link by {FEWEST} or more: take score"
+        )
+    found = link(first.fit, other.fit, method, items=ids)
+    return found.slope, found.intercept
+
+
+def _on_own_scale(one: GroupFit, test: KnownTest) -> tuple[Float[np.ndarray, "N P"], Float[np.ndarray, "N P P"]]:
+    """Discriminations and difficulties or thresholds of the items of a fit, and their covariances by the delta method.
+
+    The parameters of each item say nothing of another's, so that one derivative by each column is that of all items.
+    """
+    curves = test.curves
+    array = np.asarray(curves.array, float)
+
+    def reported(array: AnyArray) -> AnyArray:
+        slope, places = KnownCurves(curves.model, array, curves.top, curves.worth).places()
+        return jax.numpy.concatenate([slope[:, None], places], axis=1)
+
+    assert one.fit.covariance is not None
+    size = one.fit.covariance.places.shape[1]
+    with jax.enable_x64(True):
+        along = [np.zeros_like(array) for _ in range(size)]
+        for column, direction in enumerate(along):
+            direction[:, column] = 1.0
+        by = np.stack([np.asarray(jax.jvp(reported, (array,), (each,))[1]) for each in along], axis=2)
+        values = np.asarray(reported(array))
+    by = np.nan_to_num(by)  # of categories that an item has not
+    own = np.stack([one.fit.covariance.of(np.array([i])) for i in range(len(array))])
+    return values, by @ own @ by.transpose(0, 2, 1)
+
+
+def _asymptotes(items: ItemParameters) -> Float[np.ndarray, "N 2"]:
+    """Lower and upper."""
+    with np.errstate(over="ignore"):
+        return np.stack([1 / (1 + np.exp(-np.asarray(end, float))) for end in (items.lower, items.upper)], axis=1)
+
+
+def _effects(fits: list[GroupFit], tests: list[KnownTest], scales: Float[np.ndarray, "G 2"]) -> Float[np.ndarray, " I"]:
+    """See `Linked`."""
+    rule = gauss_hermite(NODES)
+    weights, found = np.exp(rule.log_weights), np.zeros(len(fits[0].places))
+    has = np.stack([one.places >= 0 for one in fits])
+    base = has.argmax(axis=0)
+    for at, (slope, intercept) in enumerate(scales):
+        population = fits[at].fit.reference
+        own = float(np.squeeze(population.mean)) + float(np.squeeze(population.sd)) * rule.nodes[:, 0]
+        mine = _expected(fits[at], tests[at], own)
+        for first in range(at):
+            chosen = has[at] & (base == first)
+            if not chosen.any():
+                continue
+            there = (slope * own + intercept - scales[first, 1]) / scales[first, 0]
+            theirs = _expected(fits[first], tests[first], there)
+            difference = np.where(chosen, weights @ (mine - theirs), 0.0)
+            found = np.where(np.abs(difference) > np.abs(found), difference, found)
+    return np.where(has.sum(axis=0) > 1, found, np.nan)
+
+
+def _expected(one: GroupFit, test: KnownTest, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I"]:
+    """Expected responses, of categories 0 … C, of all items; 0 of those that are not there."""
+    curves = test.curves
+    with jax.enable_x64(True):
+        p = np.asarray(curves.categories(theta))
+    category = np.arange(1, p.shape[2] + 1)
+    response = (np.where(category <= np.asarray(curves.top)[:, None], p, 0.0) * category).sum(axis=2)
+    found = np.zeros((len(theta), len(one.places)))
+    found[:, one.places >= 0] = response[:, one.places[one.places >= 0]]
+    return found
