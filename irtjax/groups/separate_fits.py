@@ -16,7 +16,8 @@ from irtjax.fits.joint_covariance import MOST_KEPT
 from irtjax.fits.result import Fit
 from irtjax.fitting import fit as fit_responses
 from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
-from irtjax.groups.linking import FEWEST, link
+from irtjax.groups.link_constants import constants
+from irtjax.groups.linking import FEWEST, common_items, nodes_and_weights
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
@@ -134,7 +135,7 @@ def linked(fits: list[GroupFit], anchors: Bool[np.ndarray, " I"], method: str | 
     estimates = np.full((len(fits), number, width), np.nan)
     covariances = np.full((len(fits), number, width, width), np.nan)
     bounds = np.tile([0.0, 1.0], (len(fits), number, 1))
-    scales = np.array([_constants(fits[0], one, anchors, method) for one in fits])
+    scales = np.array([_constants(fits, tests, at, anchors, method) for at in range(len(fits))])
     for at, ((own, errors), (slope, intercept)) in enumerate(zip(parts, scales, strict=True)):
         known, size = fits[at].places >= 0, own.shape[1]
         by = np.array([1 / slope, *[slope] * (size - 1)])
@@ -146,19 +147,21 @@ def linked(fits: list[GroupFit], anchors: Bool[np.ndarray, " I"], method: str | 
     return Linked(estimates, covariances, bounds, _effects(fits, tests, scales))
 
 
-def _constants(first: GroupFit, other: GroupFit, anchors: Bool[np.ndarray, " I"], method: str) -> tuple[float, float]:
-    """A and B."""
-    if other is first:
+def _constants(
+    fits: list[GroupFit], tests: list[KnownTest], at: int, anchors: Bool[np.ndarray, " I"], method: str
+) -> tuple[float, float]:
+    """A and B of a group."""
+    if not at:
         return 1.0, 0.0
+    first, other = fits[0], fits[at]
     common = np.flatnonzero(anchors & (first.places >= 0) & (other.places >= 0))
-    ids = first.fit.responses.item_ids.astype(str)[first.places[common]].tolist()
-    if len(ids) < FEWEST:
+    if len(common) < FEWEST:
         raise InputError(
-            f"`method`: {len(ids)} anchors have an estimate in both '{first.name}' and '{other.name}', which lord and "
-            f"raju link by {FEWEST} or more: take score"
+            f"`method`: {len(common)} anchors have an estimate in both '{first.name}' and '{other.name}', which lord "
+            f"and raju link by {FEWEST} or more: take score"
         )
-    found = link(first.fit, other.fit, method, items=ids)
-    return found.slope, found.intercept
+    both = common_items(tests[0], tests[at], tests[0].item_ids[first.places[common]].tolist())
+    return constants(both.base, both.other, method, nodes_and_weights("normal"), symmetric=True)
 
 
 def _on_own_scale(one: GroupFit, test: KnownTest) -> tuple[Float[np.ndarray, "N P"], Float[np.ndarray, "N P P"]]:
