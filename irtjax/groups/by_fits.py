@@ -20,7 +20,6 @@ from irtjax.types import Bool, Float, Int
 
 BY_MODEL = ("score", "likelihood_ratio", "wald")
 BY_SEPARATE_FITS = ("lord", "raju")
-NEAR = 0.01  # standard errors from the maximum: what is estimated is regressed out of a score test
 
 Flagged = Callable[[Bool[np.ndarray, " I"]], Bool[np.ndarray, " I"]]
 Choose = Callable[[Flagged], tuple[Bool[np.ndarray, " I"], int]]  # of anchors, and the rounds that it took
@@ -48,9 +47,8 @@ def by_model(
 ) -> Tests:
     """As `dif`, by fits of all groups together."""
     items = given.item_ids.astype(str).tolist()
-    near: dict[str, Any] = {"groups": found, "standard_errors": False, "tolerance": NEAR}
     if method == "score":
-        fit = fit_responses(given, model, **near)
+        fit = fit_responses(given, model, groups=found, standard_errors=False)
     else:
         by_what_is_free, tested = fits_of(given, model, found), testable(given, found, test)
 
@@ -62,7 +60,8 @@ def by_model(
         if method == "wald":
             return wald_tests(by_what_is_free, items, anchors, test, tested)
         some = given.choose_items(np.flatnonzero(anchors))
-        return score_test(fit, fit if anchors.all() else fit_responses(some, model, **near), test)
+        anchored = fit if anchors.all() else fit_responses(some, model, groups=found, standard_errors=False)
+        return score_test(fit, anchored, test)
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
         now = tests(anchors.tobytes())

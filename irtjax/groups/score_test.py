@@ -17,8 +17,9 @@ import pandas as pd
 from irtjax.estimation.problem import layout
 from irtjax.fits.result import Fit
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.normal import Population
 from irtjax.scale.response_curves import category_curves, parameter_derivatives
-from irtjax.scale.tested import Nodes, Tested, of_fit, some_subjects, specification_of
+from irtjax.scale.tested import ENTRIES, Nodes, Tested, of_fit, some_subjects, specification_of
 from irtjax.types import Bool, Float, Int
 
 WIDE = 6.0  # standard deviations of the populations that nodes reach beyond their means
@@ -26,6 +27,8 @@ PER_SD = 16  # nodes in the narrowest standard deviation, or error of an ability
 MOST_NODES = 401
 LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior is
 LEAST = 1e-300
+NOWHERE = 1e-30  # weight of a node that no response of one item could bring back
+TOGETHER = 64  # subjects at a time, most of them near each other
 RELATIVE = 1e-9  # of a variance: below it a group says nothing of a parameter
 
 
@@ -61,7 +64,12 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     free = layout(specification_of(tested)).items[tested.places] >= 0
     nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
     curves = _curves(tested, nodes.theta)
-    sums = [_sums(tested, nodes, curves, anchors, groups, group) for group in range(len(groups.names))]
+    order = np.argsort(np.asarray(anchored.ability, float))  # subjects that are alike reach the same nodes
+    of_groups = [order[groups.member[order] == group] for group in range(len(groups.names))]
+    sums = [
+        _sums(tested, nodes, curves, anchors, groups.of(str(name)), rows)
+        for name, rows in zip(groups.names, of_groups, strict=True)
+    ]
     return _statistics(sums, free, _slopes_of_worth(curves), test)
 
 
@@ -121,14 +129,19 @@ def _nodes(groups: FittedGroups, errors: Float[np.ndarray, " J"]) -> Nodes:
 
 
 def _sums(
-    test: Tested, nodes: Nodes, curves: _Curves, anchors: Bool[np.ndarray, " I"], groups: FittedGroups, group: int
+    test: Tested,
+    nodes: Nodes,
+    curves: _Curves,
+    anchors: Bool[np.ndarray, " I"],
+    normal: Population,
+    members: Int[np.ndarray, " N"],
 ) -> _Sums:
-    """Sums over one group of subjects.
+    """Sums over one group of subjects, from the least able to the most.
 
     With w the posterior by the anchors, a response c to another item has the chance m_c = E_w[P_c] and the score
     E_w[P_c ∂log P_c] / m_c; to an anchor, whose response y is in w, the same with P_c / P_y in place of P_c.
     """
-    mean, sd = groups.means[group, 0], groups.sds[group, 0]
+    mean, sd = normal.mean[0], normal.sd[0]
     z = (nodes.theta - mean) / sd
     of_population = np.stack([z / sd, z**2 - 1], axis=1)
     eta, log_normalizer = (
@@ -139,26 +152,27 @@ def _sums(
     number, kinds = len(test.top), curves.scores.shape[3]
     score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
     population, spread, mass = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z))
-    members = np.flatnonzero(groups.member == group)
-    for part in some_subjects(test._replace(values=members), number * (kinds + 4) + len(z)):
+    entries = max(number * (kinds + 4) + len(z), ENTRIES // TOGETHER)
+    for part in some_subjects(test._replace(values=members), entries):
         rows = members[part]
         statistics, times = np.asarray(test.model.statistics(test.codes[rows])), test.times[rows]
         height = statistics[:, of_anchors] @ eta[:, of_anchors].T - times[:, anchors] @ log_normalizer[:, anchors].T
         weights = _normalised(height - 0.5 * z**2)
-        own = weights @ of_population
+        own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
-        for y in range(curves.p.shape[2]):
+        weights, p, log_p = weights[:, near], curves.p[near], curves.log_p[near]
+        for y in range(p.shape[2]):
             chosen = places[rows] == y
             if not chosen.any():
                 continue
             by_category = []
-            for c in range(curves.p.shape[2]):
+            for c in range(p.shape[2]):
                 with np.errstate(invalid="ignore"):  # of categories that an item has not
-                    ratio = np.exp(np.minimum(curves.log_p[:, :, c] - curves.log_p[:, :, y], LARGEST_RATIO))
-                ratio = np.where(anchors, np.where(np.isfinite(curves.log_p[:, :, y]), ratio, 0.0), curves.p[:, :, c])
+                    ratio = np.exp(np.minimum(log_p[:, :, c] - log_p[:, :, y], LARGEST_RATIO))
+                ratio = np.where(anchors, np.where(np.isfinite(log_p[:, :, y]), ratio, 0.0), p[:, :, c])
                 chance = weights @ ratio
-                of_items = np.stack([weights @ (ratio * curves.scores[:, :, c, k]) for k in range(kinds)], axis=2)
-                of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population.T], axis=2)
+                of_items = np.stack([weights @ (ratio * curves.scores[near, :, c, k]) for k in range(kinds)], axis=2)
+                of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population[near].T], axis=2)
                 by_category.append((chance, of_items, of_group))
                 if c == y:
                     score += (chosen[:, :, None] * of_items / np.maximum(chance, LEAST)[:, :, None]).sum(axis=0)
@@ -172,6 +186,12 @@ def _sums(
                 square += np.einsum("ji,jik,jil->ikl", weight, of_items, of_items, optimize=True)
                 cross += np.einsum("ji,jik,jim->ikm", weight, of_items, of_group, optimize=True)
     return _Sums(score, square, cross, population, spread, mass)
+
+
+def _reached(weights: Float[np.ndarray, "J Q"]) -> slice:
+    """The nodes at which some of these subjects may be."""
+    some = np.flatnonzero(weights.max(axis=0) > NOWHERE)
+    return slice(some[0], some[-1] + 1)
 
 
 def _normalised(height: Float[np.ndarray, "J Q"]) -> Float[np.ndarray, "J Q"]:
