@@ -50,7 +50,7 @@ class Areas(NamedTuple):
 
 
 def areas(items: Linked, item_ids: Shaped[np.ndarray, " I"], *, signed: bool) -> Areas:
-    """Areas of all items, NaN where one of two groups has no finite estimate, or slopes are of different sign.
+    """Areas of all items, NaN where one of two groups has no slope that can be told from 0: areas are then without end.
 
     Args:
         items: right/wrong ones, as the two groups have them.
@@ -69,7 +69,8 @@ def areas(items: Linked, item_ids: Shaped[np.ndarray, " I"], *, signed: bool) ->
         )
     (a, b), height = items.estimates.transpose(2, 0, 1)[:2], items.bounds[0, :, 1] - items.bounds[0, :, 0]
     with np.errstate(all="ignore"):
-        x, m = b[1] - b[0], np.where(a[0] * a[1] > 0, 1 / a[1] - 1 / a[0], np.nan)
+        known = items.discriminates.all(axis=0) & (a[0] * a[1] > 0)
+        x, m = np.where(known, b[1] - b[0], np.nan), np.where(known, 1 / a[1] - 1 / a[0], np.nan)
         covariance = _of_x_and_m(items.covariances[0], a[0]) + _of_x_and_m(items.covariances[1], a[1])
         if signed:
             error = np.sqrt(covariance[:, 0, 0])

@@ -31,9 +31,8 @@ def constants(base: KnownCurves, other: KnownCurves, method: str, at: Weights, s
     Raises:
         InputError: the discriminations, or difficulties, of the common items have no ratio above 0.
     """
-    by_means = method if method in BY_MOMENTS else "mean_mean"
     with jax.enable_x64(True):
-        start = np.asarray(_by_moments(by_means, base, other))
+        start = np.asarray(_by_moments(method, base, other) if method in BY_MOMENTS else _by_medians(base, other))
         sound = np.isfinite(start).all() and start[0] > 0
         if method in BY_MOMENTS:
             if not sound:
@@ -60,6 +59,13 @@ def _by_moments(method: str, base: KnownCurves, other: KnownCurves) -> Float[Any
     else:
         slope = jnp.nanstd(b) / jnp.nanstd(b_other)
     return jnp.stack([slope, jnp.nanmean(b) - slope * jnp.nanmean(b_other)])
+
+
+def _by_medians(base: KnownCurves, other: KnownCurves) -> Float[AnyArray, "2"]:
+    """The same from medians, to start from: an item without slope has a difficulty without end, and spoils means."""
+    (a, b), (a_other, b_other) = base.places(), other.places()
+    slope = jnp.median(a_other) / jnp.median(a)
+    return jnp.stack([slope, jnp.nanmedian(b - slope * b_other)])
 
 
 def _criterion(

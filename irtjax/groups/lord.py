@@ -2,7 +2,8 @@
 
 With v the parameters of an item in all groups, on one scale, S their covariance, block by block, and C the differences
 from the first group: (C v)' (C S C')⁻¹ (C v), of G groups (Kim, Cohen and Park 1995); of two (v₁ - v₂)' (S₁ + S₂)⁻¹
-(v₁ - v₂).
+(v₁ - v₂). Where a group's slope cannot be told from 0, difficulties b have no finite variance, and v has a b in place of
+b, which by the delta method is the same in large samples.
 """
 
 from typing import NamedTuple
@@ -43,6 +44,8 @@ def lord(items: Linked, test: str = "both") -> Lord:
         if there.sum() < 2:
             continue
         v, errors = items.estimates[there, i], items.covariances[there, i]
+        if not items.discriminates[there, i].all():
+            v, errors = _with_intercepts(v, errors)
         chosen = (np.diagonal(errors, axis1=1, axis2=2) > 0).all(axis=0)
         is_slope = np.arange(v.shape[1]) == 0
         chosen &= {"both": True, "uniform": ~is_slope, "nonuniform": is_slope}[test]
@@ -54,3 +57,13 @@ def lord(items: Linked, test: str = "both") -> Lord:
         variance = contrast @ block_diag(*errors[:, chosen][:, :, chosen]) @ contrast.T
         statistic[i], df[i] = change @ np.linalg.solve(variance, change), len(change)
     return Lord(statistic, df, items.effects)
+
+
+def _with_intercepts(
+    v: Float[np.ndarray, "G P"], errors: Float[np.ndarray, "G P P"]
+) -> tuple[Float[np.ndarray, "G P"], Float[np.ndarray, "G P P"]]:
+    """a and a b of each group, out of a and b, and their covariances."""
+    size = v.shape[1]
+    by = np.stack([np.diag([1.0, *[a] * (size - 1)]) for a in v[:, 0]])
+    by[:, 1:, 0] = v[:, 1:]
+    return np.column_stack([v[:, 0], v[:, :1] * v[:, 1:]]), by @ errors @ by.transpose(0, 2, 1)

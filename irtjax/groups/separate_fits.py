@@ -13,7 +13,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.estimation.grouping import Membership
 from irtjax.fits.joint_covariance import MOST_KEPT
-from irtjax.fits.result import Fit
+from irtjax.fits.result import Z_95, Fit
 from irtjax.fitting import fit as fit_responses
 from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
 from irtjax.groups.link_constants import constants
@@ -56,6 +56,12 @@ class Linked(NamedTuple):
     covariances: Float[np.ndarray, "G I P P"]
     bounds: Float[np.ndarray, "G I 2"]
     effects: Float[np.ndarray, " I"]
+
+    @property
+    def discriminates(self) -> Bool[np.ndarray, "G I"]:
+        """Whether the 95% interval of a slope leaves out 0: elsewhere b = -intercept / slope means nothing."""
+        with np.errstate(invalid="ignore"):
+            return np.abs(self.estimates[..., 0]) > Z_95 * np.sqrt(self.covariances[..., 0, 0])
 
 
 def fits_of_groups(responses: Any, found: Membership, options: Mapping[str, Any]) -> list[GroupFit]:
