@@ -2,8 +2,8 @@
 
 With v the parameters of an item in all groups, on one scale, S their covariance, block by block, and C the differences
 from the first group: (C v)' (C S C')⁻¹ (C v), of G groups (Kim, Cohen and Park 1995); of two (v₁ - v₂)' (S₁ + S₂)⁻¹
-(v₁ - v₂). Where a group's slope cannot be told from 0, difficulties b have no finite variance, and v has a b in place of
-b, which by the delta method is the same in large samples.
+(v₁ - v₂). Where a group's slope cannot be told from 0, difficulties b have no finite variance, and v has a b in place
+of b, which by the delta method is the same in large samples.
 """
 
 from typing import NamedTuple
@@ -62,7 +62,7 @@ def lord(items: Linked, test: str = "both") -> Lord:
 def _with_intercepts(
     v: Float[np.ndarray, "G P"], errors: Float[np.ndarray, "G P P"]
 ) -> tuple[Float[np.ndarray, "G P"], Float[np.ndarray, "G P P"]]:
-    """a and a b of each group, out of a and b, and their covariances."""
+    """Of each group a and a b, out of a and b, and their covariances."""
     size = v.shape[1]
     by = np.stack([np.diag([1.0, *[a] * (size - 1)]) for a in v[:, 0]])
     by[:, 1:, 0] = v[:, 1:]

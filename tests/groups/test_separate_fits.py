@@ -19,13 +19,12 @@ from irtjax.groups.areas import areas, p_of_unsigned, unsigned
 from irtjax.groups.lord import lord
 from irtjax.groups.separate_fits import Linked, fits_of_groups, linked
 
-RNG = np.random.default_rng(0)
-
 
 def made(num_groups=2, num_items=30, lower=0.0):
     """Estimates with covariances, as no fit has them."""
-    a, b = RNG.lognormal(0, 0.4, (num_groups, num_items)), RNG.normal(size=(num_groups, num_items))
-    half = RNG.normal(size=(num_groups, num_items, 2, 2)) * 0.2
+    rng = np.random.default_rng(0)
+    a, b = rng.lognormal(0, 0.3, (num_groups, num_items)), rng.normal(size=(num_groups, num_items))
+    half = rng.normal(size=(num_groups, num_items, 2, 2)) * 0.07
     bounds = np.tile([lower, 1.0], (num_groups, num_items, 1))
     return Linked(np.stack([a, b], axis=2), half @ half.transpose(0, 1, 3, 2), bounds, np.zeros(num_items))
 
@@ -98,6 +97,19 @@ def test_lord_is_a_quadratic_form_and_the_order_of_groups_does_not_matter():
     three.estimates[:2, 5] = np.nan
     assert lord(three).df[[3, 4, 5]].tolist() == [4, 2, 0]
     assert np.isnan(lord(three).statistic[5])
+
+
+def test_where_a_slope_cannot_be_told_from_zero_intercepts_are_compared_and_no_areas():
+    items = made(num_items=3)
+    items.estimates[1, 1, 0] = 0.01  # b is anywhere
+    a, b = items.estimates[:, 1].T
+    by = np.array([[[1, 0], [b[g], a[g]]] for g in range(2)])
+    change = np.array([a[0] - a[1], a[0] * b[0] - a[1] * b[1]])
+    total = sum(one @ errors @ one.T for one, errors in zip(by, items.covariances[:, 1], strict=True))
+    assert lord(items).statistic[1] == pytest.approx(change @ np.linalg.inv(total) @ change)
+    for signed in (True, False):
+        found = areas(items, np.array(list("xyz")), signed=signed)
+        assert np.isnan([found.effect, found.p_value]).tolist() == [[False, True, False]] * 2
 
 
 @pytest.fixture(scope="module", params=["sim_dif2pl", pytest.param("verbal_gender", marks=pytest.mark.slow)])
