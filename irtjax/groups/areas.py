@@ -71,7 +71,7 @@ def areas(items: Linked, item_ids: Shaped[np.ndarray, " I"], *, signed: bool) ->
     with np.errstate(all="ignore"):
         known = items.discriminates.all(axis=0) & (a[0] * a[1] > 0)
         x, m = np.where(known, b[1] - b[0], np.nan), np.where(known, 1 / a[1] - 1 / a[0], np.nan)
-        covariance = _of_x_and_m(items.covariances[0], a[0]) + _of_x_and_m(items.covariances[1], a[1])
+        covariance = _of_x_and_m(items.covariances[:, :, :2, :, :2], a)
         if signed:
             error = np.sqrt(covariance[:, 0, 0])
             return Areas(height * x, height * error, chi2.sf((x / error) ** 2, 1))
@@ -80,11 +80,11 @@ def areas(items: Linked, item_ids: Shaped[np.ndarray, " I"], *, signed: bool) ->
         return Areas(height * area, height * error, p_of_unsigned(area / error, covariance))
 
 
-def _of_x_and_m(errors: Float[np.ndarray, "I 2 2"], slope: Float[np.ndarray, " I"]) -> Float[np.ndarray, "I 2 2"]:
-    """What a group adds to the covariances of x and m: those of b and 1 / a."""
-    by = np.zeros((len(slope), 2, 2))
-    by[:, 0, 1], by[:, 1, 0] = 1.0, -1 / slope**2
-    return by @ errors[:, :2, :2] @ by.transpose(0, 2, 1)
+def _of_x_and_m(errors: Float[np.ndarray, "I 2 2 2 2"], a: Float[np.ndarray, "2 I"]) -> Float[np.ndarray, "I 2 2"]:
+    """Covariances of x and m, out of those of a and b of both groups."""
+    by = np.zeros((a.shape[1], 2, 2, 2))  # of x and m by group and parameter
+    by[:, 0, :, 1], by[:, 1, :, 0] = [-1.0, 1.0], np.stack([1 / a[0] ** 2, -1 / a[1] ** 2], axis=1)
+    return np.einsum("ikgp,igphq,ilhq->ikl", by, errors, by)
 
 
 def unsigned(
