@@ -5,7 +5,7 @@ Writes report.md, dif.csv (one row per item), dif.png and, where items are flagg
   python -m experiments.dif --responses=docs/guide/responses.csv --groups=docs/guide/people.csv:course \
       --output_dir=runs/dif
 
-On 2 CPU cores, half a minute; a minute for 10,000 items and 1,000 subjects.
+On 2 CPU cores, half a minute; a minute for 10,000 items and 1,000 subjects, and two with --method=score.
 """
 
 from absl import flags
