@@ -39,7 +39,7 @@ def require_named(item_ids: Sequence[str], known: Collection[str], argument: str
     for item in item_ids:
         if item in known:
             continue
-        groups = [one.removeprefix(f"{item} (")[:-1] for one in map(str, known) if one.startswith(f"{item} (")]
+        groups = sorted(one.removeprefix(f"{item} (")[:-1] for one in map(str, known) if one.startswith(f"{item} ("))
         if len(groups) > 1:
             raise InputError(
                 f"item {item!r} has parameters of its own in {', '.join(map(repr, groups))}: name the group of these "
