@@ -6,10 +6,10 @@ r"""Do tests of DIF keep their level, and what do they find? Simulated groups, w
 
 Answers by the 2PL; slopes are lognormal with σ = 0.3, difficulties standard normal. Prints for each setting and method
 the share of p-values below 5% of items without DIF (type I error), and of items with it (power), and the share of items
-that have a test. Standard errors are from the spread between data sets, and never below those of independent items. With `--output` each data set is a row of a
-file, and the same command goes on where it was stopped; one with more replications or methods adds to it. On 2 CPU
-cores a data set takes a second, with `likelihood_ratio` and `wald` ten or more. `--time` gives the seconds of the score
-test of 500 and 500 subjects instead, compilation included.
+that have a test. Standard errors are from the spread between data sets, and never below those of independent items.
+With `--output` each data set is a row of a file, and the same command goes on where it was stopped; one with more
+replications or methods adds to it. On 2 CPU cores a data set takes a second or less, with `likelihood_ratio` and `wald`
+two to twenty. `--time` gives the seconds of the score test of 500 and 500 subjects instead, compilation included.
 """
 
 import time
