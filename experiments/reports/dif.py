@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from experiments.reports import document
-from irtjax.groups.dif import BY_MODEL, Matched
+from irtjax.groups.by_fits import BY_MODEL
+from irtjax.groups.dif import Matched
 from irtjax.groups.matching import scores
 from irtjax.plots.dif import dif, dif_curves
 from irtjax.plots.style import save_figure
@@ -16,7 +17,8 @@ FILES = (*document.FILES, "dif.csv", "dif.png", "dif_curves.png")
 EFFECTS = {
     "logistic": "change of Nagelkerke's R²",
     "mantel_haenszel": "Δ, negative where harder for the second group",
-    **dict.fromkeys(BY_MODEL, "difference of expected responses at equal ability"),
+    **dict.fromkeys((*BY_MODEL, "lord"), "difference of expected responses at equal ability"),
+    "raju": "area between the curves of the groups, in units of ability",
 }
 OF_GRADES = "difference of mean responses of equal scores"
 

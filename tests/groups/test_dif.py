@@ -10,7 +10,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 from irtjax import InputError
 from irtjax.groups.dif import dif
 from irtjax.groups.mantel_haenszel import mantel_haenszel
-from irtjax.groups.matching import Graded
+from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
 
 SETS = "sim_dif2pl", "verbal_gender"
@@ -155,6 +155,19 @@ def test_a_table_has_what_the_issue_of_a_benchmark_needs():
     assert found.log_odds[7] < 0
     assert not found.anchor[7]
     np.testing.assert_allclose(dif(table[::-1], groups).statistic, found.statistic, atol=1e-8)
+
+
+def test_purification_of_many_items_ends_where_few_come_or_go():
+    calls = []
+
+    def flagged(anchors):  # the first twenty, and one of the others, never the same
+        calls.append(anchors)
+        return (np.arange(400) < 20) | (np.arange(400) == 100 + len(calls))
+
+    anchors, rounds = purified(400, flagged, purify=True)
+    assert rounds == len(calls) == 2
+    assert anchors is calls[-1]  # that the last tests were by
+    assert np.flatnonzero(~anchors).tolist() == [*range(20), 101]
 
 
 def test_a_group_that_is_always_right_is_tested_all_the_same():
