@@ -23,12 +23,13 @@ METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
 TESTS = ("both", "uniform", "nonuniform")
 OF_ONE_SLOPE = ("rasch", "1pl", "pcm", "rsm")
 MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
+LESS_LIKE, UNLIKE = 0.05, 0.10  # the same of differences of shares right (Dorans 1989)
 
 
 def dif(
     responses: Any,
     groups: Any,
-    method: str = "logistic",
+    method: str = "score",
     *,
     test: str = "both",
     purify: bool = True,
@@ -41,14 +42,9 @@ def dif(
 ) -> pd.DataFrame:
     """Tests every item for DIF: whether subjects of equal score, but of different groups, respond differently.
 
-    * "mantel_haenszel": strata of equal scores (Mantel and Haenszel 1959; of grades Mantel 1963). Of right/wrong items
-      and two groups the effect is ETS's Δ, -2.35 times the common log odds ratio: negative where the item is harder for
-      the second group. Else it is the difference of mean responses in the strata, the group that differs most minus the
-      first. DIF that changes its sign along the scale is not seen.
-    * "logistic": regression on score, group and their product (Swaminathan and Rogers 1990; of grades Zumbo 1999). The
-      effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001).
     * "score": score tests of a fit with groups, whose abilities are integrated out (Glas 1998). The effect is the
-      difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`).
+      difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`); of right/wrong
+      items with the classes of the standardised difference (Dorans 1989: .05 and .10).
     * "likelihood_ratio" and "wald": fits in which the item has parameters of its own in each group, at maximum
       likelihood, with the same effect (`irtjax.groups.model_tests`). They take a fit for each item.
     * "lord": Lord's chi-square (1980; of several groups Kim, Cohen and Park 1995): the items' parameters in fits of
@@ -57,6 +53,13 @@ def dif(
       `irtjax.groups.areas`). The effect is the area, and the statistic its z²: with `test` "uniform" the signed area,
       positive where the item is harder for the second group; with "both" the unsigned one, whose p-value is by its own
       distribution and not by chi-square.
+    * "mantel_haenszel": strata of equal scores (Mantel and Haenszel 1959; of grades Mantel 1963). Of right/wrong items
+      and two groups the effect is ETS's Δ, -2.35 times the common log odds ratio: negative where the item is harder for
+      the second group. Else it is the difference of mean responses in the strata, the group that differs most minus the
+      first. DIF that changes its sign along the scale is not seen.
+    * "logistic": regression on score, group and their product (Swaminathan and Rogers 1990; of grades Zumbo 1999). The
+      effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001). Where groups differ in ability
+      it flags too many items.
 
     Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
     were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
@@ -70,8 +73,9 @@ def dif(
         anchors: ids of the items that are the same for all groups; they stay.
         level: of the tests that purify.
         continuity: whether 1/2 is taken off Mantel and Haenszel's sum.
-        model: for "lord" and "raju", of all items, as of `irtjax.fit`; by default the 2PL, of grades "graded".
-        guessing: for the same, lower asymptote that is held.
+        model: but for "mantel_haenszel" and "logistic" of all items, as of `irtjax.fit`; by default the 2PL, of grades
+            "graded".
+        guessing: for "lord" and "raju", lower asymptote that is held.
         **choice: `columns`, `grades`, `metric` and `filter` as of `irtjax.fit`.
 
     Returns:
@@ -114,7 +118,7 @@ def dif(
             else:
                 options = {"model": model} if guessing is None else {"model": model, "guessing": guessing}
                 tests = by_separate_fits(given, found, method, test, choose, level, options)
-        table = _table(tests, {"class": np.full(given.num_items, "")})
+        table = _table(tests, {"class": _classes(given, method, tests, level)})
     elif method == "logistic":
         table = _by_regression(data.responses, test, choose, level)
     else:
@@ -129,15 +133,26 @@ def _check_options(method: str, test: str, model: str, guessing: float | None) -
     Raises:
         InputError: names the option.
     """
-    for name, given in (("model", model != AUTO), ("guessing", guessing is not None)):
-        if given and method not in BY_SEPARATE_FITS:
-            raise InputError(
-                f"`{name}` is of methods {' and '.join(BY_SEPARATE_FITS)}, and not of {method}: leave it out"
-            )
+    with_model = (*BY_MODEL, *BY_SEPARATE_FITS)
+    for name, given, methods in (
+        ("model", model != AUTO, with_model),
+        ("guessing", guessing is not None, BY_SEPARATE_FITS),
+    ):
+        if given and method not in methods:
+            known = f"{', '.join(methods[:-1])} and {methods[-1]}"
+            raise InputError(f"`{name}` is of methods {known}, and not of {method}: leave it out")
     if test == "nonuniform" and method == "raju":
         raise InputError("`test` nonuniform: raju has the signed area (uniform) and the unsigned (both); take lord")
     if test == "nonuniform" and model in OF_ONE_SLOPE:
         raise InputError(f"`test` nonuniform: items of the {model} have no slope of their own")
+
+
+def _classes(given: Any, method: str, tests: Tests, level: float) -> Shaped[np.ndarray, " I"]:
+    """Of differences of expected right answers; grades, and areas, have none."""
+    if isinstance(given, ScaledResponses) or method == "raju":
+        return np.full(given.num_items, "")
+    size = np.where(tests.p_value < level, np.abs(tests.effect), 0.0)
+    return np.select([np.isnan(tests.p_value), size >= UNLIKE, size >= LESS_LIKE], ["", "C", "B"], "A")
 
 
 def _given_anchors(anchors: Sequence[str], item_ids: Shaped[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:

@@ -219,7 +219,7 @@ def test_items_that_a_group_answered_alike_have_no_test():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "score", "model": "1pl"}, "`model` is of methods lord and raju, and not of score: leave it out"),
+        ({"method": "logistic", "model": "1pl"}, "wald, lord and raju, and not of logistic: leave it out"),
         ({"method": "logistic", "guessing": 0.2}, "`guessing` is of methods lord and raju, and not of logistic"),
         ({"method": "raju", "test": "nonuniform"}, "raju has the signed area .uniform. and the unsigned .both."),
         ({"method": "lord", "test": "nonuniform", "model": "rasch"}, "items of the rasch have no slope of their own"),
