@@ -38,7 +38,7 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
             "`integration` 'around' is of right and wrong answers: grades, counts and shares have 'normal'"
         )
     shared = SharedNodes(nodes_per_dimension(dims) if num_nodes is None else num_nodes, dims)
-    one = dims == 1 and not nodes_only
+    one = not nodes_only
     if way == "normal":
         if not one:
             raise InputError(
