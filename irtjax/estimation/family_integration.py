@@ -56,7 +56,11 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
         size = f"{plan.responses.num_subjects:,} subjects × {plan.responses.num_items:,} items"
         raise InputError(
             f"{size}: posteriors need some {numbers:,} nodes that all subjects share, and {needed / 1e9:,.0f} GB of "
-            + ("memory: use estimator svi, or fit items in parts" if nodes_only else "memory: use `integration` 'normal'")
+            + (
+                "memory: use estimator svi, or fit items in parts"
+                if nodes_only
+                else "memory: use `integration` 'normal'"
+            )
         )
     return shared
 

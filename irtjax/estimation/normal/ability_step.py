@@ -10,7 +10,7 @@ from irtjax.estimation.normal.scale import LatentScale, project_out_scale, stand
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.precision import in_full_precision
-from irtjax.types import Float
+from irtjax.types import AnyArray, Float
 
 MOST_CHANGE = 1.0  # of an ability in one step
 
@@ -79,7 +79,7 @@ def _newton_step(
     return move, covariance, precisions
 
 
-def not_negative(matrices: jax.Array) -> jax.Array:
+def not_negative(matrices: AnyArray) -> jax.Array:
     """Symmetric matrices (J, D, D) with their negative eigenvalues set to 0."""
     if matrices.shape[1] == 1:
         return jnp.maximum(matrices, 0)

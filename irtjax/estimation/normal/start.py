@@ -48,9 +48,7 @@ def _around(theta: Float[np.ndarray, "J D"], observed: Int[np.ndarray, " J"]) ->
     return Posterior(theta, np.eye(theta.shape[1])[None] * (4 / (observed + 4))[:, None, None])
 
 
-def _components(
-    part: Callable[[slice], Any], num_subjects: int, items: range, dims: int
-) -> Float[np.ndarray, "J D"]:
+def _components(part: Callable[[slice], Any], num_subjects: int, items: range, dims: int) -> Float[np.ndarray, "J D"]:
     """Principal components of the standardised responses, by a few steps of subspace iteration.
 
     Args:
