@@ -12,7 +12,7 @@ OF_A_RESPONSE = 0.25  # information about ability, roughly, with slopes of 1
 BYTES = 64  # of memory at the peak, for each derivative of a curve at a node: 2.6 GB with 300 × 3,000 grades 0 to 4
 MOST_BYTES = 16e9
 FEW_BYTES = 2e9  # with which nodes that subjects share are taken although posteriors are narrow
-NARROW_IN_DIMENSIONS = 0.2  # as `NARROW`, with D > 1: nodes cost far more there
+NARROW_IN_DIMENSIONS = 0.25  # as `NARROW`, with D > 1: nodes cost far more there
 
 
 def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, nodes_only: bool) -> NodeRule | None:
@@ -20,7 +20,7 @@ def choose(way: str, num_nodes: int | None, plan: FamilyPlan, dims: int, *, node
 
     Args:
         way: one of `integration.rules.WAYS`. "auto" takes nodes that subjects share where posteriors are expected to be
-            wider than 0.1, with D > 1 than 0.2, or where these nodes take little memory, and else normal posteriors.
+            wider than 0.1, with D > 1 than 0.25, or where these nodes take little memory, and else normal posteriors.
         num_nodes: that subjects share, per dimension; None to choose.
         plan: of the fit.
         dims: D.

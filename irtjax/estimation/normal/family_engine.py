@@ -136,8 +136,7 @@ class FamilyPosteriors:
         scaled = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), scaled)
         specification = jax.tree.map(np.asarray, specification)
         if specification.dims > 1:
-            scaled, information, _ = rotate(scaled, information, specification)
-            specification = problem.specification
+            scaled, information, specification = rotate(scaled, information, specification)
         items, posterior, *population = scaled
         items = items._replace(top=np.asarray(problem.items.top))
         found = Population(*population)

@@ -129,7 +129,7 @@ def test_models_come_to_the_estimates_on_nodes(kind, model, dims, num_items):
 
 @pytest.mark.slow
 def test_recovery():
-    """Of 200 subjects, 300 items and five grades: the choice is normal posteriors, and errors are those that are told."""
+    """Of 200 subjects, 300 items and five grades: normal posteriors are chosen, and errors are those that are told."""
     of_intercepts = []
     for seed in range(3):
         responses, theta, slope, intercept = simulated(200, 300, seed=seed)
