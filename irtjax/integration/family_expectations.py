@@ -164,7 +164,7 @@ def _total(
 ) -> AnyArray:
     """A sum over all blocks, for each subject at each node; of the shape of `zeros`."""
 
-    def step(total: jax.Array, at: tuple[PredictorParameters, Cells]) -> tuple[Any, None]:
+    def step(total: Any, at: tuple[PredictorParameters, Cells]) -> tuple[Any, None]:
         return add(total, _block(model, *at, theta)), None
 
     return jax.lax.scan(step, zeros, (_by_block(items, cells), cells))[0]

@@ -85,7 +85,7 @@ class FamilyPosteriors:
         if dims == 1:
             scaled = _with_abilities(items, passes, specification, problem.values.shape[0])
         else:
-            posterior = component_posterior(problem.values, problem.trials, dims)
+            posterior = component_posterior(np.asarray(problem.values), problem.trials, dims)
             scaled = LatentScale(items, *_placed((posterior, np.zeros(dims), np.ones(dims))))
         damping = undamped(np.asarray(as_array(problem.items))), undamped(scaled.posterior.mean)
         return State(problem, passes, scaled, damping, specification, 0)
@@ -241,7 +241,12 @@ def _covariances(
 ) -> Float[np.ndarray, "I K K"]:
     """Of each item, and what all share by the scale."""
     covariances = item_errors.item_covariances(
-        items.slope, information, specification, np.asarray(population.sd), num_subjects, anchor_information
+        np.asarray(items.slope),
+        information,
+        specification,
+        np.asarray(population.sd),
+        num_subjects,
+        anchor_information,
     )
     return covariances + _of_scale(items, specification, num_subjects, anchor_information)
 

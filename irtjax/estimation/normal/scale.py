@@ -169,7 +169,7 @@ def by_scale(
 def rotate(
     state: LatentScale, information: Float[np.ndarray, "I K K"], specification: Specification
 ) -> tuple[LatentScale, Float[np.ndarray, "I K K"], Specification]:
-    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal, and held, and positive on it."""
+    """Turns dimensions so that slopes of the first D items are positive on the diagonal, and held at 0 above it."""
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]
     turn, triangle = np.linalg.qr(items.slope[:dims].T)
