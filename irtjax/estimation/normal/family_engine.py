@@ -29,7 +29,7 @@ from irtjax.kernels.quadrature import Quadrature, gauss_hermite
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
-TOLERANCE, TOLERANCE_IN_DIMENSIONS = 0.01, 0.002  # standard errors; with D > 1 it comes to rest more slowly
+TOLERANCE, TOLERANCE_IN_DIMENSIONS = 0.01, 0.001  # standard errors; with D > 1 it comes to rest more slowly
 FINER = {1: 11, 2: 7, 3: 5}  # nodes of a subject in each dimension, by which the likelihood is told at the end
 STARTING_STEPS = 8  # of abilities, on the items as they start
 MOST_CHANGE, LEAST_UNIT = 1.0, 1e-3  # of an ability in one of these; of their standard deviation after them
@@ -70,7 +70,7 @@ class FamilyPosteriors:
 
     Attributes:
         tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged; None
-            for 0.01, and 0.002 with D > 1.
+            for 0.01, and 0.001 with D > 1.
         standard_errors: whether they are computed.
     """
 

@@ -107,7 +107,7 @@ def test_what_goes_without(grades):
         ("grades", "graded", 2, 100),
         ("grades", "gpcm", 2, 60),
         ("counts", "binomial", 2, 100),
-        ("counts", "binomial", 3, 60),
+        ("counts", "binomial", 3, 30),
         ("shares", "ordered_beta", 2, 60),
     ],
 )
@@ -123,8 +123,8 @@ def test_models_come_to_the_estimates_on_nodes(kind, model, dims, num_items):
     free = errors > 0
     assert (np.abs(parameters(normal) - parameters(nodes))[free] / errors[free]).max() < 0.05
     np.testing.assert_allclose(parameters(normal, "_se")[free], errors[free], rtol=0.1)
-    np.testing.assert_allclose(normal.ability, nodes.ability, atol=0.03 * nodes.ability_se.min())
-    np.testing.assert_allclose(normal.ability_se, nodes.ability_se, rtol=0.01)
+    np.testing.assert_allclose(normal.ability, nodes.ability, atol=0.05 * nodes.ability_se.min())
+    np.testing.assert_allclose(normal.ability_se, nodes.ability_se, rtol=0.02)
 
 
 @pytest.mark.slow
