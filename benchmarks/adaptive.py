@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from benchmarks import contestants
 from benchmarks.contestants import say
+from experiments.common import app
 from irtjax.errors import InputError
 
 REQUIREMENTS = {"catsim": "catsim==0.21.0", "adaptivetesting": "adaptivetesting==1.1.4"}
@@ -69,7 +70,7 @@ def agreement(ours: list[list[int]], theirs: list[list[int]]) -> str:
     return f"{same.all(axis=1).sum()} of {len(same)} tests, {same.sum():,} of {same.size:,} items"
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Runs and prints; exit status 1 where irtjax has run no test."""
     tests = {"catsim": _CATSIM_TESTS.value, "adaptivetesting": _ADAPTIVETESTING_TESTS.value}
     tests = {rival: min(number, _NUM_SUBJECTS.value) for rival, number in tests.items()}

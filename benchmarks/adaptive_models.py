@@ -16,9 +16,10 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 import irtjax
+from experiments.common import app
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
@@ -100,7 +101,7 @@ def report(found: dict[str, list[Replayed]], scores: dict[str, list[np.ndarray]]
     print(f"{'random, share right of the asked':<34}" + "".join(f"{raw[size - 1]:10.2f}" for size in sizes))
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Calibrates without each part, tests it, and prints."""
     try:
         responses = irtjax.read_responses(_RESPONSES.value)

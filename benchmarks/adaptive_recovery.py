@@ -11,8 +11,9 @@ Expected duration on 2 CPU cores: one minute.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import flags
 
+from experiments.common import app
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.replay import simulate
@@ -34,7 +35,7 @@ def bank(rng: np.random.Generator, size: int) -> ItemParameters:
     return ItemParameters(*(jnp.asarray(leaf, jnp.float32) for leaf in leaves))
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Simulates and prints."""
     items = bank(np.random.default_rng(_SEED.value), _NUM_ITEMS.value)
     grid = np.linspace(-3, 3, 7)

@@ -13,17 +13,17 @@ abilities.
 Expected duration on 2 CPU cores: two minutes.
 """
 
-import sys
 import warnings
 
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 from scipy.special import expit
 from scipy.stats import ttest_ind
 from tqdm import tqdm
 
 import irtjax
+from experiments.common import app
 from experiments.reports import markdown
 from irtjax import FitWarning, ResponseMatrix
 from irtjax.kernels.quadrature import of_test
@@ -156,7 +156,7 @@ def _needed(score: np.ndarray, group: np.ndarray, treatment: int) -> int:
     return int(np.ceil((1.96 + 0.84) ** 2 * (one.var() + other.var()) / (one.mean() - other.mean()) ** 2))
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Prints the three tables."""
     warnings.simplefilter("ignore", FitWarning)
     for title, table in (("Recovery", recovery), ("Elimination", elimination), ("Power", power)):
@@ -165,4 +165,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(app.run(main))
+    app.run(main)

@@ -19,11 +19,12 @@ import time
 from typing import Any
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 from scipy.special import expit
 from tqdm import tqdm
 
 import irtjax
+from experiments.common import app
 from irtjax.responses.scaled import Scale, ScaledResponses
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=2)
@@ -139,7 +140,7 @@ def peak_bytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Measures and prints."""
     responses, *truth = simulate()
     size, before, model = responses.values.nbytes, peak_bytes(), _MODEL.value

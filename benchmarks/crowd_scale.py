@@ -17,11 +17,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import flags
 from scipy.special import expit
 from tqdm import tqdm
 
 import irtjax
+from experiments.common import app
 from irtjax.kernels.likelihood import log_likelihood_2pl
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=2)
@@ -54,7 +55,7 @@ def peak_bytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Measures and prints."""
     jax.block_until_ready(jnp.zeros(1))
     before = peak_bytes()

@@ -15,10 +15,11 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 import irtjax
+from experiments.common import app
 from experiments.common.item_features import features_of
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
@@ -48,7 +49,7 @@ WAYS = (  # model, estimator, features
 )
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Hides responses, fits, predicts them and prints."""
     warnings.simplefilter("ignore", irtjax.FitWarning)
     responses, x = joined()

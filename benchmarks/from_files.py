@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 import irtjax
+from experiments.common import app
 
 _SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "subjects")
 _ITEMS = flags.DEFINE_integer("num_items", 1_000_000, "items")
@@ -40,7 +41,7 @@ def peak() -> float:
     return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Draws, fits and prints."""
     difficulty = np.random.default_rng(0).normal(size=_ITEMS.value).astype(np.float32)
     given = _FOLDER.value

@@ -22,10 +22,11 @@ import sys
 
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 from benchmarks import contestants, held_out
+from experiments.common import app
 from irtjax.comparison.grades import METRICS, probabilities, scores
 from irtjax.estimation.families import fit_families
 from irtjax.responses.folds import folds_of_cells
@@ -43,7 +44,7 @@ REQUIREMENT = "mirt==1.2.0"
 LEAST = 1e-6  # probability of a grade
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Reads grades, holds them out, predicts and prints."""
     with np.load(_GRADES.value, allow_pickle=False) as file:
         table = np.floor(np.asarray(file[_NAME.value], float))

@@ -26,13 +26,14 @@ import sys
 import jax
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 from scipy.special import expit
 from scipy.stats import beta, betabinom, binom
 from tqdm import tqdm
 
 import irtjax
 from benchmarks import contestants, held_out
+from experiments.common import app
 from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
@@ -74,7 +75,7 @@ class Predicted:
     mean: np.ndarray
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Reads responses, holds them out, predicts and prints."""
     responses = read()
     shares = responses.worths()

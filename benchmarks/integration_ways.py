@@ -13,9 +13,10 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 
 import irtjax
+from experiments.common import app
 from irtjax.integration.posteriors import posteriors
 from irtjax.kernels.models import ItemParameters, probabilities
 
@@ -46,7 +47,7 @@ def exact_log_likelihood(fit: irtjax.Fit, responses: irtjax.ResponseMatrix) -> f
     return sum(float(part.log_likelihood.sum()) for part in parts)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Fits and prints."""
     warnings.simplefilter("ignore", irtjax.FitWarning)
     rows = []

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 import irtjax
+from experiments.common import app
 from irtjax.errors import InputError
 from irtjax.kernels.models import probabilities
 from irtjax.kernels.quadrature import rectangular
@@ -45,7 +46,7 @@ LEAST_SLOPE = 0.1  # of an item that counts as rising
 WORST = 3  # items that are left out in the last column
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Fits, compares, halves."""
     warnings.simplefilter("ignore", irtjax.FitWarning)
     for name, model, dims in FITS:

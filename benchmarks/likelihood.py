@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from absl import app, flags
+from absl import flags
 
+from experiments.common import app
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=1)
@@ -53,7 +54,7 @@ def transcendentals(theta: jax.Array, difficulty: jax.Array, responses: jax.Arra
     return (jnp.exp(x) + jnp.log(x * x + 1) + jnp.tanh(x)).sum()
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Measures and prints."""
     rng = np.random.default_rng(0)
     shape = (_NUM_SUBJECTS.value, _NUM_ITEMS.value)

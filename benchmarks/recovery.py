@@ -15,13 +15,14 @@ import time
 import warnings
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 from scipy.linalg import orthogonal_procrustes
 from scipy.special import expit
 from scipy.stats import spearmanr
 from tqdm import tqdm
 
 import irtjax
+from experiments.common import app
 from irtjax import FitWarning
 
 _SIZES = flags.DEFINE_list("sizes", ["500x40", "1000x10000", "100x50000"], "subjects x items")
@@ -109,7 +110,7 @@ def measure(num_subjects: int, num_items: int, model: str, dims: int) -> dict[st
     return row | {"warned of": "; ".join(sorted(warned)) or "-"}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Simulates, fits and prints."""
     cases = [(size, model, 1) for size in _SIZES.value for model in _MODELS.value if "1" in _DIMS.value]
     cases += [(size, "2pl", int(dims)) for size in _SIZES.value for dims in _DIMS.value if dims != "1"]

@@ -15,10 +15,11 @@ import time
 import warnings
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 import irtjax
 from benchmarks.simulated_scales import RASCH, Columns, respond, truth_of
+from experiments.common import app
 from irtjax import FitWarning
 from irtjax.fits.result import Fit
 
@@ -99,7 +100,7 @@ def measure(model: str, num_subjects: int, num_items: int) -> list[str]:
     return rows
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Simulates, fits and prints."""
     print(
         "| model | size | of | bias | RMSE | coverage of 95% intervals | on the scale of the sample | seconds a fit |"

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from benchmarks import contestants
 from benchmarks.contestants import say
 from benchmarks.exact_likelihood import Items, log_likelihoods
+from experiments.common import app
 from irtjax import ResponseMatrix, write_responses
 from irtjax.errors import InputError
 from irtjax.storage.files import whole_file, writable_directory
@@ -249,7 +250,7 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Runs, prints and writes; exit status 1 where irtjax has failed on a set."""
     output = None
     try:

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from absl import app, flags
+from absl import flags
 
 import irtjax
+from experiments.common import app
 from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
 from irtjax.responses.from_arrays import of_grades
@@ -75,7 +76,7 @@ def fit_repeatedly(name: str) -> dict:
     return taken | {"log_likelihood": fit.log_likelihood}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Measures and prints."""
     if _SET.value is not None:
         print(json.dumps(fit_repeatedly(_SET.value)))

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from benchmarks import contestants
 from benchmarks.contestants import say
+from experiments.common import app
 from irtjax import ResponseMatrix, write_responses
 from irtjax.errors import InputError
 from irtjax.storage.files import whole_file, writable_directory
@@ -243,7 +244,7 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
     return rows, looks, versions
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Runs, prints and writes; exit status 1 where irtjax has fitted nothing."""
     output = None
     try:

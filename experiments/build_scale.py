@@ -43,9 +43,9 @@ IDLE = {
     "no --items": ["group_column"],
     "no --answers": ["gold_column"],
     "no --subjects": ["baseline"],
-    "--guessing": ["test_guessing"],
+    "--guessing": ["choices"],
 }
-RIGHT_WRONG_ONLY = ("guessing", "test_guessing", "triplets", "fresh", "answers")  # what grades do not have
+RIGHT_WRONG_ONLY = ("guessing", "choices", "triplets", "fresh", "answers")  # what grades do not have
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
@@ -93,7 +93,12 @@ _RATIO = flags.DEFINE_float(
     lower_bound=0,
 )
 _FACTORS = flags.DEFINE_bool("factors", True, "compare one factor with two")
-_TEST_GUESSING = flags.DEFINE_bool("test_guessing", True, "test items for guessing; otherwise all get 2PL curves")
+_CHOICES = flags.DEFINE_integer(
+    "choices",
+    None,
+    "answers that subjects choose from, such as 4: items are tested for guessing; otherwise all get 2PL curves",
+    lower_bound=2,
+)
 _GUESSING = guessing.define_guessing("a column of --items, ")
 _TRIPLETS = flags.DEFINE_bool("triplets", False, "remove items of dependent triplets too, as those of pairs")
 _SHORT_FORM = flags.DEFINE_integer("short_form", 10, "number of items in the short form", lower_bound=1)
@@ -202,7 +207,7 @@ def _options(part: Answers, expert: list[str], held: dict[str, float] | None) ->
         tuple(item for item in expert if item in there),
         _SEED.value,
         _FACTORS.value,
-        _TEST_GUESSING.value,
+        _CHOICES.value,
         held,
         _MISSING.value == BY_DESIGN,
         GRADED[0] if _MODEL.value == AUTO else _MODEL.value,

@@ -25,13 +25,13 @@ from experiments.common import app, factory, peers, settings, task_flags, tensor
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, items_of
-from experiments.reports import document, sections
+from experiments.reports import curriculum as report
+from experiments.reports import document
 from experiments.stages import curriculum
 from irtjax import read_items
 from irtjax.arguments import LARGEST
 from irtjax.populations.normal import STANDARD
 from irtjax.selection.strategies import BASELINE, STRATEGIES, choices
-from irtjax.tasks.task import TextFormat
 
 _OUTPUT_DIR = define_output_dir("run directory")
 _ITEMS = define_path("items", "items.csv with the difficulty of every training example", required=True)
@@ -95,17 +95,9 @@ def main() -> None:
     )
     if not peers.is_first():
         return
-    parts = [
-        f"# {task.name}: when to train on which examples?",
-        sections.against_published(chosen, directory),
-        sections.curriculum(chosen, directory),
-        sections.monitor(directory, _MONITOR.value),
-        sections.cost(directory, crowd_cost(_ITEMS.value)),
-    ]
-    if isinstance(task.format, TextFormat):
-        parts.append(sections.discrepancies(task, items))
-    parts.append(document.how_it_was_made(used | {"items": _ITEMS.value}, directory))
-    document.save(parts, directory)
+    values = report.write(chosen, task, items, crowd_cost(_ITEMS.value), _MONITOR.value, directory)
+    made = document.made(used | {"items": _ITEMS.value}, directory)
+    document.save("curriculum", values | made, directory)
 
 
 if __name__ == "__main__":

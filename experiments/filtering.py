@@ -18,11 +18,12 @@ from experiments.common import app, factory, peers, response_files, settings, ta
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import items_of
-from experiments.reports import document, sections
+from experiments.reports import document
+from experiments.reports import filtering as report
 from experiments.stages import filtering
 from irtjax import InputError
 from irtjax.arguments import LARGEST
-from irtjax.selection.filtering import CENTRED, STRATEGIES, centre_of
+from irtjax.selection.filtering import CENTRED, STRATEGIES
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 BY_PERCENT = {"PCUB", "PCLB"}
@@ -68,14 +69,9 @@ def main() -> None:
     )
     if not peers.is_first():
         return
-    parts = [
-        f"# {task.name}: which examples to train on?",
-        sections.difficulties(directory, task, items),
-        sections.filtering(directory, centre_of(items.difficulty.to_numpy(), chosen.centre)),
-        sections.class_balance(directory),
-        document.how_it_was_made(used | {"items": _ITEMS.value}, directory),
-    ]
-    document.save(parts, directory)
+    values = report.write(task, items, chosen.centre, directory)
+    made = document.made(used | {"items": _ITEMS.value}, directory)
+    document.save("filtering", values | made, directory)
 
 
 def _shares() -> list[float]:

@@ -71,12 +71,8 @@ def main() -> None:
     task_read = dataclasses.replace(task, extra=join(*outside.values())) if outside else task
     directory = open_run(_OUTPUT_DIR.value, used, task_read, read)
     stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside), _write)
-    parts = [
-        f"# {task.name}: a task and the difficulty of its items",
-        *joint_training.write(task, directory, test),
-        document.how_it_was_made(used | {"items": _ITEMS.value, "test_items": _TEST_ITEMS.value}, directory),
-    ]
-    document.save(parts, directory)
+    made = document.made(used | {"items": _ITEMS.value, "test_items": _TEST_ITEMS.value}, directory)
+    document.save("joint_training", joint_training.write(task, directory, test) | made, directory)
 
 
 def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:

@@ -24,12 +24,14 @@ from experiments.common import app, formulas, peers, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
 from irtjax.fits.fit_files import holds_fit
+from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.formats.given import Given
 from irtjax.responses.values import Responses
 from irtjax.scoring.abilities import METHODS, item_table
 from irtjax.scoring.family_items import known_items
+from irtjax.scoring.of_group import of_group, require_named
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 
@@ -51,6 +53,9 @@ _PEOPLE = define_path(
     "population",
     "subjects.csv of the sample that percentiles refer to; without it, they refer to the normal population",
 )
+_GROUP = flags.DEFINE_string(
+    "group", None, "group of the fit that the subjects are of: its population, and its own items; --items is a folder"
+)
 _GUARD = formulas.define_guard()
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
@@ -64,11 +69,15 @@ def main() -> None:
     response_files.require_effect([_RESPONSES.value])
     if _PEOPLE.value is not None and _METHOD.value in ("ml", "wle"):
         app.without_effect(["population_mean", "population_sd"], f"--method={_METHOD.value} and --population")
+    if _GROUP.value is not None:
+        app.without_effect(["population_mean", "population_sd"], "--group")
     people = None if _PEOPLE.value is None else read_table(_PEOPLE.value)
     mesh = peers.mesh()
     if holds_fit(_OUTPUT_DIR.value):
         raise InputError(f"--output_dir={_OUTPUT_DIR.value} holds a fit and its subjects.csv: choose another folder")
     items = irtjax.load_fit(_ITEMS.value) if holds_fit(_ITEMS.value) else irtjax.read_items(_ITEMS.value)
+    if _GROUP.value is not None and not (isinstance(items, Fit) and isinstance(items.population, FittedGroups)):
+        raise InputError(f"--group={_GROUP.value}: expected --items to be the folder of a fit of several groups")
     responses: irtjax.ResponseMatrix | Responses | Given
     if known_items(items if isinstance(items, Fit) else item_table(items)) is None:
         responses = response_files.open_or_read(_RESPONSES.value, mesh)
@@ -95,10 +104,13 @@ def known(responses: irtjax.ResponseMatrix | Given, items: Fit | pd.DataFrame) -
     """The responses to items of known parameters; how many others there are is said.
 
     Raises:
-        InputError: there are none.
+        InputError: there are none, or one is free by group, and no group was named.
     """
-    ids = np.array(responses.item_ids, str)
-    chosen = np.isin(ids, item_table(items).index)
+    ids, with_parameters = np.array(responses.item_ids, str), item_table(items).index
+    if isinstance(items, Fit) and _GROUP.value is not None:
+        with_parameters = of_group(items, _GROUP.value)[1]
+    require_named(ids.tolist(), set(with_parameters), "group")
+    chosen = np.isin(ids, with_parameters)
     if not chosen.any():
         raise InputError(
             f"{_RESPONSES.value}: none of its {len(ids):,} items, such as '{ids[0]}', has parameters in {_ITEMS.value}"
@@ -110,8 +122,10 @@ def known(responses: irtjax.ResponseMatrix | Given, items: Fit | pd.DataFrame) -
     return responses.of_known(ids[chosen]) if isinstance(responses, Given) else responses.choose_items(chosen)
 
 
-def _population(items: Fit | pd.DataFrame) -> Population | None:
-    """The population that flags describe, or None for that of a fit where they do not."""
+def _population(items: Fit | pd.DataFrame) -> Population | str | None:
+    """The population or group that flags describe, or None for that of a fit where they do not."""
+    if _GROUP.value is not None:
+        return _GROUP.value
     given = any(flags.FLAGS[name].present for name in ("population_mean", "population_sd"))
     return None if isinstance(items, Fit) and not given else Population(_MEAN.value, _SD.value)
 

@@ -118,12 +118,9 @@ def main() -> None:
     read = items.split if further is None else join(items.split, further)
     directory = open_run(_OUTPUT_DIR.value, used, dataclasses.replace(found.task, extra=read), labels)
     stage(directory, "soft_labels", "soft labels", lambda: _train(chosen, found, methods, further), _write)
-    parts = [
-        f"# {task.name}: learning from soft labels",
-        *soft_labels.write(chosen, found, source, directory, compared),
-        document.how_it_was_made(used | {source: flags.FLAGS[source].value}, directory),
-    ]
-    document.save(parts, directory)
+    values = soft_labels.write(chosen, found, source, directory, compared)
+    made = document.made(used | {source: flags.FLAGS[source].value}, directory)
+    document.save("soft_labels", values | made, directory)
 
 
 def _read(source: str, task: factory.tasks.Task, seed: int) -> Found:

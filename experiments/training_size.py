@@ -85,12 +85,8 @@ def main() -> None:
     if not peers.is_first():
         return
     found = [analysis for name in names for analysis in analyses(folder, task, name, joined[name])]
-    parts = [
-        f"# {task.name}: difficulty and training-set size",
-        *training_size.write(found, directory),
-        document.how_it_was_made(used | {"items": ",".join(_ITEMS.value)}, directory),
-    ]
-    document.save(parts, directory)
+    values = training_size.write(found, directory) | document.made(used | {"items": ",".join(_ITEMS.value)}, directory)
+    document.save("training_size", {"task": task, **values}, directory)
 
 
 def sizes_of(words: list[str], num_examples: int) -> list[int]:

@@ -61,6 +61,16 @@ def test_the_package_is_found_from_every_folder(parent, where):
     assert origins == [str(clone / file) for file in expected]
 
 
+def test_a_wheel_holds_the_files_that_are_no_code(parent):
+    wheel = python("-W", "ignore", "-c", BUILD.replace("editable", "wheel"), cwd=parent / "irtjax").splitlines()[-1]
+    names = set(zipfile.ZipFile(parent / "irtjax" / "built" / wheel).namelist())
+    folders = (REPOSITORY / "experiments" / name for name in ("presets", "reports", "reports/templates"))
+    found = (path for folder in folders for path in folder.iterdir() if path.is_file() and path.suffix != ".py")
+    files = {path.relative_to(REPOSITORY).as_posix() for path in found}
+    assert {"experiments/reports/page.html", "experiments/reports/templates/audit.md.j2"} <= files <= names
+    assert "irtjax/py.typed" in names
+
+
 EXAMPLE = REPOSITORY / "docs" / "guide" / "responses.csv"
 USE = """
 import sys, irtjax

@@ -44,7 +44,7 @@ def own_flags(main: Callable[[], None]) -> list[flags.Flag]:
 
 
 def _needed(flag: flags.Flag) -> bool:
-    return any(not validator.checker(None) for validator in flag.validators)
+    return flag.default is None and any(not validator.checker(None) for validator in flag.validators)
 
 
 def _value(flag: flags.Flag) -> str:
@@ -71,11 +71,11 @@ def _entry(flag: flags.Flag) -> str:
 def _default(flag: flags.Flag) -> str:
     if flag.default is None or flag.default is False or flag.default == []:
         return ""
-    value = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
+    value = ",".join(map(str, flag.default)) if isinstance(flag.default, list) else flag.default
     return f" (default {'on' if value is True else value})"
 
 
 def _command() -> str:
-    """How the command was started: `irtjax fit_irt`, or `python -m experiments.fit_irt`."""
+    """How the command was started: `irtjax VERB`, or `python -m` with the name of the module."""
     script = Path(sys.argv[0])
-    return f"python -m experiments.{script.stem}" if script.suffix == ".py" else sys.argv[0]
+    return f"python -m {script.parent.name}.{script.stem}" if script.suffix == ".py" else sys.argv[0]

@@ -1,6 +1,7 @@
 """The report of a comparison of difficulties: agreement, a picture, and the items that sources disagree on."""
 
-import itertools
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import document, markdown
-from irtjax import versions
 from irtjax.comparison.rank_agreement import ALL, agreement_table
 from irtjax.plots.difficulty import against_each_other
 from irtjax.plots.style import COLOURS, save_figure
@@ -47,102 +47,45 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     write_csv(pd.concat([table, texts], axis=1).reset_index(names="item_id"), directory / "difficulty.csv")
     title = f"Difficulty of {len(table):,} items"
     save_figure(against_each_other(table, labels if grouped else None, title), directory / "difficulty.png")
-    verdicts = [
-        f"{row.one} and {row.other}: Spearman {_with_limits(row.spearman, row.low, row.high)} over {row.items:,} items"
-        for row in rows[rows.group == ALL].itertuples()
-    ]
-    parts = [
-        "# Who finds which items hard?",
-        "\n".join(f"* {markdown.inline(verdict)}" for verdict in verdicts),
-        sources(compared),
-        agreement_section(rows),
-        "## Difficulty against difficulty\n\n![Difficulties of each two sources](difficulty.png)",
-        *(disagreement(compared, pair, flags["shown"]) for pair in itertools.combinations(table, 2)),
-        *(extremes(compared, name) for name in table),
-        document.provenance(flags, versions()),
-    ]
-    document.write(parts, directory)
-    return "\n".join(verdicts)
-
-
-def sources(compared: Compared) -> str:
-    """The tables of sources: of their items, and of their subjects."""
-    rows = compared.table.agg(["mean", "std"]).T.reset_index(names="name")
-    rows = rows.assign(size=rows.name.map(compared.sizes), reliability=rows.name.map(compared.reliabilities))
-    columns = {
-        "source": "{name!i}",
-        "items": "{size:,}",
-        "mean difficulty": "{mean:.2f}",
-        "standard deviation": "{std:.2f}",
-        "split-half reliability": "{reliability:.3f}",
+    values = {
+        "num_items": len(table),
+        "agreement": rows.assign(
+            pair=rows.one + " and " + rows.other,
+            spearman=list(map(markdown.Limits, rows.spearman, rows.low, rows.high)),
+        ),
+        "all": ALL,
+        "sources": table.agg(["mean", "std"]).T.assign(
+            size=pd.Series(compared.sizes), reliability=pd.Series(compared.reliabilities)
+        ),
+        "abilities": abilities(compared),
+        "disagreements": {pair: disagreement(compared, pair, flags["shown"]) for pair in combinations(table, 2)},
+        "extremes": {name: extremes(compared, name) for name in table},
+        "by_label": labels.nunique() > 1,
+        "flags": flags,
     }
-    return f"""## Sources
-
-{len(compared.table):,} items are in all of them. Means and standard deviations are of these, in logits, each on the
-scale of its own source. Reliability is the rank correlation of difficulties from two halves of the subjects, raised to
-the length of the whole (Spearman and Brown: 2r / (1 + r)).
-
-{markdown.table_of(rows, columns)}{_subjects(compared)}"""
+    return "\n".join(document.write("compare_difficulty", values, directory))
 
 
-def _subjects(compared: Compared) -> str:
-    if not compared.abilities:
-        return ""
-    rows = [
-        [
-            markdown.inline(name),
-            f"{ability.size:,}",
-            f"{ability.std(ddof=1):.2f}",
-            *(f"{value:.2f}" for value in np.percentile(ability, (0, 10, 50, 90, 100))),
-            f"{(compared.table[name] < ability.max()).mean():.1%}",
-        ]
-        for name, ability in compared.abilities.items()
-    ]
-    header = ["source", "subjects", "standard deviation", "least", "10%", "median", "90%", "greatest", "items below it"]
-    return f"""
-
-Abilities of the subjects, on the same scales. An item below the greatest ability is one that the most able subject is
-more likely to answer right than wrong. Where many items are above it, these are hard for all, and hard to tell apart.
-
-{markdown.table(header, rows)}"""
+def abilities(compared: Compared) -> pd.DataFrame:
+    """How abilities of each source's subjects are distributed, and the share of items below the greatest."""
+    rows = {name: pd.Series(ability).describe([0.1, 0.5, 0.9]) for name, ability in compared.abilities.items()}
+    below = {name: (compared.table[name] < ability.max()).mean() for name, ability in compared.abilities.items()}
+    return pd.DataFrame(rows).T.assign(below=pd.Series(below))
 
 
-def agreement_section(rows: pd.DataFrame) -> str:
-    """The table of pairs."""
-    columns = {
-        "sources": lambda row: markdown.inline(f"{row['one']} and {row['other']}"),
-        "label": "{group!i}",
-        "items": "{items:,}",
-        "Spearman": lambda row: _with_limits(row["spearman"], row["low"], row["high"]),
-        "disattenuated": "{disattenuated:.3f}",
-        "mean rank difference": "{rank_difference:,.1f}",
-        "random": "{random_rank_difference:,.1f}",
-    }
-    return f"""## Agreement
-
-Spearman's rank correlation of the difficulties, with its 95% interval by the bootstrap over items. Disattenuated is
-what it would be without the sampling error of either source: divided by the root of the product of the reliabilities.
-The mean absolute difference of ranks stands beside what random ranks would have.
-
-{markdown.table_of(rows, columns)}"""
-
-
-def disagreement(compared: Compared, pair: tuple[str, str], shown: int) -> str:
+def disagreement(compared: Compared, pair: tuple[str, str], shown: int) -> dict[str, pd.DataFrame]:
     """The items that are harder for one source than for the other, by ranks, in both directions."""
     one, other = pair
     ranks = compared.table[list(pair)].rank()
     apart = (ranks[one] - ranks[other]).sort_values(kind="stable")
-    parts = [f"## {markdown.inline(one)} against {markdown.inline(other)}: where they disagree most"]
-    for harder, easier, ids in ((one, other, apart.index[::-1]), (other, one, apart.index)):
-        ids = [item for item in ids[:shown] if ranks[harder][item] > ranks[easier][item]]
-        columns = {f"rank, {name}": [f"{ranks[name][item]:,.0f}" for item in ids] for name in pair}
-        if ids:
-            parts.append(f"Harder for {markdown.inline(harder)}. Ranks run from 1, the easiest, to {len(ranks):,}.")
-            parts.append(_items(compared, ids, columns))
-    return "\n\n".join(parts)
+    found = {}
+    for harder, ids in ((one, apart.index[apart > 0][::-1][:shown]), (other, apart.index[apart < 0][:shown])):
+        of_both = ranks.loc[ids].map("{:,.0f}".format).add_prefix("rank, ")
+        found[harder] = of_both.join(_texts(compared, ids))
+    return found
 
 
-def extremes(compared: Compared, source: str) -> str:
+def extremes(compared: Compared, source: str) -> pd.DataFrame:
     """The easiest and the hardest items of each label, for one source."""
     difficulty = compared.table[source].sort_values(kind="stable")
     labels = compared.texts.get("label", pd.Series("", compared.table.index)).reindex(difficulty.index)
@@ -150,25 +93,10 @@ def extremes(compared: Compared, source: str) -> str:
     for label in sorted(labels.dropna().unique()):
         some = difficulty.index[labels == label]
         ids += dict.fromkeys([*some[:EXTREME], *some[::-1][:EXTREME][::-1]])
-    of_each = " of each label" if labels.nunique() > 1 else ""
-    columns = {"difficulty": [f"{difficulty[item]:.2f}" for item in ids]}
-    return f"## {markdown.inline(source)}: the easiest and the hardest{of_each}\n\n" + _items(compared, ids, columns)
+    return pd.DataFrame({"difficulty": difficulty[ids]}).join(_texts(compared, ids))
 
 
-def _items(compared: Compared, ids: list[str], columns: dict[str, list[str]]) -> str:
-    """A table of items: id, label and text as far as they are known, and further columns."""
-    about = compared.texts.loc[ids]
-    known = {name: [_text(cell) for cell in about[name]] for name in about}
-    every = {"item": [markdown.inline(item) for item in ids], **columns, **known}
-    return markdown.table(list(map(markdown.inline, every)), zip(*every.values(), strict=True))
-
-
-def _text(cell: object) -> str:
-    text = "" if pd.isna(cell) else str(cell)
-    return markdown.inline(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
-
-
-def _with_limits(value: float, low: float, high: float) -> str:
-    if np.isnan(value):
-        return "none: one source has all equal"
-    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+def _texts(compared: Compared, ids: Sequence[str]) -> pd.DataFrame:
+    """The labels and texts of items, as far as they are known; long ones cut."""
+    about = compared.texts.loc[ids].fillna("").astype(str)
+    return about.map(lambda text: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")

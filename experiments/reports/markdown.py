@@ -2,13 +2,14 @@
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import printable
+from irtjax.selection.summary import interval
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -24,12 +25,19 @@ def p_value(value: float) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
 
 
+def _yes(value: object) -> str:
+    return "yes" if value else "no"
+
+
 class _Cells(string.Formatter):
-    """Cells from the fields of a row: nothing for NaN; `!i` and `!c` are `inline` and `code_cell`."""
+    """Cells from the fields of a row: nothing for NaN.
+
+    Conversions: `!i` and `!c` are `inline` and `code_cell`, `!p` is `p_value`, `!y` yes or no.
+    """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        made = {"i": inline, "c": code_cell}.get(conversion)
-        return super().convert_field(value, conversion) if made is None else made(value)
+        made: dict[str, Callable[[Any], str]] = {"i": inline, "c": code_cell, "p": p_value, "y": _yes}
+        return made[conversion](value) if conversion in made else super().convert_field(value, conversion)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return "" if value is None or value != value else super().format_field(value, format_spec)
@@ -38,37 +46,71 @@ class _Cells(string.Formatter):
 _CELLS = _Cells()
 
 
-def table_of(rows: pd.DataFrame, columns: Mapping[str, Any]) -> str:
+def table_of(rows: pd.DataFrame, columns: Mapping[str, Any] | Sequence[tuple[str, Any]], **others: str) -> str:
     """A Markdown table with a line per row.
 
     Args:
         rows: with any fields.
         columns: by their heads, what is in their cells: a format of the fields, such as `{item_id!i}` or
-            `{difficulty:.2f}` (nothing where that is NaN), or a function of the row.
+            `{difficulty:.2f}` (nothing where that is NaN), or a function of the row. `{index}` is that of the row.
+            Pairs if two columns have the same head.
+        others: `head` and `cell`, formats of the name and of the value, for a column of each other field.
     """
+    heads, cells = zip(*(columns.items() if isinstance(columns, Mapping) else columns), strict=True)
+    named = {field for cell in cells if not callable(cell) for _, field, *_ in _CELLS.parse(cell)}
+    more = [name for name in rows if others and name not in named]
     lines = [
-        [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in columns.values()]
-        for row in rows.to_dict("records")
+        [cell(row) if callable(cell) else _CELLS.vformat(cell, (), row) for cell in cells]
+        + [_CELLS.vformat(others["cell"], (row[name],), {}) for name in more]
+        for row in rows.assign(index=rows.index).to_dict("records")
     ]
-    return table(list(columns), lines)
+    return table([*heads, *(_CELLS.vformat(others["head"], (name,), {}) for name in more)], lines)
 
 
-def percent(mean: float, half_width: float) -> str:
-    """A share with its interval, in percent."""
-    return with_interval(100 * mean, 100 * half_width, ".1f")
+class Mean(NamedTuple):
+    """A mean with the half width of its interval.
+
+    Formatted without, if there is one value only or all are the same; as nothing, if it is NaN.
+    """
+
+    value: float
+    half_width: float
+
+    def __format__(self, form: str) -> str:
+        if np.isnan(self.value):
+            return ""
+        bare = f"{self.value:{form}}"
+        if np.isnan(self.half_width) or self.half_width == 0:
+            return bare
+        return f"{bare} ± {self.half_width:{form.removeprefix('+')}}"
 
 
-def with_interval(mean: float, half_width: float, form: str) -> str:
-    """A number with its interval; without, if there is one value only or all are the same. Nothing for NaN."""
-    if np.isnan(mean):
-        return ""
-    bare = form.removeprefix("+")
-    return f"{mean:{form}}" if np.isnan(half_width) or half_width == 0 else f"{mean:{form}} ± {half_width:{bare}}"
+def mean_of(values: pd.Series) -> Mean:
+    """The mean with its 95% interval."""
+    return Mean(values.mean(), interval(values))
 
 
-def times(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval, which is not symmetric."""
-    return f"{ratio:.2f}" if np.isnan(low) or low == high else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+class Limits(NamedTuple):
+    """A number with the limits of its interval, which is not symmetric; formatted without where these are NaN."""
+
+    value: float
+    low: float
+    high: float
+
+    def __format__(self, form: str) -> str:
+        bare = f"{self.value:{form}}"
+        return bare if np.isnan(self.low) else f"{bare} ({self.low:{form}} to {self.high:{form}})"
+
+
+def intervals(table: pd.DataFrame, suffix: str) -> pd.DataFrame:
+    """The table with `Mean`s in place of numbers whose half widths are in the columns of their names and the suffix."""
+    names = [name for name in table if f"{name}{suffix}" in table]
+    return table.assign(**{name: list(map(Mean, table[name], table[f"{name}{suffix}"])) for name in names})
+
+
+def ratio(value: float, low: float, high: float) -> Limits:
+    """A ratio with its interval, if it has one."""
+    return Limits(value, low if low != high else np.nan, high)
 
 
 def seeds(number: int) -> str:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from experiments.reports import document, markdown
-from irtjax import versions
+from experiments.reports import document
 from irtjax.evaluation.bank import Bank
 from irtjax.evaluation.forms import Form
 from irtjax.evaluation.study import PREFERRED, Method, of_all
@@ -46,36 +45,27 @@ def write(study: Study, flags: dict[str, Any], directory: Path) -> str:
     save_figure(error_by_size(of_all(errors), _shown(errors, best), size, unit.name), directory / "errors.png")
     title = f"{best}: {errors.predicted.iloc[0]:,} held-out models of the first split"
     save_figure(predicted_scores(study.predicted, title, unit.name), directory / "predicted.png")
-    verdict = "\n".join(_verdict(errors, best, number, unit.name) for number in study.forms)
-    number = errors.seed.nunique()
-    splits = "one split" if number == 1 else f"each of {number} splits"
-    what = "the mean over all items" if study.bank.whole else "given by `--scores`, of the whole benchmark"
-    parts = [
-        f"# A small benchmark of {size}",
-        "\n".join(f"* {line}" for line in verdict.splitlines()),
-        f"""Scores are in {unit.text}: {what}. In {splits},
-{errors.predicted.iloc[0]:,} models were held out: they had no part in calibrating items, choosing them, or setting
-intervals. The forms that are written are by {best}, chosen with all models: the method with the least error, or
-{PREFERRED} where that is no more than one standard error behind.""",
-        "## Errors and intervals\n\n![Error against items asked](errors.png)\n\n"
-        "![Predicted against true scores of held-out models](predicted.png)",
-        _best_and_baselines(errors, best),
-        *(_by_size(errors, number, unit.name) for number in study.forms),
-        _calibration(errors, best, unit.name),
-        _forms(study),
-        document.provenance(flags, versions()),
-    ]
-    document.write(parts, directory)
-    return verdict
+    given = {"size": size, "unit": unit, "flags": flags}
+    return "\n".join(document.write("small_benchmark", values(study) | given, directory))
 
 
-def _verdict(errors: pd.DataFrame, best: Method, number: int, unit: str) -> str:
+def values(study: Study) -> dict[str, Any]:
+    """Errors and coverage of the best method and of those to beat, of all by number of items, and the smallest form."""
+    errors, best = study.errors, study.best
     rows = of_all(errors)
-    rows = rows[(rows.method == str(best)) & (rows.num_items == number)]
-    return (
-        f"{number:,} items ({best}): scores of held-out models are off by {rows.mae.mean():.2f} {unit} on average "
-        f"(root mean square {rows.rmse.mean():.2f}); 90% intervals cover {rows.coverage_90.mean():.1%}"
-    )
+    means = rows.groupby(["method", "num_items"])[["mae", "rmse", "coverage_90", "width_90"]].mean()
+    return {
+        "best": best,
+        "of_best": means.loc[str(best)].loc[list(study.forms)],
+        "whole": study.bank.whole,
+        "splits": errors.seed.nunique(),
+        "held_out": errors.predicted.iloc[0],
+        "preferred": PREFERRED,
+        "shown": means.loc[_shown(errors, best)].reset_index(),
+        "by_size": {number: _by_size(rows[rows.num_items == number]) for number in study.forms},
+        "by_calibration": _by_calibration(errors, best),
+        "smallest": study.bank.items().iloc[study.forms[min(study.forms)].items],
+    }
 
 
 def _shown(errors: pd.DataFrame, best: Method) -> list[str]:
@@ -92,86 +82,19 @@ def _shown(errors: pd.DataFrame, best: Method) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in there]
 
 
-def _best_and_baselines(errors: pd.DataFrame, best: Method) -> str:
-    """RMSE, MAE, coverage and width of the methods of the picture."""
-    rows = of_all(errors)
-    means = rows.groupby(["method", "num_items"])[["mae", "rmse", "coverage_90", "width_90"]].mean()
-    columns = {
-        "items, prediction": "{method}",
-        "number": "{num_items:,}",
-        "MAE": "{mae:.2f}",
-        "RMSE": "{rmse:.2f}",
-        "coverage of 90% intervals": "{coverage_90:.1%}",
-        "their width": "{width_90:.1f}",
-    }
-    return markdown.table_of(means.loc[_shown(errors, best)].reset_index(), columns)
-
-
-def _by_size(errors: pd.DataFrame, number: int, unit: str) -> str:
-    """Mean absolute errors of all methods with one number of items."""
-    rows = of_all(errors)
-    rows = rows[rows.num_items == number]
+def _by_size(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean absolute errors of all methods with one number of items, the least of them bold."""
     means = rows.groupby(["form", "predictor"], sort=False).mae.mean().unstack()
     means = means.reindex(index=rows.form.unique(), columns=rows.predictor.unique())
     least = means.min().min()
-    cell = lambda value: f"**{value:.2f}**" if value == least else f"{value:.2f}"  # noqa: E731
-    lines = [[form, *map(cell, means.loc[form])] for form in means.index]
-    return f"""## {number:,} items
-
-Mean absolute error in {unit}. One row per way to choose items, one column per way to predict.
-
-{markdown.table(["items", *means.columns], lines)}"""
+    return means.map(lambda value: f"**{value:.2f}**" if value == least else f"{value:.2f}")
 
 
-def _calibration(errors: pd.DataFrame, best: Method, unit: str) -> str:
-    """How errors depend on the number of models that calibrate; nothing if there is only one number."""
+def _by_calibration(errors: pd.DataFrame, best: Method) -> pd.DataFrame:
+    """How errors depend on the number of models that calibrate; empty if there is only one number."""
     if errors.calibration.nunique() < 2:
-        return ""
-    sizes = sorted(errors.num_items.unique())
-    methods = list(
-        dict.fromkeys(
-            [
-                str(best),
-                *(
-                    name
-                    for name in ("random mean", "random ridge", "anchors gp-irt", "variance ridge")
-                    if name in set(errors.method)
-                ),
-            ]
-        )
-    )
+        return pd.DataFrame()
+    methods = dict.fromkeys([str(best), "random mean", "random ridge", "anchors gp-irt", "variance ridge"])
     means = errors.groupby(["method", "calibration", "num_items"])[["mae", "coverage_90"]].mean()
-    lines = [
-        [method, f"{models:,}"]
-        + [
-            f"{means.loc[(method, models, size), 'mae']:.2f} ({means.loc[(method, models, size), 'coverage_90']:.0%})"
-            for size in sizes
-        ]
-        for method in methods
-        for models in sorted(errors.calibration.unique())
-    ]
-    return f"""## How many models to calibrate with?
-
-Mean absolute error in {unit}, and in brackets the coverage of 90% intervals, by number of items asked.
-
-{markdown.table(["items, prediction", "models", *(f"{size:,}" for size in sizes)], lines)}"""
-
-
-def _forms(study: Study) -> str:
-    """Where the forms are, and the first items of the smallest."""
-    smallest = min(study.forms)
-    items = study.bank.items().iloc[study.forms[smallest].items]
-    columns = {
-        "item": "{item_id!i}",
-        "difficulty": "{difficulty:.2f}",
-        "discrimination": "{discrimination:.2f}" if "discrimination" in items else "1.00",
-        **({"right": "{proportion_correct:.0%}"} if "proportion_correct" in items else {"mean": "{mean_response:.2f}"}),
-    }
-    names = ", ".join(f"`forms/{study.best.form}_{size}.csv`" for size in study.forms)
-    return f"""## The forms
-
-{names}: items in the order in which they were chosen, so that the first items of a longer form make a shorter one by
-`variance` and `information`. Ask a new model these items, and give its answers as --new_responses. The {smallest}
-items of the smallest:
-
-{markdown.table_of(items, columns)}"""
+    cells = means.mae.map("{:.2f}".format) + means.coverage_90.map(" ({:.0%})".format)
+    return cells.unstack().loc[[name for name in methods if name in set(errors.method)]].reset_index()

@@ -1,6 +1,7 @@
 """The report on soft labels: what the items are, what each method reached, and how many people labels need."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from experiments.common.soft_items import Found
 from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
-from irtjax.selection.summary import detectable, interval
+from irtjax.selection.summary import detectable
 from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram
 from irtjax.storage.files import write_csv
 
@@ -29,137 +30,70 @@ RUNS = 20  # of drawing people one after the other
 
 def write(
     settings: Settings, found: Found, source: str, directory: Path, compared: pd.DataFrame | None = None
-) -> list[str]:
-    """Writes the pictures, `divergence.csv` and `people_networks.csv`; returns the sections of the report."""
-    folder = directory / "soft_labels"
-    parts = [
-        _methods(pd.read_csv(folder / "methods.csv"), PUBLISHED.get((settings.task, settings.networks[0]), {})),
-        _items(found, source, directory),
-        _confusion(pd.read_csv(folder / "confusion.csv")),
-    ]
-    if found.answers is not None:
-        parts.insert(2, _people(found.answers, found.task.num_classes, settings.seed, directory))
-    if compared is not None:
-        parts.insert(3, _networks(compared, directory))
-    return parts
-
-
-def _methods(table: pd.DataFrame, published: dict[str, float]) -> str:
-    wide = table.pivot(index="seed", columns="method", values="test_accuracy") * 100
-    names = list(table.method.unique())
-    reference = "B1" if "B1" in names else names[0]
-    rows = []
-    for name in names:
-        change = wide[name] - wide[reference]
-        rows.append(
-            [
-                name,
-                markdown.with_interval(table[table.method == name].best_epoch.mean(), float("nan"), ".1f"),
-                markdown.with_interval(wide[name].mean(), interval(wide[name]), ".2f"),
-                "" if name == reference else markdown.with_interval(change.mean(), interval(change), "+.2f"),
-                "" if name == reference else _points(detectable(change)),
-                *([f"{published[name]:.1f}" if name in published else ""] if published else []),
-            ]
-        )
-    header = ["method", "best epoch", "test accuracy (%)", f"against {reference} (points)", "detectable (points)"]
-    single = " Published figures are of single\nruns." if published else ""
-    return f"""## Methods
-
-Test accuracy at the best validation epoch: mean of {markdown.seeds(len(wide))}. Networks of one seed begin with the
-same weights under each method, so that the change against {reference} is paired. The detectable change is the smallest
-that a t test detects with 80% power, given the spread of these seeds.{single}
-
-{markdown.table([*header, *(["published"] if published else [])], rows)}"""
-
-
-def _points(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.2f}"
-
-
-def _items(found: Found, source: str, directory: Path) -> str:
-    items, task = found.items, found.task
-    of_gold = items.shares[np.arange(len(items.split.labels)), items.split.labels]
+) -> dict[str, Any]:
+    """Writes the pictures, `divergence.csv` and `people_networks.csv`; returns the values of the report."""
+    folder, items = directory / "soft_labels", found.items
+    published = PUBLISHED.get((settings.task, settings.networks[0]), {})
     save_figure(
         gold_probabilities(gold_histogram(items.shares, items.split.labels)), directory / "gold_probability.png"
     )
-    removed = ", ".join(f"{number:,} of {name}" for name, number in found.removed.items() if number)
-    answers = "" if items.counts is None else f", of {items.counts.sum(1).min():,} answers or more each"
-    distilled = "\nTheir soft labels are shares of the networks of a crowd: training on them is distillation."
-    of_networks = distilled if source == "predictions" else ""
-    return f"""## Items
+    return {
+        **_methods(pd.read_csv(folder / "methods.csv"), published),
+        "task": found.task,
+        "of_gold": items.shares[np.arange(len(items.split.labels)), items.split.labels],
+        "least_answers": None if items.counts is None else items.counts.sum(1).min(),
+        "removed": found.removed,
+        "source": source,
+        "people": None if found.answers is None else _people(found, settings.seed, directory),
+        "networks": None if compared is None else _networks(compared, directory),
+        **_confusion(pd.read_csv(folder / "confusion.csv")),
+    }
 
-{len(of_gold):,} items have soft labels{answers}. They and their copies are in no split of {task.name}: {removed} were
-removed.{of_networks}
 
-The mean probability of the gold label is {of_gold.mean():.3f}; items by that probability:
+def _methods(table: pd.DataFrame, published: dict[str, float]) -> dict[str, Any]:
+    """Epochs, test accuracies and changes against the reference, by method."""
+    wide = table.pivot(index="seed", columns="method", values="test_accuracy") * 100
+    epochs = table.groupby("method", sort=False).best_epoch.mean()
+    reference = "B1" if "B1" in epochs else epochs.index[0]
+    changes = {name: wide[name] - wide[reference] for name in epochs.index if name != reference}
+    columns = {
+        "epoch": epochs,
+        "accuracy": {name: markdown.mean_of(wide[name]) for name in wide},
+        "change": {name: markdown.mean_of(change) for name, change in changes.items()},
+        "detectable": {name: detectable(change) for name, change in changes.items()},
+        "published": published,
+    }
+    methods = pd.DataFrame(columns, epochs.index)
+    return {"num_seeds": len(wide), "reference": reference, "methods": methods, "published": published}
 
-![Items by the probability of their gold label](gold_probability.png)"""
 
-
-def _people(answers: np.ndarray, num_classes: int, seed: int, directory: Path) -> str:
+def _people(found: Found, seed: int, directory: Path) -> dict[str, Any]:
+    """Divergence of the soft labels of some people from those of all, by their number."""
+    answers = found.answers
+    assert answers is not None
     shown = [number for number in (1, 5, 10, 20, 50, 100, 200, 500) if number <= len(answers)]
     numbers = np.union1d(np.geomspace(1, len(answers), 25).round().astype(int), shown)
-    table = divergence_by_number(answers, num_classes, numbers, RUNS, seed)
+    table = divergence_by_number(answers, found.task.num_classes, numbers, RUNS, seed)
     write_csv(table, directory / "divergence.csv")
     save_figure(divergence(table), directory / "divergence.png")
-    at = table.groupby("people").mean().loc[shown]
-    rows = [[name, *(f"{value:.3f}" for value in at[name])] for name in (*DIVERGENCES, "unseen")]
-    return f"""## How many people?
-
-Divergence of the soft labels of all {len(answers):,} people from those of some of them, in nats, averaged over all
-{answers.shape[1]:,} items of the answers and {RUNS} draws of people without replacement. A class that none of them
-chose decides it, so that what stands in its place matters: half an answer added to each class; shares of 1e-3 or 1e-10
-at least; or nothing, in the reverse divergence. "Unseen" is the share of the classes chosen by anybody that none of
-those drawn chose.
-
-![Divergence against number of people](divergence.png)
-
-{markdown.table(["people", *map(str, shown)], rows)}"""
+    means = table.groupby("people")[[*DIVERGENCES, "unseen"]].mean().loc[shown]
+    return {"people": len(answers), "items": answers.shape[1], "runs": RUNS, "table": means.T}
 
 
-def _networks(table: pd.DataFrame, directory: Path) -> str:
+def _networks(table: pd.DataFrame, directory: Path) -> dict[str, Any]:
+    """Divergence of the soft labels of networks from those of people, and how it goes with difficulty."""
     write_csv(table, directory / "people_networks.csv")
     save_figure(divergence_by_difficulty(table), directory / "people_networks.png")
     known = table.dropna(subset="difficulty")
-    found = spearmanr(known.difficulty, known.kl)
-    columns = {
-        "difficulty": "{easiest:.2f} to {hardest:.2f}",
-        "items": "{items}",
-        "KL (people ‖ networks)": "{kl:.3f}",
-        "entropy of people": "{entropy_people:.3f}",
-        "entropy of networks": "{entropy_networks:.3f}",
-    }
-    return f"""## People and networks
-
-How far the soft labels of the networks are from those of people, in nats: the mean over {len(table):,} items is
-{table.kl.mean():.3f}. Half a network is added to each class. Its rank correlation with difficulty is
-{found.statistic:.2f} (p = {found.pvalue:.4f}, {len(known):,} items).
-
-{markdown.table_of(by_quarter(known), columns)}
-
-![Divergence of networks from people against difficulty](people_networks.png)"""
+    correlation = spearmanr(known.difficulty, known.kl)
+    return {"table": table, "known": len(known), "correlation": correlation, "quarters": by_quarter(known)}
 
 
-def _confusion(table: pd.DataFrame) -> str:
+def _confusion(table: pd.DataFrame) -> dict[str, Any]:
+    """Shares of predicted classes in %, by gold label; of many classes only those of right answers."""
     classes = list(table.columns[2:])
-    shares = table[classes].div(table[classes].sum(1), axis=0) * 100
+    shares = table.assign(**table[classes].div(table[classes].sum(1), axis=0) * 100)
     if len(classes) <= MOST_CLASSES:
-        what = "Predicted classes in % of the test examples of each gold label (rows), mean of the seeds."
-        header = ["method", "gold", *map(markdown.inline, classes)]
-        names = zip(table.method, table.gold, strict=True)
-        rows = [
-            [method, markdown.inline(gold), *(f"{share:.1f}" for share in row)]
-            for (method, gold), row in zip(names, shares.to_numpy(), strict=True)
-        ]
-    else:
-        what = "Right answers in % of the test examples of each gold label, mean of the seeds; `confusion.csv` has all."
-        header = ["method", *map(markdown.inline, classes)]
-        rows = [
-            [method, *(f"{share:.1f}" for share in np.diag(shares.loc[group.index]))]
-            for method, group in table.groupby("method", sort=False)
-        ]
-    return f"""## Confusion
-
-{what}
-
-{markdown.table(header, rows)}"""
+        return {"confusion": shares, "right": None}
+    right = {name: np.diag(rows[classes]) for name, rows in shares.groupby("method", sort=False)}
+    return {"confusion": None, "right": pd.DataFrame.from_dict(right, "index", columns=classes)}

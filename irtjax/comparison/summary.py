@@ -1,7 +1,6 @@
 """What the folds of a comparison come to, and what their fits warned of."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,20 +8,16 @@ import numpy as np
 import pandas as pd
 
 from irtjax.comparison.candidates import Candidate
-from irtjax.estimation.diagnostics import FitWarning
+from irtjax.estimation.diagnostics import held_back
 
 
 @contextlib.contextmanager
 def keeping(where: Mapping[str, Any], said: list[dict[str, Any]]) -> Iterator[None]:
     """Keeps the warnings of fits, with where they arose; others are given as ever."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FitWarning)
+    messages: list[str] = []
+    with held_back(messages):
         yield
-    for one in caught:
-        if issubclass(one.category, FitWarning):
-            said.append({**where, "message": str(one.message)})
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    said.extend({**where, "message": message} for message in messages)
 
 
 def summary(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -1,6 +1,9 @@
 """Warnings about a fit: no convergence, or a scale that does not measure what it seems to."""
 
+import contextlib
+import re
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,6 +29,7 @@ REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
+NAMES_AND_NUMBERS = r"'[^']*'|\d[\d.,e+-]*"
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either
 
 
@@ -83,6 +87,33 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
         message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
+
+
+@contextlib.contextmanager
+def held_back(said: list[str]) -> Iterator[None]:
+    """Keeps the messages of fits that warn; other warnings are given as ever."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FitWarning)
+        yield
+    for one in caught:
+        if issubclass(one.category, FitWarning):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+@contextlib.contextmanager
+def one_warning_of_each_kind() -> Iterator[None]:
+    """Of many fits: warnings that are alike but for names and numbers are one, that of the first, with a count."""
+    said: list[str] = []
+    with held_back(said):
+        yield
+    kinds: dict[str, list[str]] = {}
+    for message in said:
+        kinds.setdefault(re.sub(NAMES_AND_NUMBERS, "", message), []).append(message)
+    for first, *others in kinds.values():
+        more = f" (and {counted(len(others), 'fit')} more that warned of the same)" if others else ""
+        warnings.warn(first + more, FitWarning, stacklevel=4)  # at the caller of the function with this block
 
 
 def _of_status(fit: Fit) -> str | None:

@@ -1,7 +1,7 @@
 """Differential item functioning: do items measure the same for groups of subjects?"""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,51 +9,57 @@ import pandas as pd
 from scipy.stats import chi2, false_discovery_control
 
 from irtjax.errors import InputError
+from irtjax.estimation.diagnostics import one_warning_of_each_kind
 from irtjax.estimation.grouping import Membership, membership
 from irtjax.fits.reading import AUTO, read
-from irtjax.fitting import fit as fit_responses
+from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, Tests, by_model, by_separate_fits
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
-from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, testable, wald_tests
 from irtjax.groups.score_regression import score_regression
-from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Bool, Float, Int, Shaped
+from irtjax.types import Bool, Float, Shaped
 
-BY_MODEL = ("score", "likelihood_ratio", "wald")
-METHODS = ("mantel_haenszel", "logistic", *BY_MODEL)
+METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
 TESTS = ("both", "uniform", "nonuniform")
+OF_ONE_SLOPE = ("rasch", "1pl", "pcm", "rsm")
 MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
-
-
-_Flagged = Callable[[Bool[np.ndarray, " I"]], Bool[np.ndarray, " I"]]
-_Choose = Callable[[_Flagged], tuple[Bool[np.ndarray, " I"], int]]  # of anchors, and the rounds that it took
+LESS_LIKE, UNLIKE = 0.05, 0.10  # the same of differences of shares right (Dorans 1989)
 
 
 def dif(
     responses: Any,
     groups: Any,
-    method: str = "logistic",
+    method: str = "score",
     *,
     test: str = "both",
     purify: bool = True,
     anchors: Sequence[str] | None = None,
     level: float = 0.05,
     continuity: bool = True,
+    model: str = AUTO,
+    guessing: float | None = None,
     **choice: Any,
 ) -> pd.DataFrame:
     """Tests every item for DIF: whether subjects of equal score, but of different groups, respond differently.
 
+    * "score": score tests of a fit with groups, whose abilities are integrated out (Glas 1998). The effect is the
+      difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`); of right/wrong
+      items with the classes of the standardised difference (Dorans 1989: .05 and .10).
+    * "likelihood_ratio" and "wald": fits in which the item has parameters of its own in each group, at maximum
+      likelihood, with the same effect (`irtjax.groups.model_tests`). They take a fit for each item.
+    * "lord": Lord's chi-square (1980; of several groups Kim, Cohen and Park 1995): the items' parameters in fits of
+      each group by itself, linked by the anchors, with the same effect (`irtjax.groups.lord`).
+    * "raju": areas between the two curves of right/wrong items, by the same fits (Raju 1988, 1990;
+      `irtjax.groups.areas`). The effect is the area, and the statistic its z²: with `test` "uniform" the signed area,
+      positive where the item is harder for the second group; with "both" the unsigned one, whose p-value is by its own
+      distribution and not by chi-square.
     * "mantel_haenszel": strata of equal scores (Mantel and Haenszel 1959; of grades Mantel 1963). Of right/wrong items
       and two groups the effect is ETS's Δ, -2.35 times the common log odds ratio: negative where the item is harder for
       the second group. Else it is the difference of mean responses in the strata, the group that differs most minus the
       first. DIF that changes its sign along the scale is not seen.
     * "logistic": regression on score, group and their product (Swaminathan and Rogers 1990; of grades Zumbo 1999). The
-      effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001).
-    * "score": score tests of a fit with groups, whose abilities are integrated out (Glas 1998). The effect is the
-      difference of expected responses of subjects of the same ability (`irtjax.groups.score_test`).
-    * "likelihood_ratio" and "wald": fits in which the item has parameters of its own in each group, at maximum
-      likelihood, with the same effect (`irtjax.groups.model_tests`). They take a fit for each item.
+      effect is the change of Nagelkerke's R², with classes of Jodoin and Gierl (2001). Where groups differ in ability
+      it flags too many items.
 
     Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
     were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
@@ -67,6 +73,9 @@ def dif(
         anchors: ids of the items that are the same for all groups; they stay.
         level: of the tests that purify.
         continuity: whether 1/2 is taken off Mantel and Haenszel's sum.
+        model: but for "mantel_haenszel" and "logistic" of all items, as of `irtjax.fit`; by default the 2PL, of grades
+            "graded".
+        guessing: for "lord" and "raju", lower asymptote that is held.
         **choice: `columns`, `grades`, `metric` and `filter` as of `irtjax.fit`.
 
     Returns:
@@ -76,33 +85,74 @@ def dif(
         the group that differs most. `attrs["rounds"]` has the rounds of purification.
 
     Raises:
-        InputError: an unknown method, counts or shares, groups that are not given for each subject, or fewer than two
-            anchors.
+        InputError: an unknown method, counts or shares, groups that are not given for each subject, fewer than two
+            anchors; with "lord" and "raju" a group whose answers do not determine a fit; with "raju" grades, more than
+            two groups, or asymptotes that differ.
+
+    Warns:
+        FitWarning: what is doubtful about the fits, each kind once.
     """
     for name, value, known in (("method", method, METHODS), ("test", test, TESTS)):
         if value not in known:
             raise InputError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if not 0 < level < 1:
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
+    _check_options(method, test, model, guessing)
     given, _ = read(responses, AUTO, None, **choice)
     found = membership(groups, given.subject_ids)
     data = _matched(given, found)
     if anchors is None:
-        choose: _Choose = functools.partial(purified, given.num_items, purify=purify)
+        choose: Choose = functools.partial(purified, given.num_items, purify=purify)
     else:
         fixed = _given_anchors(anchors, data.item_ids)
 
-        def choose(_: Any) -> tuple[Bool[np.ndarray, " I"], int]:
+        def choose(_: Flagged) -> tuple[Bool[np.ndarray, " I"], int]:
             return fixed, 0
 
-    if method in BY_MODEL:
-        table = _by_model(given, found, method, test, choose, level)
+    if model == AUTO and not isinstance(given, ScaledResponses):
+        model = "2pl"
+    if method in (*BY_MODEL, *BY_SEPARATE_FITS):
+        with one_warning_of_each_kind():
+            if method in BY_MODEL:
+                tests = by_model(given, found, method, test, choose, level, model)
+            else:
+                options = {"model": model} if guessing is None else {"model": model, "guessing": guessing}
+                tests = by_separate_fits(given, found, method, test, choose, level, options)
+        table = _table(tests, {"class": _classes(given, method, tests, level)})
     elif method == "logistic":
         table = _by_regression(data.responses, test, choose, level)
     else:
         table = _by_strata(data.responses, choose, level, continuity)
     table.insert(0, "item_id", data.item_ids)
     return table
+
+
+def _check_options(method: str, test: str, model: str, guessing: float | None) -> None:
+    """Refuses options that the method, or the model, has no use for.
+
+    Raises:
+        InputError: names the option.
+    """
+    with_model = (*BY_MODEL, *BY_SEPARATE_FITS)
+    for name, given, methods in (
+        ("model", model != AUTO, with_model),
+        ("guessing", guessing is not None, BY_SEPARATE_FITS),
+    ):
+        if given and method not in methods:
+            known = f"{', '.join(methods[:-1])} and {methods[-1]}"
+            raise InputError(f"`{name}` is of methods {known}, and not of {method}: leave it out")
+    if test == "nonuniform" and method == "raju":
+        raise InputError("`test` nonuniform: raju has the signed area (uniform) and the unsigned (both); take lord")
+    if test == "nonuniform" and model in OF_ONE_SLOPE:
+        raise InputError(f"`test` nonuniform: items of the {model} have no slope of their own")
+
+
+def _classes(given: Any, method: str, tests: Tests, level: float) -> Shaped[np.ndarray, " I"]:
+    """Of differences of expected right answers; grades, and areas, have none."""
+    if isinstance(given, ScaledResponses) or method == "raju":
+        return np.full(given.num_items, "")
+    size = np.where(tests.p_value < level, np.abs(tests.effect), 0.0)
+    return np.select([np.isnan(tests.p_value), size >= UNLIKE, size >= LESS_LIKE], ["", "C", "B"], "A")
 
 
 def _given_anchors(anchors: Sequence[str], item_ids: Shaped[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
@@ -159,7 +209,7 @@ def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
     return np.where(values >= 0, values, np.nan).astype(float)
 
 
-def _by_strata(data: Graded, choose: _Choose, level: float, continuity: bool) -> pd.DataFrame:
+def _by_strata(data: Graded, choose: Choose, level: float, continuity: bool) -> pd.DataFrame:
     """As `dif`."""
     df = data.num_groups - 1
 
@@ -169,10 +219,11 @@ def _by_strata(data: Graded, choose: _Choose, level: float, continuity: bool) ->
     anchors, rounds = choose(flagged)
     found = mantel_haenszel(data, anchors, continuity=continuity)
     effect = np.where(np.isnan(found.log_odds), found.difference, found.delta)
-    return _table(found.statistic, df, effect, anchors, rounds, {"class": found.ets_class()})
+    p_value = chi2.sf(found.statistic, df)
+    return _table(Tests(found.statistic, df, effect, anchors, rounds, p_value), {"class": found.ets_class()})
 
 
-def _by_regression(data: Graded, test: str, choose: _Choose, level: float) -> pd.DataFrame:
+def _by_regression(data: Graded, test: str, choose: Choose, level: float) -> pd.DataFrame:
     """As `dif`."""
     df = (data.num_groups - 1) * (2 if test == "both" else 1)
 
@@ -191,53 +242,18 @@ def _by_regression(data: Graded, test: str, choose: _Choose, level: float) -> pd
         "p_nonuniform": chi2.sf(found.nonuniform, data.num_groups - 1),
         "log_odds": np.take_along_axis(found.log_odds, most[:, None], axis=1)[:, 0],
     }
-    return _table(getattr(found, test), df, effect, anchors, rounds, others)
+    statistic = getattr(found, test)
+    return _table(Tests(statistic, df, effect, anchors, rounds, chi2.sf(statistic, df)), others)
 
 
-def _by_model(given: Any, found: Membership, method: str, test: str, choose: _Choose, level: float) -> pd.DataFrame:
-    """As `dif`, by fits with groups."""
-    model = "auto" if isinstance(given, ScaledResponses) else "2pl"
-    items = given.item_ids.astype(str).tolist()
-    if method == "score":
-        fit = fit_responses(given, model, groups=found, standard_errors=False)
-    else:
-        by_what_is_free, tested = fits_of(given, model, found), testable(given, found, test)
-
-    @functools.lru_cache(maxsize=1)  # the last round's anchors are those of the table
-    def tests(chosen: bytes) -> ScoreTest | ModelTest:
-        anchors = np.frombuffer(chosen, bool)
-        if method == "likelihood_ratio":
-            return likelihood_ratios(by_what_is_free, items, anchors, test, tested)
-        if method == "wald":
-            return wald_tests(by_what_is_free, items, anchors, test, tested)
-        some = given.choose_items(np.flatnonzero(anchors))
-        return score_test(fit, fit if anchors.all() else fit_responses(some, model, groups=found), test)
-
-    def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
-        now = tests(anchors.tobytes())
-        return chi2.sf(now.statistic, now.df) < level
-
-    anchors, rounds = choose(flagged)
-    now = tests(anchors.tobytes())
-    return _table(now.statistic, now.df, now.effect, anchors, rounds, {"class": np.full(len(anchors), "")})
-
-
-def _table(
-    statistic: Float[np.ndarray, " I"],
-    df: int | Int[np.ndarray, " I"],
-    effect: Float[np.ndarray, " I"],
-    anchors: Bool[np.ndarray, " I"],
-    rounds: int,
-    others: dict[str, np.ndarray],
-) -> pd.DataFrame:
-    """The table of a method."""
-    p_value = chi2.sf(statistic, df)
-    adjusted, known = np.full(len(p_value), np.nan), np.isfinite(p_value)
-    adjusted[known] = false_discovery_control(p_value[known])
+def _table(tests: Tests, others: dict[str, np.ndarray]) -> pd.DataFrame:
+    """The table of a method, which has the class among its other columns."""
+    adjusted, known = np.full(len(tests.p_value), np.nan), np.isfinite(tests.p_value)
+    adjusted[known] = false_discovery_control(tests.p_value[known])
     table = pd.DataFrame(
-        {"statistic": statistic, "df": df, "p_value": p_value, "p_adjusted": adjusted, "effect": effect}
-        | {"class": others["class"], "anchor": anchors}
+        {"statistic": tests.statistic, "df": tests.df, "p_value": tests.p_value, "p_adjusted": adjusted}
+        | {"effect": tests.effect, "class": others["class"], "anchor": tests.anchor}
         | others
     )
-    table.attrs["rounds"] = rounds
+    table.attrs["rounds"] = tests.rounds
     return table

@@ -31,9 +31,8 @@ def constants(base: KnownCurves, other: KnownCurves, method: str, at: Weights, s
     Raises:
         InputError: the discriminations, or difficulties, of the common items have no ratio above 0.
     """
-    by_means = method if method in BY_MOMENTS else "mean_mean"
     with jax.enable_x64(True):
-        start = np.asarray(_by_moments(by_means, base, other))
+        start = np.asarray(_by_moments(method, base, other) if method in BY_MOMENTS else _by_medians(base, other))
         sound = np.isfinite(start).all() and start[0] > 0
         if method in BY_MOMENTS:
             if not sound:
@@ -60,6 +59,13 @@ def _by_moments(method: str, base: KnownCurves, other: KnownCurves) -> Float[Any
     else:
         slope = jnp.nanstd(b) / jnp.nanstd(b_other)
     return jnp.stack([slope, jnp.nanmean(b) - slope * jnp.nanmean(b_other)])
+
+
+def _by_medians(base: KnownCurves, other: KnownCurves) -> Float[AnyArray, "2"]:
+    """The same from medians, to start from: an item without slope has a difficulty without end, and spoils means."""
+    (a, b), (a_other, b_other) = base.places(), other.places()
+    slope = jnp.median(a_other) / jnp.median(a)
+    return jnp.stack([slope, jnp.nanmedian(b - slope * b_other)])
 
 
 def _criterion(
@@ -112,20 +118,27 @@ def covariance_of_constants(
     found: tuple[float, float],
     errors: Sequence[Float[np.ndarray, "n n"] | None],
 ) -> Float[np.ndarray, "2 2"]:
-    """Of A and B by the delta method, given the covariances of all parameters of the common items of either test.
+    """Of A and B by the delta method, given the covariances of all parameters of the common items of either test."""
+    if any(covariance is None for covariance in errors):
+        return np.full((2, 2), np.nan)
+    total = np.zeros((2, 2))
+    for one, covariance in zip(derivatives(base, other, method, at, symmetric, found), errors, strict=True):
+        flat = one.reshape(2, -1)
+        total += flat @ covariance @ flat.T
+    return total
+
+
+def derivatives(
+    base: KnownCurves, other: KnownCurves, method: str, at: Weights, symmetric: bool, found: tuple[float, float]
+) -> tuple[Float[np.ndarray, "2 I K"], Float[np.ndarray, "2 I K"]]:
+    """Of A and B by all parameters of the common items of either test; 0 by asymptotes of 0 and 1, which are held.
 
     Where a criterion F has its minimum, ∂(A, B)/∂φ = -(∂²F/∂(A, B)²)⁻¹ ∂²F/∂(A, B)∂φ.
     """
-    if any(covariance is None for covariance in errors):
-        return np.full((2, 2), np.nan)
-    arrays = base.array, other.array
     with jax.enable_x64(True):
-        by = _derivatives(method, symmetric, base, other, at, np.array(found), *arrays)
-    total = np.zeros((2, 2))
-    for one, covariance in zip(by, errors, strict=True):
-        flat = np.nan_to_num(np.asarray(one).reshape(2, -1))  # of asymptotes of 0 and 1, which are held
-        total += flat @ covariance @ flat.T
-    return total
+        by = _derivatives(method, symmetric, base, other, at, np.array(found), base.array, other.array)
+    first, second = (np.nan_to_num(np.asarray(one)) for one in by)
+    return first, second
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -131,8 +131,8 @@ def link(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
-    both = _matched(known_test(base), known_test(other), items)
-    used, at = np.ones(len(both.item_ids), bool), _weights(weights)
+    both = common_items(known_test(base), known_test(other), items)
+    used, at = np.ones(len(both.item_ids), bool), nodes_and_weights(weights)
     while True:
         chosen = both.take(np.flatnonzero(used))
         found = constants(chosen.base, chosen.other, method, at, symmetric)
@@ -163,7 +163,7 @@ class Both(NamedTuple):
         )
 
 
-def _matched(base: KnownTest, other: KnownTest, items: Sequence[str] | None) -> Both:
+def common_items(base: KnownTest, other: KnownTest, items: Sequence[str] | None) -> Both:
     """The common items.
 
     Raises:
@@ -192,7 +192,7 @@ def _matched(base: KnownTest, other: KnownTest, items: Sequence[str] | None) -> 
     return Both(common.to_numpy(), one, another)
 
 
-def _weights(weights: str | tuple[Any, Any]) -> Weights:
+def nodes_and_weights(weights: str | tuple[Any, Any]) -> Weights:
     """Nodes and weights.
 
     Raises:

@@ -9,6 +9,7 @@ from irtjax.errors import InputError
 from irtjax.types import Bool, Float, Int
 
 MOST_ROUNDS = 20  # of purification
+FEW = 0.01  # of the items: so few that come or go change no score to speak of
 
 
 class Graded(NamedTuple):
@@ -45,7 +46,8 @@ def purified(
 ) -> tuple[Bool[np.ndarray, " I"], int]:
     """Anchors that no test flags, each round tested with those of the round before; and the number of rounds.
 
-    Ends where the anchors stay as they are, or come back to those of an earlier round, or would be fewer than two.
+    Ends where the anchors stay as they are, but for one item in a hundred, or come back to those of an earlier round,
+    or would be fewer than two.
 
     Args:
         num_items: I.
@@ -58,8 +60,10 @@ def purified(
     seen = {anchors.tobytes()}
     for number in range(1, MOST_ROUNDS + 1):
         found = ~flagged_by(anchors)
-        if found.sum() < 2 or found.tobytes() in seen:
-            return (anchors if found.sum() < 2 else found), number
+        if found.sum() < 2 or (found != anchors).mean() <= FEW:
+            return anchors, number
+        if found.tobytes() in seen:
+            return found, number
         seen.add(found.tobytes())
         anchors = found
     return anchors, MOST_ROUNDS

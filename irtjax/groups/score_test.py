@@ -17,8 +17,9 @@ import pandas as pd
 from irtjax.estimation.problem import layout
 from irtjax.fits.result import Fit
 from irtjax.populations.groups import FittedGroups
+from irtjax.populations.normal import Population
 from irtjax.scale.response_curves import category_curves, parameter_derivatives
-from irtjax.scale.tested import Nodes, Tested, of_fit, some_subjects, specification_of
+from irtjax.scale.tested import ENTRIES, Nodes, Tested, of_fit, some_subjects, specification_of
 from irtjax.types import Bool, Float, Int
 
 WIDE = 6.0  # standard deviations of the populations that nodes reach beyond their means
@@ -26,6 +27,8 @@ PER_SD = 16  # nodes in the narrowest standard deviation, or error of an ability
 MOST_NODES = 401
 LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior is
 LEAST = 1e-300
+NOWHERE = 1e-30  # weight of a node that no response of one item could bring back
+TOGETHER = 64  # subjects at a time, most of them near each other
 RELATIVE = 1e-9  # of a variance: below it a group says nothing of a parameter
 
 
@@ -60,8 +63,22 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)
     free = layout(specification_of(tested)).items[tested.places] >= 0
     nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
-    sums = [_sums(tested, nodes, anchors, groups, group) for group in range(len(groups.names))]
-    return _statistics(sums, free, _slopes_of_worth(tested, nodes.theta), test)
+    curves = _curves(tested, nodes.theta)
+    order = np.argsort(np.asarray(anchored.ability, float))  # subjects that are alike reach the same nodes
+    of_groups = [order[groups.member[order] == group] for group in range(len(groups.names))]
+    sums = [
+        _sums(tested, nodes, curves, anchors, groups.of(str(name)), rows)
+        for name, rows in zip(groups.names, of_groups, strict=True)
+    ]
+    return _statistics(sums, free, _slopes_of_worth(curves), test)
+
+
+class _Curves(NamedTuple):
+    """Of all items at the nodes: probabilities of the categories, their logarithms, and the derivatives of these."""
+
+    p: Float[np.ndarray, "Q I C"]
+    log_p: Float[np.ndarray, "Q I C"]
+    scores: Float[np.ndarray, "Q I C K"]
 
 
 class _Sums(NamedTuple):
@@ -111,57 +128,94 @@ def _nodes(groups: FittedGroups, errors: Float[np.ndarray, " J"]) -> Nodes:
     return Nodes(theta, np.zeros(theta.size))
 
 
-def _sums(test: Tested, nodes: Nodes, anchors: Bool[np.ndarray, " I"], groups: FittedGroups, group: int) -> _Sums:
-    """Sums over one group of subjects.
+def _sums(
+    test: Tested,
+    nodes: Nodes,
+    curves: _Curves,
+    anchors: Bool[np.ndarray, " I"],
+    normal: Population,
+    members: Int[np.ndarray, " N"],
+) -> _Sums:
+    """Sums over one group of subjects, from the least able to the most.
 
     With w the posterior by the anchors, a response c to another item has the chance m_c = E_w[P_c] and the score
     E_w[P_c ∂log P_c] / m_c; to an anchor, whose response y is in w, the same with P_c / P_y in place of P_c.
     """
-    mean, sd = groups.means[group, 0], groups.sds[group, 0]
+    mean, sd = normal.mean[0], normal.sd[0]
     z = (nodes.theta - mean) / sd
     of_population = np.stack([z / sd, z**2 - 1], axis=1)
     eta, log_normalizer = (
         np.asarray(leaf) for leaf in test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
     )
     of_anchors = np.repeat(anchors, eta.shape[1] // len(anchors))
-    curves, scores = category_curves(test.model, test.items, nodes.theta), _log_slopes(test, nodes.theta)
     places = np.where(test.observed > 0, test.values, -1).astype(int)
-    number, kinds = len(test.top), scores.shape[3]
+    number, kinds = len(test.top), curves.scores.shape[3]
     score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
-    population, spread, mass = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z))
-    members = np.flatnonzero(groups.member == group)
-    for part in some_subjects(test._replace(values=members), number * (kinds + 4) + len(z)):
+    population, spread, mass, posteriors = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z)), []
+    entries = max(eta.shape[1] + len(z), ENTRIES // TOGETHER)
+    for part in some_subjects(test._replace(values=members), entries):
         rows = members[part]
         statistics, times = np.asarray(test.model.statistics(test.codes[rows])), test.times[rows]
         height = statistics[:, of_anchors] @ eta[:, of_anchors].T - times[:, anchors] @ log_normalizer[:, anchors].T
         weights = _normalised(height - 0.5 * z**2)
-        own = weights @ of_population
+        own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
+        posteriors.append(_Posteriors(rows, near, weights[:, near]))
+    size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))
+    for items in (slice(at, at + size) for at in range(0, number, size)):
         for y in range(curves.p.shape[2]):
-            chosen = places[rows] == y
-            if not chosen.any():
-                continue
-            by_category = []
-            for c in range(curves.p.shape[2]):
-                with np.errstate(invalid="ignore"):  # of categories that an item has not
-                    ratio = np.exp(np.minimum(curves.log_p[:, :, c] - curves.log_p[:, :, y], LARGEST_RATIO))
-                ratio = np.where(anchors, np.where(np.isfinite(curves.log_p[:, :, y]), ratio, 0.0), curves.p[:, :, c])
-                chance = weights @ ratio
-                of_items = np.stack([weights @ (ratio * scores[:, :, c, k]) for k in range(kinds)], axis=2)
-                of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population.T], axis=2)
-                by_category.append((chance, of_items, of_group))
-                if c == y:
-                    score += (chosen[:, :, None] * of_items / np.maximum(chance, LEAST)[:, :, None]).sum(axis=0)
-            total = np.maximum(sum(chance for chance, *_ in by_category), LEAST)
-            for (
-                chance,
-                of_items,
-                of_group,
-            ) in by_category:  # means of the sums have the chance in them: m s = E[P ∂log P]
-                weight = chosen / (total * np.maximum(chance, LEAST))
-                square += np.einsum("ji,jik,jil->ikl", weight, of_items, of_items, optimize=True)
-                cross += np.einsum("ji,jik,jim->ikm", weight, of_items, of_group, optimize=True)
+            at_nodes = _expected(curves, anchors, items, y, of_population)
+            for rows, near, weights in posteriors:
+                chosen = places[rows, items] == y
+                if not chosen.any():
+                    continue
+                by_category = [(weights @ at[near].reshape(len(at[near]), -1)) for at in at_nodes]
+                found = [one.reshape(len(rows), kinds + 3, -1) for one in by_category]
+                total = np.maximum(sum(one[:, 0] for one in found), LEAST)
+                own_chance = np.maximum(found[y][:, 0], LEAST)
+                score[items] += (chosen[:, None] * found[y][:, 1 : kinds + 1] / own_chance[:, None]).sum(axis=0).T
+                for one in found:  # means of the sums have the chance in them: m s = E[P ∂log P]
+                    weight = chosen / (total * np.maximum(one[:, 0], LEAST))
+                    by_item = (weight[:, None] * one[:, 1 : kinds + 1]).transpose(2, 1, 0)
+                    both = by_item @ one[:, 1:].transpose(2, 0, 1)
+                    square[items] += both[:, :, :kinds]
+                    cross[items] += both[:, :, kinds:]
     return _Sums(score, square, cross, population, spread, mass)
+
+
+class _Posteriors(NamedTuple):
+    """Of some subjects, at the nodes that they reach."""
+
+    rows: Int[np.ndarray, " B"]
+    near: slice
+    weights: Float[np.ndarray, "B Q"]
+
+
+def _expected(
+    curves: _Curves,
+    anchors: Bool[np.ndarray, " I"],
+    items: slice,
+    y: int,
+    of_population: Float[np.ndarray, "Q 2"],
+) -> list[Float[np.ndarray, "Q parts I"]]:
+    """What means of the posterior are of, for each category c: P_c, P_c ∂log P_c, and P_c times ∂ of the population.
+
+    Of anchors with P_c / P_y in place of P_c.
+    """
+    p, log_p, found = curves.p[:, items], curves.log_p[:, items], []
+    for c in range(p.shape[2]):
+        with np.errstate(invalid="ignore"):  # of categories that an item has not
+            ratio = np.exp(np.minimum(log_p[:, :, c] - log_p[:, :, y], LARGEST_RATIO))
+        ratio = np.where(anchors[items], np.where(np.isfinite(log_p[:, :, y]), ratio, 0.0), p[:, :, c])[:, None]
+        by_item = ratio * curves.scores[:, items, c].transpose(0, 2, 1)
+        found.append(np.concatenate([ratio, by_item, ratio * of_population[:, :, None]], axis=1))
+    return found
+
+
+def _reached(weights: Float[np.ndarray, "J Q"]) -> slice:
+    """The nodes at which some of these subjects may be."""
+    some = np.flatnonzero(weights.max(axis=0) > NOWHERE)
+    return slice(some[0], some[-1] + 1)
 
 
 def _normalised(height: Float[np.ndarray, "J Q"]) -> Float[np.ndarray, "J Q"]:
@@ -169,21 +223,20 @@ def _normalised(height: Float[np.ndarray, "J Q"]) -> Float[np.ndarray, "J Q"]:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _log_slopes(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I C K"]:
-    """Derivatives of the logarithms of the probabilities of categories by the parameters of the item."""
-    p = category_curves(test.model, test.items, theta).p
+def _curves(test: Tested, theta: Float[np.ndarray, " Q"]) -> _Curves:
+    """See there. Scores are by the parameters of the item."""
+    found = category_curves(test.model, test.items, theta)
     by = [
-        np.pad(one.reshape(*p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
+        np.pad(one.reshape(*found.p.shape[:2], -1), ((0, 0), (0, 0), (1, 0)))
         for one in parameter_derivatives(test.model, test.items, theta)
     ]
     each = np.stack(by, axis=3)
-    return each - np.einsum("qic,qick->qik", p, each)[:, :, None]
+    return _Curves(found.p, found.log_p, each - np.einsum("qic,qick->qik", found.p, each)[:, :, None])
 
 
-def _slopes_of_worth(test: Tested, theta: Float[np.ndarray, " Q"]) -> Float[np.ndarray, "Q I K"]:
+def _slopes_of_worth(curves: _Curves) -> Float[np.ndarray, "Q I K"]:
     """Derivatives of the expected response, of categories 0 … C."""
-    p = category_curves(test.model, test.items, theta).p
-    return np.einsum("c,qic,qick->qik", np.arange(p.shape[2], dtype=float), p, _log_slopes(test, theta))
+    return np.einsum("c,qic,qick->qik", np.arange(curves.p.shape[2], dtype=float), curves.p, curves.scores)
 
 
 def _statistics(sums: list[_Sums], free: Bool[np.ndarray, "I K"], slopes: np.ndarray, test: str) -> ScoreTest:

@@ -74,6 +74,7 @@ def confirm(fresh: ResponseMatrix, items: pd.DataFrame) -> Confirmation:
     nodes = _of_population(fit)
     fits = item_fit(responses.values, fit.parameters, nodes, np.zeros(responses.num_items, int))
     pairs = pair_dependence(responses.values, fit.parameters, nodes)
+    pairs = pairs.assign(first=responses.item_ids[pairs["first"]], second=responses.item_ids[pairs["second"]])
     left_out = tuple(item for item in wanted.tolist() if item not in set(responses.item_ids.tolist()))
     return Confirmation(
         fit,

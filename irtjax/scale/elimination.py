@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.stats import norm, pearsonr
 
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.scale.correlations import correlations_of
+from irtjax.scale.duplicates import duplicates
 from irtjax.scale.item_tests import GRADED, ItemTests, how_to_test
+from irtjax.types import Float, Int
 
 REMOVAL_COLUMNS = ["item_id", "reason", "round", "statistic", "p_value", "partner"]
 LEAST_ITEMS = 4  # items that a scale needs for its fit to be tested
@@ -35,8 +36,9 @@ class Rules:
         level: of the tests of dependence and fit; p-values are adjusted by Holm's method over all pairs, or all items,
             of a round.
         communality: least share of variance explained; 0.15 is a slope of 0.71.
-        slope_level: of the one-sided Wald test that a slope is above zero; the smaller, the fewer items pass.
-        duplicate: two items whose responses correlate by this much or more count as one item twice.
+        slope_level: of the one-sided tests that a slope, or the correlation with the rest, is above zero; the smaller,
+            the fewer items pass.
+        duplicate: two items whose responses correlate by this much or more, and not by chance, are one item twice.
         triplets: whether an item of a dependent triplet is removed as well.
     """
 
@@ -57,9 +59,8 @@ class Scale:
         removals: one row per removed item, in the order of removal: `item_id`, `reason`, `round`, `statistic`,
             `p_value` (adjusted), `partner` (the other item of a dependent pair, or both others of a triplet).
         item_fit: S-X2 of the retained items, see `irtjax.scale.item_fit`, with `p_holm`.
-        dependence: of pairs of retained items, see `irtjax.scale.dependence`, with `p_holm`; of grades Q3
-            (`irtjax.scale.local_dependence`).
-        triplets: the same for triplets; only the 1,000 largest residuals, and none of grades.
+        dependence: of pairs of retained items, see `irtjax.scale.item_tests`.
+        triplets: of triplets, see `irtjax.scale.dependence`; only the 1,000 largest residuals, and none of grades.
     """
 
     fit: Fit
@@ -75,8 +76,8 @@ def before_fitting(
 ) -> pd.DataFrame:
     """Removals that need no fit: items removed by reading, items that all subjects answered alike, and duplicates.
 
-    Of items whose responses correlate by `rules.duplicate` or more, in absolute value because one may have the reversed
-    key of another, the first stays: fitted together, they would become the ability that the scale measures.
+    Of items that repeat one another (`irtjax.scale.duplicates`) the first stays: fitted together, they would become the
+    ability that the scale measures.
 
     Raises:
         InputError: an id in `expert` that is not among the responses.
@@ -91,14 +92,8 @@ def before_fitting(
     rows += [_removal(item, 0, "answered alike by all") for item in responses.item_ids[alike]]
     left = responses.item_ids[~by_reading & ~alike]
     if left.size > 1:
-        correlation = correlations_of(values[:, ~by_reading & ~alike])
-        stays: list[int] = []
-        for at, item in enumerate(left):
-            twin = next((k for k in stays if abs(correlation[at, k]) >= rules.duplicate), None)
-            if twin is None:
-                stays.append(at)
-            else:
-                rows.append(_removal(item, 0, "duplicate", correlation[at, twin], partner=left[twin]))
+        for one in duplicates(values[:, ~by_reading & ~alike], rules.duplicate, rules.level):
+            rows.append(_removal(left[one.item], 0, "duplicate", one.correlation, partner=left[one.earlier]))
     return pd.DataFrame(rows, columns=REMOVAL_COLUMNS)
 
 
@@ -118,12 +113,14 @@ def eliminate(
 
     1. It removes all items that do not discriminate at once, because they hardly change the fit of the others: *flat*,
        with a communality a²/(a² + 1.702²) below `rules.communality`; *reversed*, with a slope below zero, as a wrong
-       key gives; *uncertain slope*, with a slope not above zero by a one-sided Wald test at `rules.slope_level`;
+       key gives; *uncertain slope*, with neither a slope above zero, by a one-sided Wald test at `rules.slope_level`,
+       nor a correlation with the mean of the other items (a steep slope beside a free asymptote has a large error);
        *below guessing*, with so few right answers that no finite difficulty goes with the fixed guessing.
-    2. It removes one *dependent* item: of the pair with the largest significant X² of Chen and Thissen, the item that
-       is in more significant pairs, or, if both are in equally many, the one with the lower slope, which measures less.
-       One at a time, because removing one item of a pair often ends the dependence of others. With `rules.triplets`
-       the same follows for triplets, by the largest significant residual: *dependent triplet*.
+    2. It removes one *dependent* item. Of the pairs that share more, or less, than the ability explains, by X² of Chen
+       and Thissen and by Q3 (`irtjax.scale.item_tests`), it takes the one with the largest X², and of its items that in
+       more such pairs, or, if both are in equally many, the one with the lower slope, which measures less. One at a
+       time, because removing one item of a pair often ends the dependence of others. With `rules.triplets` the same
+       follows for triplets, by the largest significant residual: *dependent triplet*.
     3. It removes one *misfit*: the item with the smallest significant p-value of S-X2. One at a time, because the
        misfit of one item bends the scale for the others.
 
@@ -182,13 +179,24 @@ def _removal(
 def _undiscriminating(fit: Fit, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
     explained, slope = tests.explained(fit), fit.item_columns["discrimination"]
     p_value = norm.sf(slope / fit.item_columns["discrimination_se"])
-    ids = fit.responses.item_ids
+    ids, uncertain = fit.responses.item_ids, p_value > rules.slope_level
+    uncertain[uncertain] = _with_rest(fit, np.flatnonzero(uncertain)) > rules.slope_level
     reasons = np.select(
-        [tests.below_guessing(fit), explained < rules.communality, slope < 0, p_value > rules.slope_level],
+        [tests.below_guessing(fit), explained < rules.communality, slope < 0, uncertain],
         ["below guessing", "flat", "reversed", "uncertain slope"],
         "",
     )
     return [_removal(ids[i], number, reasons[i], explained[i], p_value[i]) for i in np.flatnonzero(reasons != "")]
+
+
+def _with_rest(fit: Fit, items: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """One-sided p-values of the correlations of these items with the mean of all others."""
+    values = np.asarray(fit.responses.read().values).astype(float)
+    seen = values >= 0
+    values = np.where(seen, values - np.where(seen, values, 0).sum(axis=0) / seen.sum(axis=0), 0.0)
+    rest = (values.sum(axis=1)[:, None] - values[:, items]) / np.maximum(seen.sum(axis=1)[:, None] - seen[:, items], 1)
+    pairs = zip(values[:, items].T, rest.T, seen[:, items].T, strict=True)
+    return np.array([pearsonr(one[there], other[there], alternative="greater").pvalue for one, other, there in pairs])
 
 
 def _dependent(fit: Fit, pairs: pd.DataFrame, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:
@@ -212,11 +220,11 @@ def _dependent_triplet(fit: Fit, triplets: pd.DataFrame, rules: Rules, number: i
 
 def _one_of(fit: Fit, significant: pd.DataFrame, worst: pd.Series) -> tuple[str, str]:
     """Of the items of the worst pair or triplet, the one in most of them, or of lowest slope; and the others."""
-    together = [int(worst[name]) for name in significant]
+    together = [str(worst[name]) for name in significant]
     often = {item: int((significant == item).to_numpy().sum()) for item in together}
-    goes = min(together, key=lambda item: (-often[item], fit.item_columns["discrimination"][item]))
-    ids = fit.responses.item_ids
-    return str(ids[goes]), ", ".join(str(ids[item]) for item in together if item != goes)
+    slope = dict(zip(fit.responses.item_ids.tolist(), fit.item_columns["discrimination"], strict=True))
+    goes = min(together, key=lambda item: (-often[item], slope[item]))
+    return goes, ", ".join(item for item in together if item != goes)
 
 
 def _misfit(fit: Fit, fits: pd.DataFrame, tests: ItemTests, rules: Rules, number: int) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ GRADED = ("graded", "gpcm")  # models of ordered grades that a scale is built by
 
 @runtime_checkable
 class ItemTests(Protocol):
-    """How items of one kind are fitted and tested; pairs and triplets are of positions, `first`, `second`, `third`."""
+    """How items of one kind are fitted and tested."""
 
     @property
     def of_pairs(self) -> str:
@@ -55,13 +55,13 @@ class ItemTests(Protocol):
         """Items of fewer right answers than by guessing."""
 
     def pairs(self, fit: Fit) -> pd.DataFrame:
-        """Local dependence of each pair, with `p_holm`."""
+        """Local dependence of each pair, `first` and `second` by id, with `p_holm`."""
 
     def items(self, fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
         """S-X2 of each item: `s_x2`, `degrees_of_freedom`, `p_value`, `rmsd`, `p_holm`."""
 
     def triplets(self, fit: Fit) -> pd.DataFrame:
-        """Residuals of triplets, with `p_holm`, the largest first."""
+        """Residuals of triplets, `first`, `second` and `third` by id, with `p_holm`, the largest first."""
 
     def overall(self, fit: Fit, types: tuple[str, ...]) -> overall_fit.OverallFit:
         """Fit of the whole test."""
@@ -98,8 +98,16 @@ class RightWrong:
         return fit.unbounded & (guessing > proportion_correct(fit.responses.read().values, axis=0))
 
     def pairs(self, fit: Fit) -> pd.DataFrame:
-        """X² of Chen and Thissen."""
-        return _with_holm(pair_dependence(_values(fit), fit.parameters, _nodes(fit)))
+        """X² of Chen and Thissen, and Q3; the larger p-value of the two counts.
+
+        That of X² holds where abilities are normally distributed, and that of Q3 where the test tells them well enough.
+        """
+        ids = fit.responses.item_ids
+        exact = pair_dependence(_values(fit), fit.parameters, _nodes(fit))
+        exact = exact.assign(first=ids[exact["first"]], second=ids[exact["second"]])
+        table = exact.merge(fit_statistics.local_dependence(fit), on=["first", "second"], suffixes=("", "_of_q3"))
+        of_q3 = table["p_value_of_q3"].fillna(1.0)
+        return _with_holm(table[[*exact, "q3", "q3_excess"]].assign(p_value=np.maximum(table["p_value"], of_q3)))
 
     def items(self, fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
         """S-X2."""
@@ -109,7 +117,9 @@ class RightWrong:
     def triplets(self, fit: Fit) -> pd.DataFrame:
         """Standardised residuals of the shares with all three right."""
         table = _with_holm(triplet_dependence(_values(fit), fit.parameters, _nodes(fit)))
-        return table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
+        table = table.iloc[np.argsort(-table["residual"].abs().to_numpy(), kind="stable")[:TRIPLETS]]
+        ids = fit.responses.item_ids
+        return table.assign(**{name: ids[table[name]] for name in ("first", "second", "third")})
 
     def overall(self, fit: Fit, types: tuple[str, ...]) -> overall_fit.OverallFit:
         """M2."""
@@ -153,9 +163,7 @@ class Graded:
 
     def pairs(self, fit: Fit) -> pd.DataFrame:
         """Q3."""
-        table = fit_statistics.local_dependence(fit)
-        places = pd.Index(fit.responses.item_ids)
-        return table.assign(**{name: places.get_indexer(pd.Index(table[name])) for name in ("first", "second")})
+        return fit_statistics.local_dependence(fit)
 
     def items(self, fit: Fit, types: tuple[str, ...]) -> pd.DataFrame:
         """S-X2 of ordered categories."""

@@ -32,8 +32,8 @@ class ScaleOptions:
         expert: ids of the items that an expert has removed after reading them.
         seed: of the parallel analysis.
         factors: whether a model of one factor is compared with one of two.
-        test_guessing: whether items are tested for guessing, if there are `LEAST_SUBJECTS` and none is held; otherwise
-            all have 2PL curves.
+        choices: number of answers that subjects choose from. Then items are tested for guessing, if there are
+            `LEAST_SUBJECTS` and none is held; otherwise all have 2PL curves, as nobody guesses what is true of oneself.
         guessing: lower asymptotes that are held, by item id; items that are not in it have none. None: not held.
         by_design: whether answers may be missing, because each subject was asked some of the items
             (`irtjax.scale.forms`).
@@ -45,7 +45,7 @@ class ScaleOptions:
     expert: tuple[str, ...] = ()
     seed: int = 0
     factors: bool = True
-    test_guessing: bool = True
+    choices: int | None = None
     guessing: Mapping[str, float] | None = None
     by_design: bool = False
     model: str = GRADED[0]
@@ -133,7 +133,7 @@ def build_scale(
         loadings = loadings_table(factors, usable.item_ids)
     guessed, has_guessing = None, frozenset[str]()
     testable = isinstance(usable, ResponseMatrix) and responses.num_subjects >= LEAST_SUBJECTS
-    if options.test_guessing and known is None and testable:
+    if options.choices is not None and known is None and testable:
         on_step("guessing")
         guessed = guessing.guessing_tests(usable, lambda k: on_step(f"guessing, item {k} of {usable.num_items}"))
         guessed.insert(0, "item_id", usable.item_ids)
@@ -165,7 +165,7 @@ def model_of_factors(responses: ResponseMatrix | ScaledResponses, options: Scale
     """By which one factor is compared with two."""
     if isinstance(responses, ScaledResponses):
         return options.model
-    return "3pl" if options.guessing is None else "2pl"
+    return "3pl" if options.choices is not None and options.guessing is None else "2pl"
 
 
 def _why_not_one_dimension(eigenvalues: ParallelAnalysis, least_ratio: float) -> str:

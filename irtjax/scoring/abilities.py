@@ -31,6 +31,7 @@ from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.values import Responses, keep
 from irtjax.scoring.family_items import KnownItems, known_items, matched, require_known
 from irtjax.scoring.family_scores import family_abilities
+from irtjax.scoring.of_group import of_group
 from irtjax.types import Int
 
 METHODS = ("eap", "map", "ml", "wle")
@@ -66,7 +67,8 @@ def score(
             "wle", weighted likelihood (Warm 1989), finite always, D = 1
             (`irtjax.kernels.ability_weighted.ability_wle`).
         population: mean and standard deviation of the normal distribution of ability that "eap", "map" and the
-            percentile refer to, in logits; or the name of a group of the fit. By default those of the fit, of its first
+            percentile refer to, in logits; or the name of a group of the fit, to which the subjects belong: items that
+            are free by group are then that group's, by their plain ids. By default those of the fit, of its first
             group where it has several, or, for a table, of the standard normal.
         columns: of responses in a long table with other names, as of `irtjax.fit`.
         trials: of counts, as of `irtjax.fit`.
@@ -80,8 +82,8 @@ def score(
         percentile_1, ….
 
     Raises:
-        InputError: an unknown method, an item whose parameters are not known or not finite, or responses that cannot
-            be read.
+        InputError: an unknown method, an item whose parameters are not known or not finite, items that are free by
+            group where no group is named, or responses that cannot be read.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
@@ -129,15 +131,20 @@ def matching(
 ) -> Matched:
     """Items and responses, as `score` takes them, brought together by the ids of the items."""
     fit = load_fit(items) if holds_fit(items) else items
-    if isinstance(population, str):
+    group = population if isinstance(population, str) else None
+    if group is not None:
         if not (isinstance(fit, Fit) and isinstance(fit.population, FittedGroups)):
             raise InputError(f"`population` {population!r} names a group: expected a fit of several `groups`")
-        population = fit.population.of(population)
+        population = fit.population.of(group)
     if population is None:
         population = fit.reference if isinstance(fit, Fit) else STANDARD
     normal = _normal(population)
     table = item_table(fit)
     known = known_items(fit if isinstance(fit, Fit) else table)
+    if group is not None:
+        places, ids = of_group(fit, group)
+        table = table.iloc[places].set_axis(ids).rename_axis("item_id")
+        known = None if known is None else known.take(places)._replace(item_ids=ids)
     if known is not None:
         in_categories, chosen = matched(responses, known, trials, columns=columns)
         return Matched(in_categories, chosen.parameters, chosen, normal)

@@ -20,6 +20,7 @@ from irtjax.responses.convert import as_given
 from irtjax.responses.formats.given import Given
 from irtjax.responses.scaled import BETWEEN, MISSING, Scale, ScaledResponses
 from irtjax.responses.scaling import ORDERED, as_scaled
+from irtjax.scoring.of_group import require_named
 from irtjax.types import Float, Int, Shaped
 
 NONE = -2  # no category of an item
@@ -232,8 +233,9 @@ def require_known(item_ids: Sequence[str], known: Collection[str]) -> None:
     """Refuses responses to items without parameters.
 
     Raises:
-        InputError: names the first.
+        InputError: names the first; of items that are free by group, what says which group is meant.
     """
+    require_named(item_ids, known)
     unknown = [item for item in item_ids if item not in known]
     if unknown:
         raise InputError(

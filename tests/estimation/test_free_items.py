@@ -151,3 +151,38 @@ def test_what_is_free_in_name_only_is_refused(data):
     grades.loc[groups == "b", "i2"] = grades.loc[groups == "b", "i2"].replace(1, 2)
     with pytest.raises(InputError, match="item 'i2': its groups used different categories"):
         irtjax.fit(grades, "graded", groups=groups, free_by_group={"i2": "slope"})
+
+
+def test_new_subjects_of_a_group_are_scored_by_its_own_items(data, fits):
+    """As by hand: the items in common and the group's own, its population, and columns by their plain ids."""
+    answers, _ = data
+    fit, new = fits["all"], answers[:40]
+    for name, other in (("a", "b"), ("b", "a")):
+        table = fit.items().set_index("item_id").drop(f"i2 ({other})").rename({f"i2 ({name})": "i2"})
+        own = fit.population.of(name)
+        by_hand = irtjax.score(table, new, population=(float(own.mean[0]), float(own.sd[0])))
+        found = irtjax.score(fit, new, population=name)
+        pd.testing.assert_frame_equal(found, by_hand, check_exact=False, rtol=1e-9)
+        draws = irtjax.plausible_values(fit, new, 200, population=name)
+        np.testing.assert_allclose(draws.mean(axis=0), found["ability"], atol=0.15)
+        in_order = irtjax.score(fit, new.to_numpy(), population=name)["ability"]  # of the group's items
+        np.testing.assert_allclose(in_order, found["ability"], rtol=1e-9)
+    assert irtjax.score(fit, new.drop(columns="i2"))["num_responses"].eq(7).all()
+    split = new.rename(columns={"i2": "i2 (b)"})
+    ability = irtjax.score(fit, split, population=(float(own.mean[0]), float(own.sd[0])))["ability"]
+    np.testing.assert_allclose(ability, found["ability"], rtol=1e-9)
+    with pytest.raises(InputError, match=r"item 'i2' has parameters of its own in 'a', 'b': name the group of these"):
+        irtjax.score(fit, new)
+
+
+def test_new_subjects_on_grades_that_are_free_by_group():
+    rng = np.random.default_rng(1)
+    second = np.repeat([0, 1], 200)
+    logit = 1.3 * rng.normal(size=400)[:, None] + rng.normal(size=6)
+    logit[:, 1] += 2.0 * second
+    grades = pd.DataFrame((logit + rng.logistic(size=logit.shape) > np.array([-1, 0, 1])[:, None, None]).sum(axis=0))
+    fit = irtjax.fit(grades, "graded", groups=np.array(["a", "b"])[second], free_by_group=["1"], priors=None)
+    abilities = {name: irtjax.score(fit, grades[:50], population=name)["ability"] for name in "ab"}
+    assert (abilities["a"] > abilities["b"] + 0.1).mean() > 0.9  # the same grades tell more where the item is harder
+    with pytest.raises(InputError, match="name the group"):
+        irtjax.score(fit, grades[:50])

@@ -152,7 +152,7 @@ def test_a_block_design_with_guessing_held(files, tmp_path):
 
 
 def test_items_of_two_dimensions_make_no_scale(files, tmp_path):
-    flags = f"--responses={files}/responses.csv", "--nofactors", "--notest_guessing", f"--output_dir={tmp_path}/out"
+    flags = f"--responses={files}/responses.csv", "--nofactors", f"--output_dir={tmp_path}/out"
     result = run(*flags, module=MODULE)
     assert result.returncode == 0, result.stderr
     table = pd.read_csv(tmp_path / "out" / "scale.csv")
@@ -226,7 +226,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([f"--responses={tmp_path}/gaps.csv", "--missing=by_design"], "missing answers follow no design: at most"),
         ([responses, "--baseline=up"], "--baseline has no effect with no --subjects"),
         ([responses, f"--subjects={files}/people.csv", "--baseline=left"], "no subject of the baseline 'left'"),
-        ([responses, "--guessing=0.2", "--notest_guessing"], "--test_guessing has no effect with --guessing"),
+        ([responses, "--guessing=0.2", "--choices=4"], "--choices has no effect with --guessing"),
         ([responses, items, "--guessing=gold_label"], "column gold_label of --items, item 'i00': 'yes', expected 0 to"),
         ([responses, "--least_information=0"], "--least_information=0: expected a number above 0"),
         ([responses, f"--items={tmp_path}/small.csv"], "items of group 'b': 3 items to be tested"),

@@ -8,6 +8,7 @@ from simulation import simulate
 
 import irtjax
 from experiments.reports import models
+from experiments.reports.render import render
 
 MODULE = "experiments.compare_models"
 
@@ -33,6 +34,11 @@ def test_compares_models_of_a_file(tmp_path):
     assert csv_files(tmp_path / "one") == csv_files(tmp_path / "other")  # the same seed, the same files
 
 
+def report_of(comparison):
+    given = {"file": "r.csv", "size": "", "flags": {"folds": 2}, "versions": {}}
+    return render("models", models.values(comparison) | given)
+
+
 def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
     values = np.array(simulate(150, 20, missing=0.1)[0].values)
     values[:, :4] = np.where(values[:, :4] < 0, -1, 1 - values[:, :4])  # wrong keys
@@ -43,19 +49,19 @@ def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
     assert four.priors
     assert np.isnan([four.aic, four.bic]).all()
     assert np.isfinite([one.aic, one.bic, four.log_likelihood]).all()
-    text = models.all_responses(comparison)
+    text = report_of(comparison)[0].partition("## Fits to all responses")[2].partition("## How it was made")[0]
+    text, _, section = text.partition("## Warnings of the fits")
     assert "there is no AIC, BIC or likelihood ratio" in text
-    assert [line.split(" | ")[3:6] for line in text.splitlines()[-3:-1]] == [
+    assert [line.split(" | ")[3:6] for line in text.strip().splitlines()[-3:-1]] == [
         ["no", f"{one.aic:,.1f}", f"{one.bic:,.1f}"],
         ["yes", "", ""],
     ]
     of_all = comparison.warnings[comparison.warnings["fold"] == 0]
     assert set(of_all["model"]) == {"1pl", "4pl"}
     assert of_all["message"].str.startswith("of 20 items 4 correlate negatively").all()
-    (section,) = models.said(comparison)
     assert "* 1PL, all responses: of 20 items 4 correlate" in section
     assert "* 1PL, 2 of 2 folds of cells, such as fold 1: " in section
-    assert models.said(comparison._replace(warnings=comparison.warnings[:0])) == []
+    assert "## Warnings" not in report_of(comparison._replace(warnings=comparison.warnings[:0]))[0]
     shown = repr(comparison).splitlines()
     assert len(shown) == 6
     assert shown[0].endswith(f"recommended: {comparison.recommended('cells')}")
@@ -65,7 +71,7 @@ def test_fits_under_priors_have_no_criteria_and_the_report_repeats_warnings():
 
 def test_where_no_model_beats_the_item_rates_none_is_recommended():
     values = (np.random.default_rng(0).random((40, 12)) < np.linspace(0.2, 0.8, 12)).astype(np.int8)
-    advice = models.recommendation(irtjax.compare(values, "1pl"), "cells")
+    _, (advice,) = report_of(irtjax.compare(values, "1pl"))
     assert advice.startswith("Recommendation: none of the models. The item rates")
     assert "their log-loss on held-out cells" in advice
 

@@ -13,7 +13,8 @@ from matplotlib.image import imread
 
 from experiments.common.settings import Settings
 from experiments.common.task_items import CrowdCost, crowd_cost, crowd_population
-from experiments.reports import sections
+from experiments.reports import curriculum as report
+from experiments.reports.render import render
 from experiments.stages import curriculum
 from irtjax import InputError, tasks
 from irtjax.selection import compare
@@ -120,7 +121,7 @@ def test_what_pays_for_the_crowd(tmp_path, spread, asked, told):
     columns = {"examples_used": [1000, 900], "items_asked": [0, asked]} | ratios
     table = pd.DataFrame({"strategy": ["baseline", "DDaCLAE"], **columns})
     table.to_csv(tmp_path / "curriculum" / "summary.csv")
-    text = " ".join(sections.cost(tmp_path, CrowdCost(7, 1000, 120.0)).split())
+    text, _ = render("_cost", report.costs(tmp_path, CrowdCost(7, 1000, 120.0)))
     assert told in text
     assert ("of the ratio includes 1" in text) == (not spread < 1 / 0.9)
 
@@ -203,15 +204,12 @@ def test_lengths_are_for_texts(small_texts):
 def test_discrepancies_name_the_short_and_hard_and_the_long_and_easy(small_texts):
     task, lengths = small_texts
     difficulty = np.linspace(-1, 1, len(lengths))
-    text = sections.discrepancies(task, pd.DataFrame({"difficulty": difficulty}))
-    hard, easy = text.split("long and easy")
+    found = report.discrepancies(task, pd.DataFrame({"difficulty": difficulty}))
     ranks = pd.DataFrame({"difficulty": difficulty, "words": lengths}).rank(pct=True)
-    furthest = (ranks.difficulty - ranks.words).idxmax()
-    first = hard.split("| --- | --- | --- | --- |\n")[1].splitlines()[0]
-    assert first.endswith(f"| {difficulty[furthest]:.2f} | {lengths[furthest]} |")
-    furthest = (ranks.difficulty - ranks.words).idxmin()
-    first = easy.split("| --- | --- | --- | --- |\n")[1].splitlines()[0]
-    assert first.endswith(f"| {difficulty[furthest]:.2f} | {lengths[furthest]} |")
+    gaps = ranks.difficulty - ranks.words
+    for kind, furthest in (("short and hard", gaps.idxmax()), ("long and easy", gaps.idxmin())):
+        first = found[kind].iloc[0]
+        assert (first.difficulty, first.words) == (difficulty[furthest], lengths[furthest])
 
 
 @pytest.fixture
@@ -224,8 +222,10 @@ def small_texts():
 
 def test_the_published_figures_are_beside_those_of_their_task(finished):
     directory, _ = finished
-    assert "+0.45" not in sections.against_published(Settings(task="digits"), directory)
-    text = sections.against_published(Settings(task="sst2"), directory)  # published: -88.68% and +0.45%
+    other, text = (
+        render("_published", report.against_published(Settings(task=task), directory))[0] for task in ("digits", "sst2")
+    )
+    assert "+0.45" not in other  # published: -88.68% and +0.45%
     assert [line for line in text.splitlines() if "| 0.11 |" in line and "| +0.45 |" in line and "| DDaCLAE |" in line]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.reports import document, markdown
+from experiments.reports import markdown
+from experiments.reports.render import render
 from irtjax import InputError
 from irtjax.errors import printable
 
@@ -49,21 +50,21 @@ def test_control_characters_are_seen():
     assert printable(faked) == r"a\nDone: everything\x1b[2K\r\u202eb\u2028c"
     for shown in (markdown.inline(faked), markdown.code(faked), str(InputError(faked))):
         assert not set(shown) & set("\n\x1b\r\u202e\u2028")
-    assert r"    --a=a\nDone: everything\x1b[2K" in document.provenance({"a": faked}, {})
+    assert r"    --a=a\nDone: everything\x1b[2K" in render("_made", {"flags": {"a": faked}, "versions": {}})[0]
 
 
 def test_flags_without_a_value_are_left_out():
-    text = document.provenance({"a": "", "b": None, "c": [], "d": 0, "e": False, "f": "x"}, {"irtjax": "1"})
+    flags = {"a": "", "b": None, "c": [], "d": 0, "e": False, "f": "x"}
+    text, _ = render("_made", {"flags": flags, "versions": {"irtjax": "1"}})
     assert [line.strip() for line in text.splitlines() if line.startswith("    ")] == ["--d=0", "--e=False", "--f=x"]
 
 
 def test_numbers_with_intervals():
-    assert markdown.with_interval(10.7, 0.0, ".1f") == "10.7"
-    assert markdown.with_interval(10.7, np.nan, ".1f") == "10.7"
-    assert markdown.with_interval(10.7, 0.3, "+.1f") == "+10.7 ± 0.3"
-    assert markdown.with_interval(np.nan, np.nan, "+.1f") == ""
-    assert markdown.times(0.5, 0.25, 1.0) == "0.50 (0.25 to 1.00)"
-    assert markdown.times(0.5, np.nan, np.nan) == markdown.times(0.5, 0.5, 0.5) == "0.50"
+    assert f"{markdown.Mean(10.7, 0.0):.1f}" == f"{markdown.Mean(10.7, np.nan):.1f}" == "10.7"
+    assert f"{markdown.Mean(10.7, 0.3):+.1f}" == "+10.7 ± 0.3"
+    assert f"{markdown.Mean(np.nan, np.nan):+.1f}" == ""
+    assert f"{markdown.Limits(0.5, -0.25, 1.0):+.2f}" == "+0.50 (-0.25 to +1.00)"
+    assert f"{markdown.ratio(0.5, np.nan, np.nan):.2f}" == f"{markdown.ratio(0.5, 0.5, 0.5):.2f}" == "0.50"
 
 
 def test_a_table_has_cells_made_of_the_fields_of_its_rows():

@@ -15,6 +15,7 @@ from simulation import simulate
 import irtjax
 from experiments.reports import document, markdown
 from experiments.reports.page import page
+from experiments.reports.render import render
 from irtjax.plots.style import save_figure
 
 AWKWARD = [
@@ -90,8 +91,9 @@ def test_a_page_says_what_the_markdown_says(tmp_path):
     (tmp_path / "a b").mkdir()
     save_figure(figure, tmp_path / "a b" / "1.png")
     rows = [[markdown.inline(name), markdown.code_cell(name), number] for number, name in enumerate(AWKWARD)]
-    parts = ["# A & <b>", markdown.table(["item", "code", "number"], rows), "![one](a%20b/1.png)", "", "**yes**"]
-    document.write([*parts, document.provenance({"items": AWKWARD[0]}, {"irtjax": "1"})], tmp_path)
+    parts = ["# A & <b>", markdown.table(["item", "code", "number"], rows), "![one](a%20b/1.png)", "**yes**"]
+    made, _ = render("_made", {"flags": {"items": AWKWARD[0]}, "versions": {"irtjax": "1"}})
+    document.publish("\n\n".join([*parts, made]), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert text == page((tmp_path / "report.md").read_text(encoding="utf-8"), tmp_path)
     read = assert_complete(text)
@@ -132,7 +134,7 @@ def test_a_browser_shows_it_without_an_error(report, tmp_path, width):
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_a_click_sorts_and_nothing_else_runs(tmp_path):
     rows = [["b", "1,000"], ["a", "-2.5 ± 0.1"], ["<script>", ""], ["c", "30% (29 to 31)"]]
-    document.write(["# T", markdown.table(["id", "n"], [[markdown.inline(a), b] for a, b in rows])], tmp_path)
+    document.publish("# T\n\n" + markdown.table(["id", "n"], [[markdown.inline(a), b] for a, b in rows]), tmp_path)
     clicks = """<script>
     const [id, n] = document.querySelectorAll("th");
     const order = () => [...document.querySelectorAll("td:first-child")].map(cell => cell.textContent).join(" ");
@@ -155,7 +157,7 @@ def test_rows_are_of_one_line_on_a_phone_but_for_long_texts(tmp_path):
     head = ["model", "log-loss", "log-loss above the lowest", "folds converged", "text"]
     rows = [["2PL", "0.5308 ± 0.0102", "0 (lowest)", "all of them", "short"], ["1PL", "0.5431", "0.0123", "some", "a"]]
     long = ["3PL", "0.5309", "0.0001", "all", "a text of many words, too long for a line of a narrow screen " * 2]
-    document.write(["# T", markdown.table(head, [*rows, long])], tmp_path)
+    document.publish("# T\n\n" + markdown.table(head, [*rows, long]), tmp_path)
     measure = """<script>
     const height = row => row.cells[0].clientHeight;
     const [head, one, other, long] = [...document.querySelectorAll("tr")].map(height);

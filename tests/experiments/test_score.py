@@ -118,3 +118,20 @@ def test_bad_items_get_one_line(fitted, tmp_path):
         change.to_csv(path, index=False)
         cases.append(([f"--items={path}", f"--responses={folder / 'responses.csv'}"], message))
     assert_bad_flags("experiments.score", cases, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_group_is_scored_by_its_own_items(tmp_path):
+    responses, _, _ = simulate(400, 8)
+    groups = np.array(["a", "b"])[np.arange(400) % 2]
+    irtjax.write_responses(responses, tmp_path / "responses.csv")
+    fit = irtjax.fit(responses, "2pl", groups=groups, free_by_group=[str(responses.item_ids[0])])
+    fit.save(tmp_path / "fit")
+    data = f"--items={tmp_path / 'fit'}", f"--responses={tmp_path / 'responses.csv'}"
+    result = run(*data, "--group=b", f"--output_dir={tmp_path / 'b'}", module="experiments.score")
+    assert result.returncode == 0, result.stderr
+    expected = irtjax.score(fit, responses, population="b")
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "b" / "subjects.csv").ability, expected.ability, atol=1e-5)
+    result = run(*data, f"--output_dir={tmp_path / 'none'}", module="experiments.score")
+    assert result.returncode == 2
+    assert "name the group of these subjects, --group='a'" in result.stderr

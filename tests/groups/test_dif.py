@@ -10,7 +10,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 from irtjax import InputError
 from irtjax.groups.dif import dif
 from irtjax.groups.mantel_haenszel import mantel_haenszel
-from irtjax.groups.matching import Graded
+from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
 
 SETS = "sim_dif2pl", "verbal_gender"
@@ -69,7 +69,7 @@ def test_differences_of_means_are_those_of_standardisation(reference):
 def test_regressions_are_those_of_the_references(reference):
     responses, groups, read = reference
     own = read("own_logistic_DIF")
-    found = dif(responses, groups, purify=False)
+    found = dif(responses, groups, "logistic", purify=False)
     np.testing.assert_allclose(found.statistic, own.chi2_both, atol=1e-8)
     np.testing.assert_allclose(found.p_uniform, own.p_uniform, atol=1e-8)
     np.testing.assert_allclose(found.p_nonuniform, own.p_nonuniform, atol=1e-8)
@@ -79,7 +79,7 @@ def test_regressions_are_those_of_the_references(reference):
         if name == "udif" and len(responses.columns) == 24:
             continue  # difR stops with an error there
         purified = read(f"difR_logistic_{name}_LRT_purified")
-        found = dif(responses, groups, test=test)
+        found = dif(responses, groups, "logistic", test=test)
         np.testing.assert_allclose(found.statistic, purified.stat, atol=1e-8)
         assert (~found.anchor).tolist() == purified.flagged.tolist()
 
@@ -148,13 +148,38 @@ def test_a_table_has_what_the_issue_of_a_benchmark_needs():
     names = [f"i{i}" for i in range(15)]
     table = pd.DataFrame(data.y, index=[f"s{j}" for j in range(300)], columns=names)
     groups = pd.Series(np.where(data.member, "new", "old"), table.index)
-    found = dif(table, groups)
+    found = dif(table, groups, "logistic")
     assert found.columns[:6].tolist() == ["item_id", "statistic", "df", "p_value", "p_adjusted", "effect"]
     assert found.item_id[found.p_adjusted.argmin()] == "i7"
     assert dif(table, groups, "mantel_haenszel")["class"][7] == "C"
     assert found.log_odds[7] < 0
     assert not found.anchor[7]
-    np.testing.assert_allclose(dif(table[::-1], groups).statistic, found.statistic, atol=1e-8)
+    np.testing.assert_allclose(dif(table[::-1], groups, "logistic").statistic, found.statistic, atol=1e-8)
+
+
+def test_the_default_is_the_score_test_of_any_model():
+    data = simulated(4, shift=2.0)
+    table = pd.DataFrame(data.y, columns=[f"i{i}" for i in range(15)])
+    groups = np.where(data.member, "new", "old")
+    found, by_1pl = dif(table, groups), dif(table, groups, model="1pl")
+    for one in (found, by_1pl):
+        assert one.p_adjusted.argmin() == 7
+        assert one["class"][7] == "C"
+        assert (one["class"] == "A").sum() > 10
+    assert not np.allclose(found.statistic, by_1pl.statistic)
+
+
+def test_purification_of_many_items_ends_where_few_come_or_go():
+    calls = []
+
+    def flagged(anchors):  # the first twenty, and one of the others, never the same
+        calls.append(anchors)
+        return (np.arange(400) < 20) | (np.arange(400) == 100 + len(calls))
+
+    anchors, rounds = purified(400, flagged, purify=True)
+    assert rounds == len(calls) == 2
+    assert anchors is calls[-1]  # that the last tests were by
+    assert np.flatnonzero(~anchors).tolist() == [*range(20), 101]
 
 
 def test_a_group_that_is_always_right_is_tested_all_the_same():

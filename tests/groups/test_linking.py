@@ -41,6 +41,17 @@ def moved(table, slope, intercept):
     return found
 
 
+def test_an_item_without_slope_spoils_no_link_by_curves():
+    """Its difficulty is anywhere; means of difficulties start so far away that no curve leads back."""
+    other = moved(ITEMS, 1.3, 0.4)
+    other.loc["i3", ["discrimination", "difficulty"]] = -0.01, -230.0
+    for method in ("stocking_lord", "haebara"):
+        found = link(ITEMS, other, method)
+        np.testing.assert_allclose(
+            [found.slope, found.intercept], [1.3, 0.4], atol=0.35
+        )  # its curve is flat all the same
+
+
 @pytest.fixture(scope="module")
 def reference(shared):
     folder = shared / "oracle2" / "d"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from references import KEPT, matrix, simulated
+from scipy.stats import norm
 
 from irtjax import InputError, ResponseMatrix
 from irtjax.scale.elimination import Rules, TooFewItems, eliminate
@@ -116,3 +117,13 @@ def test_what_is_retained_is_what_the_study_retained(oracle, label, by_reading, 
     scale = eliminate(responses, expert=[responses.item_ids[at - 1] for at in by_reading])
     study = set(responses.item_ids[np.array(KEPT[label]) - 1].tolist())
     assert jaccard(set(scale.fit.responses.item_ids.tolist()), study) >= least
+
+
+def test_a_steep_item_stays_whose_slope_has_a_large_error():
+    slope = np.array([6, *[1.5] * 7])
+    values = simulated(1, slope, np.linspace(-1, 1, 8), 300)
+    values[:, 0] = np.maximum(values[:, 0], np.random.default_rng(1).random(300) < 0.3)
+    scale = eliminate(matrix(values), guessed=["i000"])
+    columns = scale.fit.item_columns
+    assert norm.sf(columns["discrimination"][0] / columns["discrimination_se"][0]) > 0.05  # beside the asymptote
+    assert scale.removals.empty

@@ -54,7 +54,7 @@ def test_a_scale_from_two_blocks_of_three_finds_the_bad_items():
     slope[4] = 0.0
     values = simulated(3, slope, np.linspace(-1, 1, 15), 1500)
     values[:, 9] = np.where(np.random.default_rng(0).random(1500) < 0.85, values[:, 8], 1 - values[:, 8])
-    options = ScaleOptions(factors=False, test_guessing=False, by_design=True)
+    options = ScaleOptions(factors=False, by_design=True)
     result = build_scale(matrix(blocks(values)), options)
     removed = result.removals.set_index("item_id")
     assert removed.loc["i004", "reason"] == "flat"
@@ -71,7 +71,7 @@ def test_a_form_none_of_whose_items_are_left_has_no_part():
     values[:400, 8:] = values[400:800, :4] = values[800:, 4:8] = -1
     values = np.concatenate([values, np.full((50, 12), -1, np.int8)])
     values[1200:, :2] = 1  # asked two items only
-    options = ScaleOptions(factors=False, test_guessing=False, by_design=True, expert=("i000", "i001"))
+    options = ScaleOptions(factors=False, by_design=True, expert=("i000", "i001"))
     result = build_scale(matrix(values), options)
     assert result.num_retained == 10
     assert result.responses.num_subjects == 1250
@@ -92,7 +92,7 @@ def test_items_that_depend_as_three_are_removed_on_request():
     values[:, 4:7] = cells[drawn]
     for triplets, reasons in ((False, set()), (True, {"dependent triplet"})):
         rules = Rules(level=1e-4, triplets=triplets)
-        found = build_scale(matrix(values), ScaleOptions(rules, factors=False, test_guessing=False))
+        found = build_scale(matrix(values), ScaleOptions(rules, factors=False))
         assert set(found.removals["reason"]) == reasons
     (removal,) = found.removals.itertuples()
     assert {removal.item_id, *removal.partner.split(", ")} == {"i004", "i005", "i006"}

@@ -21,22 +21,18 @@ def test_a_short_test_of_few_subjects_has_a_scale_and_no_test_of_guessing():
 def test_two_abilities_or_none_make_no_scale():
     theta = np.random.default_rng(0).normal(size=(800, 2))
     halves = [simulated(k, np.full(6, 1.8), np.linspace(-1, 1, 6), theta=theta[:, k]) for k in range(2)]
-    two = build_scale(
-        matrix(np.concatenate(halves, axis=1)), ScaleOptions(factors=False, test_guessing=False, expert=("i003",))
-    )
+    two = build_scale(matrix(np.concatenate(halves, axis=1)), ScaleOptions(factors=False, expert=("i003",)))
     assert two.no_scale.startswith("several dimensions: 2 eigenvalues are above those of independent items")
     assert two.scale is None
     decisions = two.decisions().set_index("item_id")["reason"]
     assert decisions["i003"] == "by reading"
     assert (decisions.drop("i003") == "no scale").all()
     noise = np.random.default_rng(1).integers(0, 2, (400, 8)).astype(np.int8)
-    assert build_scale(matrix(noise), ScaleOptions(factors=False, test_guessing=False)).no_scale.startswith(
-        "no dimension"
-    )
+    assert build_scale(matrix(noise), ScaleOptions(factors=False)).no_scale.startswith("no dimension")
 
 
 def test_all_items_bad_but_a_few():
     slope = np.array([2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1])
-    result = build_scale(matrix(simulated(2, slope, np.zeros(8))), ScaleOptions(factors=False, test_guessing=False))
+    result = build_scale(matrix(simulated(2, slope, np.zeros(8))), ScaleOptions(factors=False))
     assert result.no_scale == "3 items are left after round 1, a scale needs 4"
     assert set(result.removals["reason"]) == {"flat"}

@@ -77,10 +77,10 @@ def _scale(scale: Scale) -> dict[str, pd.DataFrame]:
         "items": scale.fit.items(),
         "subjects": scale.fit.subjects(),
         "item_fit": _of_items(scale.item_fit, ids),
-        "dependence": _named(scale.dependence, ids, "first", "second"),
+        "dependence": scale.dependence,
     }
     if len(scale.triplets):
-        found["triplets"] = _named(scale.triplets, ids, "first", "second", "third")
+        found["triplets"] = scale.triplets
     return found
 
 
@@ -98,18 +98,13 @@ def _confirmation(confirmation: Confirmation) -> dict[str, pd.DataFrame]:
     ids = confirmation.fit.responses.item_ids
     return {
         "confirmation": _of_items(confirmation.item_fit, ids),
-        "confirmation_pairs": _named(confirmation.dependence, ids, "first", "second"),
+        "confirmation_pairs": confirmation.dependence,
     }
 
 
 def _of_items(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
     """A table with one row per item, their ids in its first column."""
     return table.assign(item_id=ids)[["item_id", *table]]
-
-
-def _named(table: pd.DataFrame, ids: np.ndarray, *columns: str) -> pd.DataFrame:
-    """A table with the ids of items in place of their positions."""
-    return table.assign(**{column: ids[table[column]] for column in columns})
 
 
 def summary(group: GroupFindings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.reports import document
-from experiments.reports.scale import prose
+from experiments.reports.scale import values
 from experiments.reports.scale.findings import GroupFindings, Wanted
 from experiments.reports.scale.pictures import FILES as PICTURES
 from experiments.reports.scale.pictures import pictures
@@ -38,10 +38,9 @@ def write(
         agreement: from `agreement_table`; None if there are no labels by people.
         flags: for the record.
     """
-    parts = [prose.overview(groups)]
     if agreement is not None:
         write_csv(agreement, directory / "agreement.csv")
-        parts.append(prose.agreement(agreement))
+    told = []
     for group in groups:
         folder = directory if len(groups) == 1 else writable_directory(directory / folder_name(group.name))
         scale = group.result.scale
@@ -50,13 +49,13 @@ def write(
             write_csv(table, folder / f"{name}.csv")
         for file, figure in pictures(group, precision).items():
             save_figure(figure, folder / file)
-        parts.append(prose.group(group, precision, wanted, folder.relative_to(directory)))
+        told.append(values.of_group(group, precision, wanted, folder.relative_to(directory)))
         document.write_json(summary(group), folder / "scale.json")
     write_csv(pd.concat(map(decisions, groups), ignore_index=True), directory / "scale.csv")
     document.write_json(flags | {"versions": versions()}, directory / "build_scale.json")
     given = {name: value for name, value in flags.items() if value is not None}
-    parts.append(document.provenance(given, versions()))
-    document.write(parts, directory)
+    overview = values.overview(groups, agreement, wanted)
+    document.write("build_scale", overview | {"groups": told, "flags": given}, directory)
 
 
 def folder_name(group: str) -> str:

@@ -39,6 +39,7 @@ SHORTER = 0.3  # of a step that leads down
 SHORTENINGS = 12  # of a step, before it is given up
 PAIRS = 20  # of a step and the fall of the gradient along it, that are remembered
 LEAST_CURVATURE = 1e-10  # cosine of the two, below which they say nothing
+ONE_THREAD = 8192  # numbers of a product of vectors: for more BLAS takes threads, which wait for each other
 
 
 class Memory(NamedTuple):
@@ -155,12 +156,18 @@ def direction(
     """
     rest, shares = gradient, []
     for step, fall in zip(reversed(memory.steps), reversed(memory.falls), strict=True):
-        shares.append((step @ rest) / (step @ fall))
+        shares.append(_product(step, rest) / _product(step, fall))
         rest = rest - shares[-1] * fall
     result = precondition(rest)
     for step, fall, share in zip(memory.steps, memory.falls, reversed(shares), strict=True):
-        result = result + step * (share - (fall @ result) / (step @ fall))
+        result = result + step * (share - _product(fall, result) / _product(step, fall))
     return result
+
+
+def _product(one: Float[np.ndarray, " P"], other: Float[np.ndarray, " P"]) -> float:
+    """The inner product, on one thread."""
+    parts = range(0, len(one), ONE_THREAD)
+    return float(sum(one[at : at + ONE_THREAD] @ other[at : at + ONE_THREAD] for at in parts))
 
 
 def _precondition(vector: np.ndarray, point: Point, specification: Specification, places: Layout) -> np.ndarray:

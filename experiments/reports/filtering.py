@@ -1,0 +1,47 @@
+"""The report on filtering: accuracy against data kept, and which classes are kept."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.reports import markdown
+from irtjax.plots import filtering as plots
+from irtjax.plots.difficulty import class_densities
+from irtjax.plots.style import save_figure
+from irtjax.selection.filter_summary import accuracies, against_control, largest_classes
+from irtjax.selection.filtering import centre_of
+from irtjax.tasks import Task
+
+
+def write(task: Task, items: pd.DataFrame, centre: str, directory: Path) -> dict[str, Any]:
+    """Draws the pictures of a run of `experiments.filtering`; returns the values of the report."""
+    b = items.difficulty.to_numpy()
+    title = f"{task.name}: difficulty of the training examples, by class"
+    save_figure(class_densities(b, task.train.labels, task.classes, title), directory / "densities.png")
+    kept = pd.read_csv(directory / "filtering" / "kept.csv", dtype={"class": str})
+    save_figure(plots.class_balance(kept), directory / "class_balance.png")
+    most = largest_classes(kept)
+    cells = [f"{100 * row.share_of_kept:.0f}% ({markdown.inline(row['class'])})" for _, row in most.iterrows()]
+    return {"task": task, "classes": _wide(cells, most.index), **compared(directory, centre_of(b, centre))}
+
+
+def compared(directory: Path, centre: float) -> dict[str, Any]:
+    """Draws the accuracies in `filtering/` of a run directory; returns the values of the section on them."""
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    strategies = table.strategy.unique()
+    save_figure(plots.accuracy_against_share(table, strategies), directory / "filtering.png")
+    means, differences = 100 * accuracies(table), against_control(table)
+    return {
+        "centre": centre,
+        "filtered": table,
+        "accuracies": _wide(map(markdown.Mean, means["mean"], means["half"]), means.index).loc[strategies],
+        "differences": _wide(map(markdown.Limits, *differences.to_numpy().T), differences.index),
+    }
+
+
+def _wide(cells: Iterable[object], index: pd.MultiIndex) -> pd.DataFrame:
+    """Strategies by shares in percent."""
+    wide = pd.Series(list(cells), index, object).unstack("share", sort=False)
+    return wide.rename(columns=lambda share: 100 * share).sort_index(axis=1)
