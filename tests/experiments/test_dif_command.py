@@ -26,9 +26,9 @@ def test_what_dif_cannot_use_is_told_in_a_line(tmp_path):
     done = run(*DATA, "--method=mantel_haenszel", "--test=uniform", out, module="experiments.dif")
     assert done.returncode == 2
     assert "--test" in done.stderr
-    done = run(*DATA, "--model=1pl", out, module="experiments.dif")
+    done = run(*DATA, "--method=logistic", "--model=1pl", out, module="experiments.dif")
     assert done.returncode == 2
-    assert "--model is of methods lord and raju, and not of logistic" in done.stderr
+    assert "wald, lord and raju, and not of logistic" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
