@@ -232,7 +232,7 @@ def test_arviz_has_ids_as_coordinates(by_svi):
 
 def test_what_cannot_be_fitted_is_one_error():
     for options, message in (
-        ({"seed": 1}, "estimator mml has no option `seed`, but dims, groups, anchors"),
+        ({"seed": 1}, "estimator mml has no option `seed`, but dims, groups, covariates, anchors"),
         ({"estimator": "svi", "anchors": "items.csv"}, "items.csv: cannot be read"),
         ({"estimator": "svi", "dims": 2}, "estimator svi has no option `dims`, but priors, start"),
         ({"max_iteration": 3}, "no option `max_iteration`"),

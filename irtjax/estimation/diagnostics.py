@@ -142,11 +142,12 @@ def _steadier(fit: Fit) -> str:
     """What keeps the slopes of such a model finite."""
     if fit.estimator == "svi":
         return "give `priors` with less room for slopes"
+    dims = fit.parameters.slope.shape[1]
     if isinstance(fit.responses, ScaledResponses):
-        return "give `priors` (`auto`), or take more subjects"
+        some = "give `priors` (`auto`)" if dims == 1 or fit.model == "nominal" else "take fewer dimensions"
+        return f"{some}, or take more subjects"
     if fit.model == "rasch":
         return "take the 1pl, the same model in other units, with a `slope_prior` such as (0, 2), or more subjects"
-    dims = fit.parameters.slope.shape[1]
     fewer = "more subjects" if fit.model == "1pl" else "more subjects, or the 1pl"
     return f"give a `slope_prior` such as (0, 2), or take {'fewer dimensions, ' if dims > 1 else ''}{fewer}"
 
@@ -155,14 +156,16 @@ def _of_integration(fit: Fit) -> str | None:
     nothing = max(LEAST_ERROR, ERROR_PER_SUBJECT * fit.responses.num_subjects, RELATIVE_ERROR * abs(fit.log_likelihood))
     if not fit.log_likelihood_error > nothing or fit.status is Status.NO_MAXIMUM:  # no nodes are fine enough for steps
         return None
-    number = round(fit.details.get("nodes", 0) ** (1 / fit.parameters.slope.shape[1]))
+    dims = fit.parameters.slope.shape[1]
+    number = round(fit.details.get("nodes", 0) ** (1 / dims))
     advice = {
         "nodes": (
             "abilities are narrower than the nodes are apart, and snap to them; "
             f"raise `num_nodes` above {number}, or leave it out if you gave it"
         ),
         "around": "it is only known so far; take fewer dimensions",
-        "normal": "posteriors are not as normal as they are taken to be; give `num_nodes`, such as 241",
+        "normal": "posteriors are not as normal as they are taken to be; "
+        + ("give `num_nodes`, such as 241" if dims == 1 else "use `integration` 'nodes'"),
     }
     return (
         f"finer integration over abilities changes the log-likelihood by {fit.log_likelihood_error:.2g} nats: "

@@ -17,7 +17,6 @@ from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
 from irtjax.estimation.mml import check_limits, in_logits, oriented, report
 from irtjax.estimation.mml_fit import fit_of
-from irtjax.estimation.normal import family_engine
 from irtjax.estimation.normal.family_engine import FamilyPosteriors
 from irtjax.estimation.priors import Prior, auto_or_none
 from irtjax.estimation.problem import num_parameters
@@ -128,12 +127,11 @@ def fit_families(
     several = found is not None or design is not None
     if several and set(models) == {"nominal"}:
         specification = with_wide_slopes(specification)
-    rule = family_integration.choose(
-        integration, num_nodes, plan, dims, nodes_only=several or "beta_binomial" in models
-    )
+    nodes_only = several or "beta_binomial" in models or (dims > 1 and "nominal" in models)
+    rule = family_integration.choose(integration, num_nodes, plan, dims, nodes_only=nodes_only)
     engine: QuadratureEngine | FamilyPosteriors
     if rule is None:
-        engine = FamilyPosteriors(family_engine.TOLERANCE if tolerance is None else tolerance, standard_errors)
+        engine = FamilyPosteriors(tolerance, standard_errors)
     else:
         precision = TOLERANCE if tolerance is None else tolerance
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)

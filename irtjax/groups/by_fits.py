@@ -15,6 +15,7 @@ from irtjax.groups.lord import Lord, lord
 from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, testable, wald_tests
 from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.groups.separate_fits import fits_of_groups, linked
+from irtjax.integration.sparse_grid import BLAS
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Bool, Float, Int
 
@@ -36,6 +37,7 @@ class Tests(NamedTuple):
     p_value: Float[np.ndarray, " I"]
 
 
+@BLAS.wrap(limits=1, user_api="blas")  # threads of so many small products wait for each other
 def by_model(
     given: Any,
     found: Membership,

@@ -153,8 +153,8 @@ def _sums(
     places = np.where(test.observed > 0, test.values, -1).astype(int)
     number, kinds = len(test.top), curves.scores.shape[3]
     score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
-    population, spread, mass = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z))
-    entries = max(number * (kinds + 4) + len(z), ENTRIES // TOGETHER)
+    population, spread, mass, posteriors = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z)), []
+    entries = max(eta.shape[1] + len(z), ENTRIES // TOGETHER)
     for part in some_subjects(test._replace(values=members), entries):
         rows = members[part]
         statistics, times = np.asarray(test.model.statistics(test.codes[rows])), test.times[rows]
@@ -162,32 +162,56 @@ def _sums(
         weights = _normalised(height - 0.5 * z**2)
         own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
-        weights, p, log_p = weights[:, near], curves.p[near], curves.log_p[near]
-        for y in range(p.shape[2]):
-            chosen = places[rows] == y
-            if not chosen.any():
-                continue
-            by_category = []
-            for c in range(p.shape[2]):
-                with np.errstate(invalid="ignore"):  # of categories that an item has not
-                    ratio = np.exp(np.minimum(log_p[:, :, c] - log_p[:, :, y], LARGEST_RATIO))
-                ratio = np.where(anchors, np.where(np.isfinite(log_p[:, :, y]), ratio, 0.0), p[:, :, c])
-                chance = weights @ ratio
-                of_items = np.stack([weights @ (ratio * curves.scores[near, :, c, k]) for k in range(kinds)], axis=2)
-                of_group = np.stack([weights @ (ratio * one[:, None]) for one in of_population[near].T], axis=2)
-                by_category.append((chance, of_items, of_group))
-                if c == y:
-                    score += (chosen[:, :, None] * of_items / np.maximum(chance, LEAST)[:, :, None]).sum(axis=0)
-            total = np.maximum(sum(chance for chance, *_ in by_category), LEAST)
-            for (
-                chance,
-                of_items,
-                of_group,
-            ) in by_category:  # means of the sums have the chance in them: m s = E[P ∂log P]
-                weight = chosen / (total * np.maximum(chance, LEAST))
-                square += np.einsum("ji,jik,jil->ikl", weight, of_items, of_items, optimize=True)
-                cross += np.einsum("ji,jik,jim->ikm", weight, of_items, of_group, optimize=True)
+        posteriors.append(_Posteriors(rows, near, weights[:, near]))
+    size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))
+    for items in (slice(at, at + size) for at in range(0, number, size)):
+        for y in range(curves.p.shape[2]):
+            at_nodes = _expected(curves, anchors, items, y, of_population)
+            for rows, near, weights in posteriors:
+                chosen = places[rows, items] == y
+                if not chosen.any():
+                    continue
+                by_category = [(weights @ at[near].reshape(len(at[near]), -1)) for at in at_nodes]
+                found = [one.reshape(len(rows), kinds + 3, -1) for one in by_category]
+                total = np.maximum(sum(one[:, 0] for one in found), LEAST)
+                own_chance = np.maximum(found[y][:, 0], LEAST)
+                score[items] += (chosen[:, None] * found[y][:, 1 : kinds + 1] / own_chance[:, None]).sum(axis=0).T
+                for one in found:  # means of the sums have the chance in them: m s = E[P ∂log P]
+                    weight = chosen / (total * np.maximum(one[:, 0], LEAST))
+                    by_item = (weight[:, None] * one[:, 1 : kinds + 1]).transpose(2, 1, 0)
+                    both = by_item @ one[:, 1:].transpose(2, 0, 1)
+                    square[items] += both[:, :, :kinds]
+                    cross[items] += both[:, :, kinds:]
     return _Sums(score, square, cross, population, spread, mass)
+
+
+class _Posteriors(NamedTuple):
+    """Of some subjects, at the nodes that they reach."""
+
+    rows: Int[np.ndarray, " B"]
+    near: slice
+    weights: Float[np.ndarray, "B Q"]
+
+
+def _expected(
+    curves: _Curves,
+    anchors: Bool[np.ndarray, " I"],
+    items: slice,
+    y: int,
+    of_population: Float[np.ndarray, "Q 2"],
+) -> list[Float[np.ndarray, "Q parts I"]]:
+    """What means of the posterior are of, for each category c: P_c, P_c ∂log P_c, and P_c times ∂ of the population.
+
+    Of anchors with P_c / P_y in place of P_c.
+    """
+    p, log_p, found = curves.p[:, items], curves.log_p[:, items], []
+    for c in range(p.shape[2]):
+        with np.errstate(invalid="ignore"):  # of categories that an item has not
+            ratio = np.exp(np.minimum(log_p[:, :, c] - log_p[:, :, y], LARGEST_RATIO))
+        ratio = np.where(anchors[items], np.where(np.isfinite(log_p[:, :, y]), ratio, 0.0), p[:, :, c])[:, None]
+        by_item = ratio * curves.scores[:, items, c].transpose(0, 2, 1)
+        found.append(np.concatenate([ratio, by_item, ratio * of_population[:, :, None]], axis=1))
+    return found
 
 
 def _reached(weights: Float[np.ndarray, "J Q"]) -> slice:

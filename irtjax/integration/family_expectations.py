@@ -1,10 +1,11 @@
-"""Sums over responses to items of one family, at a few abilities around the posterior of each subject (D = 1).
+"""Sums over responses to items of one family, at a few abilities around the posterior of each subject.
 
-Expectations under normal posteriors θ ~ N(m, s²) are sums over Q Gauss-Hermite nodes m + s z. Three of them are exact
-for polynomials of fifth degree: on a test of n items, where s² is of order 1/n, they err by less than the normal
-distribution does (`irtjax.integration.normal_expectations` has one node and a second derivative, at the same order).
+Expectations under normal posteriors θ ~ N(m, L L') are sums over Q Gauss-Hermite nodes m + L z. Three in each dimension
+are exact for polynomials of fifth degree: on a test of n items, where the variance is of order 1/n, they err by less
+than the normal distribution does (`irtjax.integration.normal_expectations` has one node and a second derivative, at the
+same order).
 
-All passes walk blocks of items. Abilities (Q, J) are taken as one row of Q J.
+All passes walk blocks of items. Abilities (Q, J, D) are taken as rows of Q J.
 """
 
 import functools
@@ -19,20 +20,6 @@ from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import Moments, PredictorParameters
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Shaped
-
-
-class Rule(NamedTuple):
-    """Gauss-Hermite nodes (Q,) of a standard normal distribution, and their weights, which sum to 1."""
-
-    nodes: AnyArray
-    weights: AnyArray
-
-
-@functools.cache
-def rule(number: int) -> Rule:
-    """So many nodes."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(number)
-    return Rule(nodes, weights / weights.sum())
 
 
 class Cells(NamedTuple):
@@ -61,11 +48,11 @@ def item_sums(
     model: Families,
     items: PredictorParameters,
     cells: Cells,
-    theta: Float[AnyArray, "Q J"],
+    theta: Float[AnyArray, "Q J D"],
     weights: Float[AnyArray, " Q"],
 ) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K K"]]:
-    """Gradient of the expected log-likelihood in slope, intercept and others of each item; expected information."""
-    at, weight = theta.ravel()[:, None], jnp.repeat(weights, theta.shape[1])[:, None]
+    """Gradient of the expected log-likelihood in slopes, intercept and others of each item; expected information."""
+    at, weight = _rows(theta), jnp.repeat(weights, theta.shape[1])[:, None]
 
     def of_block(block: _Block) -> tuple[AnyArray, AnyArray]:
         found = model.moments(block.items, at, asymptotes=True)
@@ -81,7 +68,7 @@ def observed_information(
     model: Families,
     items: PredictorParameters,
     cells: Cells,
-    theta: Float[AnyArray, "Q J"],
+    theta: Float[AnyArray, "Q J D"],
     weights: Float[AnyArray, " Q"],
 ) -> tuple[Float[AnyArray, "I K K"]]:
     """Observed information of each item by itself (Louis 1982): what not knowing the abilities takes is off.
@@ -89,7 +76,7 @@ def observed_information(
     NumPy arrays need no compilation.
     """
     xp = theta.__array_namespace__()
-    at, weight = theta.reshape(-1, 1), xp.repeat(weights, theta.shape[1])[:, None]
+    at, weight = _rows(theta), xp.repeat(weights, theta.shape[1])[:, None]
 
     def of_block(block: _Block) -> tuple[AnyArray]:
         found = model.moments(block.items, at, asymptotes=True)
@@ -100,7 +87,8 @@ def observed_information(
             for k, row in enumerate(found.weights(weight * block.observed))
         ]
         by_x, *others = found.scores(residual)
-        scores = xp.stack([at * by_x, by_x, *others]).reshape(-1, *theta.shape, by_x.shape[1])
+        by_slopes = [ability[:, None] * by_x for ability in at.T]
+        scores = xp.stack([*by_slopes, by_x, *others]).reshape(-1, *theta.shape[:2], by_x.shape[1])
         centred = scores - xp.einsum("q,kqjb->kjb", weights, scores)[:, None]
         missing = xp.einsum("kqjb,nqjb->bkn", weights[None, :, None, None] * centred, centred, optimize=True)
         return (_information(complete, at) - missing,)
@@ -114,31 +102,35 @@ compiled_information = jax.jit(observed_information, static_argnums=0)
 @functools.partial(jax.jit, static_argnums=0)
 @in_full_precision
 def slopes_of_subjects(
-    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J"]
-) -> Float[AnyArray, "Q J"]:
-    """Derivative of the log-likelihood of each subject in its ability, at these."""
-    at = theta.ravel()[:, None]
+    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J D"]
+) -> Float[AnyArray, "Q J D"]:
+    """Derivatives of the log-likelihood of each subject in its abilities, at these."""
+    at = _rows(theta)
 
     def add(total: AnyArray, block: _Block) -> AnyArray:
         found: Moments = model.moments(block.items, at, asymptotes=True)
-        return total + found.scores(found.residual(block.statistics, block.observed))[0] @ block.items.slope[:, 0]
+        return total + found.scores(found.residual(block.statistics, block.observed))[0] @ block.items.slope
 
-    return _total(model, add, items, cells, theta)
+    return _total(model, add, items, cells, theta, jnp.zeros_like(at)).reshape(theta.shape)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 @in_full_precision
 def log_likelihoods(
-    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J"]
+    model: Families, items: PredictorParameters, cells: Cells, theta: Float[AnyArray, "Q J D"]
 ) -> Float[AnyArray, "Q J"]:
     """Log-likelihood of each subject at these abilities, without log h, in nats."""
-    at = theta.ravel()[:, None]
+    at = _rows(theta)
 
     def add(total: AnyArray, block: _Block) -> AnyArray:
         eta, log_normalizer = model.natural(block.items, at, asymptotes=True)
         return total + (block.statistics * eta).sum(axis=1) - (block.observed * log_normalizer).sum(axis=1)
 
-    return _total(model, add, items, cells, theta)
+    return _total(model, add, items, cells, theta, jnp.zeros_like(at[:, 0])).reshape(theta.shape[:2])
+
+
+def _rows(theta: Float[AnyArray, "Q J D"]) -> Float[AnyArray, "QJ D"]:
+    return theta.reshape(-1, theta.shape[2])
 
 
 def _joined(
@@ -168,14 +160,14 @@ def _total(
     items: PredictorParameters,
     cells: Cells,
     theta: AnyArray,
+    zeros: AnyArray,
 ) -> AnyArray:
-    """A sum (Q, J) over all blocks."""
+    """A sum over all blocks, for each subject at each node; of the shape of `zeros`."""
 
-    def step(total: jax.Array, at: tuple[PredictorParameters, Cells]) -> tuple[Any, None]:
+    def step(total: Any, at: tuple[PredictorParameters, Cells]) -> tuple[Any, None]:
         return add(total, _block(model, *at, theta)), None
 
-    zeros = jnp.zeros_like(theta.ravel())
-    return jax.lax.scan(step, zeros, (_by_block(items, cells), cells))[0].reshape(theta.shape)
+    return jax.lax.scan(step, zeros, (_by_block(items, cells), cells))[0]
 
 
 def _by_block(items: PredictorParameters, cells: Cells) -> PredictorParameters:
@@ -195,18 +187,18 @@ def _block(model: Families, items: PredictorParameters, cells: Cells, theta: Any
 
 def _gradient(by_x: AnyArray, others: list[AnyArray], at: AnyArray) -> Float[AnyArray, "B K"]:
     one = jnp.ones_like(at[:, 0])
-    return jnp.stack([at[:, 0] @ by_x, one @ by_x, *(one @ by for by in others)], axis=1)
+    return jnp.stack([*(ability @ by_x for ability in at.T), one @ by_x, *(one @ by for by in others)], axis=1)
 
 
 def _information(weights: list[list[AnyArray]], at: AnyArray) -> Float[AnyArray, "B K K"]:
-    """Of slope, intercept and others, by weights (Q J, B) of pairs of predictor and others up to the diagonal."""
+    """Of slopes, intercept and others, by weights (Q J, B) of pairs of predictor and others up to the diagonal."""
     xp = at.__array_namespace__()
-    theta, one = at[:, 0], xp.ones_like(at[:, 0])
-    (of_x,), *rows = weights
-    entries = {(0, 0): theta**2 @ of_x, (1, 0): theta @ of_x, (1, 1): one @ of_x}
-    for k, (cross, *own) in enumerate(rows, 2):
-        entries |= {(k, 0): theta @ cross, (k, 1): one @ cross}
-        entries |= {(k, n): one @ weight for n, weight in enumerate(own, 2)}
-    size = len(weights) + 1
+    one = xp.ones_like(at[:, 0])
+    linear, (of_x,), *rows = [*at.T, one], *weights
+    own, size = len(linear), len(linear) + len(rows)
+    entries = {(k, n): (linear[k] * linear[n]) @ of_x for k in range(own) for n in range(k + 1)}
+    for k, (cross, *others) in enumerate(rows, own):
+        entries |= {(k, n): by @ cross for n, by in enumerate(linear)}
+        entries |= {(k, n): one @ weight for n, weight in enumerate(others, own)}
     lines = [[entries[max(k, n), min(k, n)] for n in range(size)] for k in range(size)]
     return xp.stack([xp.stack(line, axis=-1) for line in lines], axis=-2)

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from irtjax.types import AnyArray
+import numpy as np
+
+from irtjax.types import AnyArray, Float
 
 
 class Posterior(NamedTuple):
@@ -15,3 +17,9 @@ class Posterior(NamedTuple):
 
     mean: AnyArray
     covariance: AnyArray
+
+
+def root(posterior: Posterior) -> Float[np.ndarray, "J D D"]:
+    """Lower triangular L of each subject, with L L' its covariance, in float64."""
+    covariance = np.asarray(posterior.covariance, float)
+    return np.linalg.cholesky(covariance) if covariance.shape[1] > 1 else np.sqrt(covariance)

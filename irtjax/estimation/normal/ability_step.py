@@ -10,7 +10,7 @@ from irtjax.estimation.normal.scale import LatentScale, project_out_scale, stand
 from irtjax.estimation.problem import Specification
 from irtjax.integration.normal_posterior import Posterior
 from irtjax.kernels.precision import in_full_precision
-from irtjax.types import Float
+from irtjax.types import AnyArray, Float
 
 MOST_CHANGE = 1.0  # of an ability in one step
 
@@ -70,7 +70,7 @@ def _newton_step(
     posterior, mean, sd = state.posterior, state.mean, state.sd
     slope, curvature = sums
     if asymptotes:
-        curvature = _not_negative(curvature)
+        curvature = not_negative(curvature)
     slope = slope - (posterior.mean - mean[None, :]) * (sd**-2)[None, :]
     precisions = curvature + jnp.diag(sd**-2)[None]
     covariance = jnp.linalg.inv(precisions) if precisions.shape[1] > 1 else 1 / precisions
@@ -79,7 +79,7 @@ def _newton_step(
     return move, covariance, precisions
 
 
-def _not_negative(matrices: jax.Array) -> jax.Array:
+def not_negative(matrices: AnyArray) -> jax.Array:
     """Symmetric matrices (J, D, D) with their negative eigenvalues set to 0."""
     if matrices.shape[1] == 1:
         return jnp.maximum(matrices, 0)

@@ -1,7 +1,8 @@
 """The engine for long tests of items of families: a normal posterior for each subject, as of right and wrong answers.
 
-An iteration is that of `normal.iteration`. At the end the marginal likelihood is integrated by adaptive Gauss-Hermite
-quadrature (Naylor and Smith 1982): by the few nodes of the fit, and by more, which tell what those are off by.
+An iteration is that of `normal.iteration`. With D > 1 the rotation is free in it, and fixed at the end, as there. Then
+the marginal likelihood is integrated by adaptive Gauss-Hermite quadrature (Naylor and Smith 1982): by the few nodes of
+the fit, and by more, which tell what those are off by.
 """
 
 import dataclasses
@@ -19,16 +20,17 @@ from irtjax.estimation.normal.ability_step import settled
 from irtjax.estimation.normal.damping import Damping, undamped
 from irtjax.estimation.normal.family_passes import NUMBER, FamilyPasses, around, passes_over
 from irtjax.estimation.normal.iteration import iterate
-from irtjax.estimation.normal.scale import LatentScale, by_scale
+from irtjax.estimation.normal.scale import LatentScale, by_scale, rotate
+from irtjax.estimation.normal.start import component_posterior
 from irtjax.estimation.problem import Specification, as_array
-from irtjax.integration.family_expectations import Rule, rule
-from irtjax.integration.normal_posterior import Posterior
+from irtjax.integration.normal_posterior import Posterior, root
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.kernels.quadrature import Quadrature, gauss_hermite
 from irtjax.populations.normal import Population
 from irtjax.types import Float
 
-TOLERANCE = 0.01  # standard errors
-FINER = 11  # nodes of a subject, by which the likelihood is told at the end
+TOLERANCE, TOLERANCE_IN_DIMENSIONS = 0.01, 0.001  # standard errors; with D > 1 it comes to rest more slowly
+FINER = {1: 11, 2: 7, 3: 5}  # nodes of a subject in each dimension, by which the likelihood is told at the end
 STARTING_STEPS = 8  # of abilities, on the items as they start
 MOST_CHANGE, LEAST_UNIT = 1.0, 1e-3  # of an ability in one of these; of their standard deviation after them
 FEWEST_ITERATIONS = 2  # before priors are estimated: starting values are alike, and say nothing
@@ -55,30 +57,36 @@ class State(NamedTuple):
 
 
 class Integrated(NamedTuple):
-    """Marginal log-likelihoods (J,) in nats, and means and standard deviations (J,) of the posteriors."""
+    """Marginal log-likelihoods (J,) in nats, and means and standard deviations (J, D) of the posteriors."""
 
     log_likelihoods: Float[np.ndarray, " J"]
-    mean: Float[np.ndarray, " J"]
-    sd: Float[np.ndarray, " J"]
+    mean: Float[np.ndarray, "J D"]
+    sd: Float[np.ndarray, "J D"]
 
 
 @dataclasses.dataclass(frozen=True)
 class FamilyPosteriors:
-    """Marginal maximum likelihood of items of families with a normal posterior for each subject, D = 1.
+    """Marginal maximum likelihood of items of families with a normal posterior for each subject.
 
     Attributes:
-        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged.
+        tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged; None
+            for 0.01, and 0.001 with D > 1.
         standard_errors: whether they are computed.
     """
 
-    tolerance: float = TOLERANCE
+    tolerance: float | None = None
     standard_errors: bool = True
 
     def init(self, problem: Problem) -> State:
-        """Begins at the items as they are given, with abilities that go with these."""
-        passes = passes_over(problem, NUMBER, np.float32)
-        items, specification = _placed((problem.items, problem.specification))
-        scaled = _with_abilities(items, passes, specification, problem.values.shape[0])
+        """Begins at the items as they are given, with abilities that go with these; with D > 1 at components."""
+        dims = problem.specification.dims
+        passes = passes_over(problem, NUMBER**dims, np.float32)
+        items, specification = _placed((problem.items, problem.specification.without_rotation()))
+        if dims == 1:
+            scaled = _with_abilities(items, passes, specification, problem.values.shape[0])
+        else:
+            posterior = component_posterior(np.asarray(problem.values), problem.trials, dims)
+            scaled = LatentScale(items, *_placed((posterior, np.zeros(dims), np.ones(dims))))
         damping = undamped(np.asarray(as_array(problem.items))), undamped(scaled.posterior.mean)
         return State(problem, passes, scaled, damping, specification, 0)
 
@@ -96,7 +104,10 @@ class FamilyPosteriors:
             held=False,
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
-        return state, Info(np.nan, float(change), self.tolerance if state.steps > priors_fixed else 0.0)
+        tolerance = self.tolerance
+        if tolerance is None:
+            tolerance = TOLERANCE if state.specification.dims == 1 else TOLERANCE_IN_DIMENSIONS
+        return state, Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
 
     def revise(self, state: State) -> State | None:
         """Without the estimated prior of slopes, where responses determine these and intercepts have none either."""
@@ -117,7 +128,16 @@ class FamilyPosteriors:
         sums = passes.subject_sums(state.scaled.items, state.scaled.posterior)
         weight = _placed(np.ones(number))
         scaled = settled(state.scaled, sums, weight, specification, asymptotes=False)
-        items, posterior, *population = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), scaled)
+        information = _information(scaled, passes, specification, self.standard_errors)
+        anchor_information = None
+        if not specification.mean_fixed:
+            of_anchors = passes.subject_sums(anchors_only(scaled.items, specification), scaled.posterior)
+            anchor_information = np.asarray(by_scale(scaled.posterior, of_anchors)[1], np.float64)
+        scaled = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), scaled)
+        specification = jax.tree.map(np.asarray, specification)
+        if specification.dims > 1:
+            scaled, information, specification = rotate(scaled, information, specification)
+        items, posterior, *population = scaled
         items = items._replace(top=np.asarray(problem.items.top))
         found = Population(*population)
         base = problem.model.log_base(np.asarray(problem.values), problem.trials)
@@ -126,9 +146,11 @@ class FamilyPosteriors:
         return Estimate(
             items=items,
             population=found,
-            covariances=_covariances(scaled, passes, specification, number, self.standard_errors),
-            ability=finer.mean[:, None],
-            ability_se=finer.sd[:, None],
+            covariances=information
+            if np.isnan(information).all()
+            else _covariances(items, found, information, specification, number, anchor_information),
+            ability=finer.mean,
+            ability_se=finer.sd,
             log_likelihoods=finer.log_likelihoods + base,
             log_likelihood=float((finer.log_likelihoods + base).sum()),
             log_likelihood_error=float(max(abs(difference.sum()), np.sqrt((difference**2).sum()))),
@@ -136,8 +158,8 @@ class FamilyPosteriors:
             integration="normal",
             unbounded=np.zeros(len(items.intercept), bool),
             identified=True,
-            specification=jax.tree.map(np.asarray, specification),
-            details={"posteriors": "normal", "nodes": NUMBER}
+            specification=specification,
+            details={"posteriors": "normal", "nodes": NUMBER**specification.dims}
             | ({"standard_errors": "each item"} if self.standard_errors else {}),
         )
 
@@ -172,48 +194,57 @@ def _integrated(
     problem: Problem, items: PredictorParameters, posterior: Posterior, population: Population
 ) -> tuple[Integrated, Integrated]:
     """By the nodes of the fit around each posterior, and by more, in float64."""
-    rules = rule(NUMBER), rule(FINER)
+    dims = problem.specification.dims
+    rules = gauss_hermite(NUMBER, dims), gauss_hermite(FINER[dims], dims)
     theta = np.concatenate([around(posterior, one) for one in rules])
     with jax.enable_x64(True):
         values = np.asarray(passes_over(problem, len(theta), np.float64).log_likelihoods(items, theta))
-    (mean,), (sd,) = population
-    width = np.sqrt(posterior.covariance[:, 0, 0])
+    mean, sd = (np.asarray(leaf) for leaf in population)
+    log_volume = np.log(np.einsum("jkk->jk", root(posterior))).sum(axis=1)
 
-    def by(rows: slice, one: Rule) -> Integrated:
-        at, weighed = theta[rows], 0.5 * one.nodes**2 + np.log(one.weights)
-        joint = values[rows] - 0.5 * ((at - mean) / sd) ** 2 - np.log(sd) + weighed[:, None]
+    def by(rows: slice, one: Quadrature) -> Integrated:
+        at, weighed = theta[rows], 0.5 * (one.nodes**2).sum(axis=1) + one.log_weights
+        log_density = -0.5 * (((at - mean) / sd) ** 2).sum(axis=2) - np.log(sd).sum()
+        joint = values[rows] + log_density + weighed[:, None]
         largest = joint.max(axis=0)
         shares = np.exp(joint - largest)
         total = shares.sum(axis=0)
-        shares /= total
+        shares = (shares / total)[:, :, None]
         centre = (shares * at).sum(axis=0)
         spread = np.sqrt((shares * (at - centre) ** 2).sum(axis=0))
-        return Integrated(largest + np.log(total) + np.log(width), centre, spread)
+        return Integrated(largest + np.log(total) + log_volume, centre, spread)
 
-    return by(slice(0, NUMBER), rules[0]), by(slice(NUMBER, None), rules[1])
+    few = len(rules[0].nodes)
+    return by(slice(0, few), rules[0]), by(slice(few, None), rules[1])
 
 
-def _covariances(
-    scaled: LatentScale, passes: FamilyPasses, specification: Specification, num_subjects: int, wanted: bool
+def _information(
+    scaled: LatentScale, passes: FamilyPasses, specification: Specification, wanted: bool
 ) -> Float[np.ndarray, "I K K"]:
-    """Of each item, and what all share by the scale; NaN unless wanted."""
-    items, posterior, _, sd = scaled
+    """Of each item by itself, priors included; NaN unless wanted."""
     if not wanted:
         shape = np.asarray(specification.free).shape
         return np.full((*shape, shape[1]), np.nan)
-    information = np.array(passes.observed_information(items, posterior), np.float64)
+    information = np.array(passes.observed_information(scaled.items, scaled.posterior), np.float64)
     places = np.arange(information.shape[1])
-    information[:, places, places] += np.asarray(priors_of(as_array(items), specification).information)
-    anchor_information = None
-    if not specification.mean_fixed:
-        of_anchors = passes.subject_sums(anchors_only(items, specification), posterior)
-        anchor_information = np.asarray(by_scale(posterior, of_anchors)[1], np.float64)
-    specification = jax.tree.map(np.asarray, specification)
+    information[:, places, places] += np.asarray(priors_of(as_array(scaled.items), specification).information)
+    return information
+
+
+def _covariances(
+    items: PredictorParameters,
+    population: Population,
+    information: Float[np.ndarray, "I K K"],
+    specification: Specification,
+    num_subjects: int,
+    anchor_information: Float[np.ndarray, "2 2"] | None,
+) -> Float[np.ndarray, "I K K"]:
+    """Of each item, and what all share by the scale."""
     covariances = item_errors.item_covariances(
-        np.asarray(items.slope, np.float64),
+        np.asarray(items.slope),
         information,
         specification,
-        np.asarray(sd, np.float64),
+        np.asarray(population.sd),
         num_subjects,
         anchor_information,
     )

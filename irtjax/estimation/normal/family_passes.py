@@ -1,4 +1,4 @@
-"""Passes over responses to items of families (`item_models.families`), each family by itself, D = 1."""
+"""Passes over responses to items of families (`item_models.families`), each family by itself."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,15 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation.driver import Problem
+from irtjax.estimation.normal.ability_step import not_negative
 from irtjax.integration import family_expectations as expectations
-from irtjax.integration.family_expectations import Cells, Rule
-from irtjax.integration.normal_posterior import Posterior
+from irtjax.integration.family_expectations import Cells
+from irtjax.integration.normal_posterior import Posterior, root
 from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.kernels.quadrature import Quadrature, gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int, Shaped
 
-NUMBER = 3  # nodes of a subject
+NUMBER = 3  # nodes of a subject, in each dimension
 TOGETHER = 2**22  # numbers of a block that are held at a time: 16 MB, some times
 MOST_ITEMS = 1024  # of a block
 COMPILED = 2**20  # items at nodes, beyond which compilation of what is done once is worth it
@@ -49,40 +51,49 @@ class FamilyPasses:
 
     groups: tuple[Group, ...]
     order: Int[np.ndarray, " I"]
-    rule: Rule
+    rule: Quadrature
     asymptotes: bool = False  # derivatives in all parameters are those of the groups
     mesh: jax.sharding.Mesh | None = None
     compiled: bool = False  # steps of items
 
     def item_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, ...]:
         """Gradient (I, K) and expected information (I, K, K)."""
-        return self._by_item(expectations.item_sums, items, around(posterior, self.rule), self.rule.weights)
+        return self._by_item(expectations.item_sums, items, around(posterior, self.rule), self.weights)
 
     def observed_information(self, items: PredictorParameters, posterior: Posterior) -> Any:
         """(I, K, K) of each item by itself."""
         theta = around(posterior, self.rule)
         if theta.size * len(self.order) > COMPILED:
-            return self._by_item(expectations.compiled_information, items, theta, self.rule.weights)[0]
+            return self._by_item(expectations.compiled_information, items, theta, self.weights)[0]
         plain = dataclasses.replace(
             self, groups=tuple(group._replace(cells=jax.tree.map(np.asarray, group.cells)) for group in self.groups)
         )
-        return plain._by_item(expectations.observed_information, items, theta, self.rule.weights)[0]
+        return plain._by_item(expectations.observed_information, items, theta, self.weights)[0]
 
     def subject_sums(self, items: PredictorParameters, posterior: Posterior) -> tuple[Any, Any]:
-        """Expected gradient (J, 1) in each ability, and minus its expected derivative (J, 1, 1), by Stein's lemma."""
+        """Expected gradient g (J, D) in each ability, and minus its expected derivative (J, D, D).
+
+        By Stein's lemma the latter is -E g(m + L z) z' L⁻¹.
+        """
         slopes = self._by_subject(expectations.slopes_of_subjects, items, around(posterior, self.rule))
-        weights, nodes = self.rule.weights, self.rule.nodes
-        slopes, sd = np.asarray(slopes, float), np.sqrt(np.asarray(posterior.covariance, float)[:, 0, 0])
-        curvature = np.maximum(-((weights * nodes) @ slopes) / sd, 0.0)
-        return (weights @ slopes)[:, None], curvature[:, None, None]
+        slopes, width = np.asarray(slopes, float), root(posterior)
+        inverse = np.linalg.inv(width) if width.shape[1] > 1 else 1 / width
+        by_z = np.einsum("q,qjk,ql->jkl", self.weights, slopes, self.rule.nodes)
+        curvature = -by_z @ inverse
+        return np.einsum("q,qjk->jk", self.weights, slopes), not_negative((curvature + curvature.swapaxes(1, 2)) / 2)
 
     def item_gains(self, steps: AnyArray, items: PredictorParameters, posterior: Posterior) -> Any:
         """Of no use: without asymptotes one step is tried."""
         raise TypeError("only one step of items of families is tried")
 
-    def log_likelihoods(self, items: PredictorParameters, theta: Float[AnyArray, "Q J"]) -> Float[AnyArray, "Q J"]:
+    def log_likelihoods(self, items: PredictorParameters, theta: Float[AnyArray, "Q J D"]) -> Float[AnyArray, "Q J"]:
         """Of each subject at abilities, without log h, in nats."""
         return self._by_subject(expectations.log_likelihoods, items, theta)
+
+    @property
+    def weights(self) -> Float[np.ndarray, " Q"]:
+        """Of the nodes of a subject."""
+        return np.exp(self.rule.log_weights)
 
     def _by_item(self, function: Callable, items: PredictorParameters, *arguments: Any) -> tuple[Any, ...]:
         parts = [function(group.model, _some(items, group), group.cells, *arguments) for group in self.groups]
@@ -94,7 +105,7 @@ class FamilyPasses:
 
 
 def passes_over(problem: Problem, number: int, dtype: Any) -> FamilyPasses:
-    """Lays out the responses of a problem for so many nodes of each subject, and numbers of this type."""
+    """Lays out the responses of a problem for so many abilities of each subject, and numbers of this type."""
     model = problem.model
     assert isinstance(model, Families)
     values, top, size = np.asarray(problem.values), np.asarray(problem.items.top), problem.items.others.shape[1]
@@ -114,13 +125,12 @@ def passes_over(problem: Problem, number: int, dtype: Any) -> FamilyPasses:
             None if trials is None else _blocks(trials.astype(np.int32), block, 0),
         )
         groups.append(Group(Families((family,), (0,), per_item), places, cells))
-    return FamilyPasses(tuple(groups), order, expectations.rule(number))
+    return FamilyPasses(tuple(groups), order, gauss_hermite(NUMBER, problem.specification.dims))
 
 
-def around(posterior: Posterior, rule: Rule) -> Float[np.ndarray, "Q J"]:
-    """Nodes m + s z of each subject."""
-    mean, variance = (np.asarray(leaf, float) for leaf in (posterior.mean[:, 0], posterior.covariance[:, 0, 0]))
-    return mean[None, :] + rule.nodes[:, None] * np.sqrt(variance)[None, :]
+def around(posterior: Posterior, rule: Quadrature) -> Float[np.ndarray, "Q J D"]:
+    """Nodes m + L z of each subject."""
+    return np.asarray(posterior.mean, float)[None] + np.einsum("jkl,ql->qjk", root(posterior), rule.nodes)
 
 
 def _some(items: PredictorParameters, group: Group) -> PredictorParameters:

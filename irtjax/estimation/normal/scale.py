@@ -169,7 +169,7 @@ def by_scale(
 def rotate(
     state: LatentScale, information: Float[np.ndarray, "I K K"], specification: Specification
 ) -> tuple[LatentScale, Float[np.ndarray, "I K K"], Specification]:
-    """Turns dimensions so that the slopes of the first D items are 0 above the diagonal and positive on it."""
+    """Turns dimensions so that slopes of the first D items are positive on the diagonal, and held at 0 above it."""
     items, (m, covariance), mean, sd = state
     dims = m.shape[1]
     turn, triangle = np.linalg.qr(items.slope[:dims].T)
@@ -179,6 +179,8 @@ def rotate(
     wide = np.eye(information.shape[1])
     wide[:dims, :dims] = turn
     state = LatentScale(items._replace(slope=slope), Posterior(m @ turn, turn.T @ covariance @ turn), mean, sd)
-    prior_mean = np.array(specification.prior_mean)
+    prior_mean, free = np.array(specification.prior_mean), np.array(specification.free)
     prior_mean[:, :dims] = prior_mean[:, :dims] @ turn
-    return state, wide.T @ information @ wide, dataclasses.replace(specification, prior_mean=prior_mean)
+    free[:dims, :dims] = np.tril(free[:dims, :dims])
+    specification = dataclasses.replace(specification, prior_mean=prior_mean, free=free)
+    return state, wide.T @ information @ wide, specification

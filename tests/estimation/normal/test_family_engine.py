@@ -131,14 +131,13 @@ def test_the_choice(grades, monkeypatch):
         return family_integration.choose(way, num_nodes, plan, dims, nodes_only=nodes_only)
 
     assert chosen().way == chosen("nodes").way == "nodes"
-    assert chosen("normal") is None
+    assert chosen("normal") is chosen("normal", dims=2) is None
     assert chosen(num_nodes=81).number == 81
     for options, message in (
         ({"way": "grid"}, "unknown `integration` 'grid', expected one of auto, nodes, around, normal"),
         ({"way": "around"}, "is of right and wrong answers"),
         ({"way": "normal", "num_nodes": 81}, "`num_nodes` 81 with `integration` 'normal': expected 'nodes'"),
-        ({"way": "normal", "dims": 2}, "has one dimension and one population"),
-        ({"way": "normal", "nodes_only": True}, "has one dimension and one population"),
+        ({"way": "normal", "nodes_only": True}, "has one population, no beta_binomial, and nominal in one dimension"),
     ):
         with pytest.raises(InputError, match=message):
             chosen(**options)
@@ -147,6 +146,9 @@ def test_the_choice(grades, monkeypatch):
     monkeypatch.setattr(family_integration, "NARROW", 0.9)
     assert chosen() is None
     assert chosen(nodes_only=True).way == chosen(dims=2).way == "nodes"
+    monkeypatch.setattr(family_integration, "NARROW_IN_DIMENSIONS", 0.9)
+    assert chosen(dims=2) is None
+    assert chosen("nodes", dims=2).way == chosen(dims=2, nodes_only=True).way == "nodes"
     monkeypatch.setattr(family_integration, "MOST_BYTES", 0)
     with pytest.raises(InputError, match="GB of memory: use `integration` 'normal'"):
         chosen("nodes")

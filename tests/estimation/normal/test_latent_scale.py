@@ -257,11 +257,13 @@ def test_a_turn_makes_the_first_items_triangular_and_nothing_else():
     state = jax.tree.map(np.asarray, state_of(dims))
     roots = rng.normal(size=(ITEMS, dims + 1, dims + 3))
     information = roots @ roots.transpose(0, 2, 1)
-    specification = specify(["2pl"] * ITEMS, dims=dims)
+    held = specify(["2pl"] * ITEMS, dims=dims)
+    specification = held.without_rotation()
     specification = dataclasses.replace(specification, prior_mean=rng.normal(size=(ITEMS, dims + 3)))
     turned, of_turned, priors = rotate(state, information, specification)
     slope = turned.items.slope
     np.testing.assert_array_equal(np.triu(slope[:dims], 1), 0)
+    np.testing.assert_array_equal(priors.free, held.free)  # what is 0 by a turn is no parameter
     assert (np.diagonal(slope[:dims]) > 0).all()
     for got, expected in zip(logits(turned), logits(state), strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
