@@ -20,6 +20,7 @@ EFFECTS = {
     **dict.fromkeys((*BY_MODEL, "lord"), "difference of expected responses at equal ability"),
     "raju": "area between the curves of the groups, in units of ability",
 }
+SHOWN = 20  # items in the report
 OF_GRADES = "difference of mean responses of equal scores"
 
 
@@ -46,6 +47,7 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
         "classes": classes,
         "anchors": int(table["anchor"].sum()),
         "effect": effect if stratified else f"the {effect}",
+        "shown": SHOWN,
         "flags": flags,
     }
     return document.write("dif", values, directory)

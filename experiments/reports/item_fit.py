@@ -39,6 +39,7 @@ def values(found: Found) -> dict[str, Any]:
     """What the report says of the test, and the worst items, pairs and subjects."""
     items, subjects, pairs, overall = found
     t = items[["infit_t", "outfit_t"]].abs()
+    off = t if t.notna().any(axis=None) else np.log(items[["infit", "outfit"]]).abs()
     by = "lz_star" if subjects["lz_star"].notna().any() else "outfit"
     return {
         "overall": overall,
@@ -52,7 +53,7 @@ def values(found: Found) -> dict[str, Any]:
             "significant": int((subjects["p_value"] < LEVEL).sum()),
             "mean": subjects["lz_star"].mean(),
         },
-        "items": items.iloc[np.argsort(-t.max(axis=1).fillna(0))].head(SHOWN),
+        "items": items.iloc[np.argsort(-off.max(axis=1).fillna(0), kind="stable")].head(SHOWN),
         "pairs": pairs.head(SHOWN),
         "subjects": subjects.sort_values(by, ascending=by == "lz_star", kind="stable").head(SHOWN),
     }

@@ -146,7 +146,8 @@ def _wald(fit: Fit, copies: Int[np.ndarray, " n"], test: str) -> tuple[float, in
         return np.nan, 0
     places, number = fit.covariance.places[copies], len(copies)
     is_slope = np.arange(places.shape[1]) < np.asarray(fit.parameters.slope).shape[1]
-    tested = (places >= 0).all(axis=0) & {"both": True, "uniform": ~is_slope, "nonuniform": is_slope}[test]
+    own = (places >= 0).all(axis=0) & (places[1:] != places[0]).all(axis=0)  # one slope of all items is no group's
+    tested = own & {"both": True, "uniform": ~is_slope, "nonuniform": is_slope}[test]
     given = as_array(fit.parameters)[copies, : places.shape[1]]
     given = np.where(places >= 0, given, 0.0)  # asymptotes that are held are infinite
     columns, size = np.flatnonzero(tested), places.shape[1]

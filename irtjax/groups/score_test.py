@@ -61,7 +61,9 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     tested = of_fit(_of_one_population(fit))
     tested = _with_items_of(tested, of_fit(_of_one_population(anchored)))
     anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)
-    free = layout(specification_of(tested)).items[tested.places] >= 0
+    specification = specification_of(tested)
+    free = layout(specification).items[tested.places] >= 0
+    free[:, 0] &= ~np.asarray(specification.shared)[tested.places]  # one slope of all items is no item's own
     nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
     curves = _curves(tested, nodes.theta)
     order = np.argsort(np.asarray(anchored.ability, float))  # subjects that are alike reach the same nodes

@@ -1,5 +1,7 @@
 """Latent regression: against brute force over subjects' own densities, groups, and simulated coefficients."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import chi2, norm
 
 import irtjax
+from irtjax import FitWarning
 from irtjax.errors import InputError
 from irtjax.estimation.covariates import as_predictors, design_of
 from irtjax.estimation.quadrature import observed_information
@@ -320,3 +323,13 @@ def test_intervals_cover_the_coefficients_that_answers_were_made_with():
     assert 0.93 < np.mean(np.abs(z) < 1.96) < 0.98
     assert np.abs(np.mean(z, axis=0)).max() < 0.25  # 3.5 standard errors
     assert 0.9 < np.std(z) < 1.1
+
+
+def test_a_search_of_modes_that_finds_no_step_is_silent():
+    """Steep 4PL items of subjects who are far apart: some trials have a lower asymptote above the upper."""
+    rng = np.random.default_rng(0)
+    covariate = rng.normal(size=600) + np.random.default_rng(1).normal(0, 0.8, 600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # any other is an error
+        fit = irtjax.fit("docs/guide/responses.csv", "4pl", covariates=pd.DataFrame({"x": covariate}))
+    assert fit.converged

@@ -4,7 +4,10 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 from binaries import run
+
+from experiments.reports import render
 
 DATA = "--responses=docs/guide/responses.csv", "--groups=docs/guide/people.csv:course"
 
@@ -30,6 +33,26 @@ def test_what_dif_cannot_use_is_told_in_a_line(tmp_path):
     assert done.returncode == 2
     assert "wald, lord and raju, and not of logistic" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("method", "flagged", "large", "anchors", "says"),
+    [
+        ("score", 0, 0, 24, "0 items show DIF at {}; 24 items are anchors."),
+        ("score", 1, 1, 1, "1 item shows DIF at {}, of class C (large); 1 item is an anchor."),
+        ("score", 2, 1, 9, "2 items show DIF at {}, 1 of them of class C (large); 9 items are"),
+        ("raju", 1, 0, 9, "1 item shows DIF at {}; 9 items are anchors."),
+    ],
+)
+def test_a_report_counts_and_names_what_it_shows(method, flagged, large, anchors, says):
+    items = pd.DataFrame({"item_id": [f"i{k}" for k in range(24)], "statistic": 4.7, "df": 1, "p_value": 0.07})
+    items = items.assign(p_adjusted=0.8, effect=0.4, **{"class": "" if method == "raju" else "A"})
+    values = {"sizes": pd.Series({"a": 3, "b": 4}), "effect": "the area", "classes": method != "raju", "shown": 20}
+    values |= {"flagged": flagged, "large": large, "anchors": anchors, "versions": {}, "items": items}
+    text, lines = render.render("dif", values | {"flags": {"method": method, "level": 0.05}})
+    assert lines[1].startswith(says.format("a false-discovery rate of 0.05"))
+    assert "Those with the 20 smallest p-values; `dif.csv` has all." in text
+    assert ("| z² |" in text, "| class |" in text) == (method == "raju", method != "raju")
 
 
 def test_a_link_of_two_tables(tmp_path):

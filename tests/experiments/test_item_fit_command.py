@@ -9,6 +9,7 @@ from binaries import assert_one_line, run
 from simulation import by_difficulty, draw
 
 import irtjax
+from experiments.reports import item_fit as report
 
 
 @pytest.mark.slow
@@ -33,3 +34,16 @@ def test_it_writes_what_the_functions_find_and_keeps_the_fit(tmp_path):
     assert_one_line(done, "holds a fit: choose another folder")
     done = run(f"--fit={tmp_path / 'out'}", f"--output_dir={tmp_path / 'more'}", module="experiments.item_fit")
     assert_one_line(done, "holds no fit (fit.npz): expected the folder that fit_irt wrote")
+
+
+def test_the_items_of_the_report_are_the_farthest_off_with_and_without_t():
+    items = pd.DataFrame({"item_id": [f"i{k}" for k in range(12)], "p_holm": np.nan, "infit": 1.0, "outfit": 1.0})
+    items = items.assign(infit_t=np.nan, outfit_t=np.nan)
+    items.loc[11, "outfit"], items.loc[5, "infit"] = 0.1, 3.0
+    subjects = pd.DataFrame({"lz_star": [np.nan], "p_value": [np.nan], "outfit": [1.0]})
+    pairs = pd.DataFrame({"p_holm": [np.nan]})
+    shown = report.values(report.Found(items, subjects, pairs, "too few"))["items"]
+    assert shown["item_id"].tolist()[:3] == ["i11", "i5", "i0"]
+    items = items.assign(infit_t=0.5, outfit_t=np.where(items.index == 7, -4.0, 0.0))
+    shown = report.values(report.Found(items, subjects, pairs, "too few"))["items"]
+    assert shown["item_id"].iloc[0] == "i7"

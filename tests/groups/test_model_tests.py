@@ -55,6 +55,18 @@ def test_the_three_tests_agree():
         np.testing.assert_allclose(table["statistic"][3:], known[3:], rtol=0.25, atol=0.5)
 
 
+def test_items_of_one_slope_differ_in_difficulty_alone():
+    """The slope is that of all items: no test is of it, and the three agree."""
+    rng = np.random.default_rng(1)
+    second = np.repeat([0, 1], 300)
+    p = 1 / (1 + np.exp(-rng.normal(size=(600, 1)) + 0.7 * np.outer(second, [0, 0, 0, 0, 1]) + np.linspace(-1, 1, 5)))
+    answers = pd.DataFrame((rng.random(p.shape) < p).astype(int), columns=list("abcde"))
+    found = {method: irtjax.dif(answers, second, method, model="1pl", purify=False) for method in BY_MODEL}
+    for table in found.values():
+        assert (table["df"] == 1).all()
+        np.testing.assert_allclose(table["statistic"], found["wald"]["statistic"], rtol=0.15, atol=0.1)
+
+
 @pytest.mark.slow
 def test_score_tests_beside_anchors(data, folder):
     known = pd.read_csv(folder / "DIF_lrt_add_anchored.csv").set_index("item")

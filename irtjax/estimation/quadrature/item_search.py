@@ -108,9 +108,9 @@ def _climb(array: Float[np.ndarray, "I K"], specification: Specification, counts
     """A few steps of Fisher scoring, each the best of three lengths."""
     for _ in range(STEPS):
         items = as_items(array)
-        gradient, information = score(items, counts, asymptotes=True)
         prior = priors_of(array, specification)
         with np.errstate(divide="ignore", invalid="ignore"):  # a flat likelihood tells no step; none is made then
+            gradient, information = score(items, counts, asymptotes=True)
             step = natural_step(
                 gradient + prior.gradient, information + prior.information[:, :, None] * np.eye(4)[None], specification
             )
