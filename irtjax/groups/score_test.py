@@ -61,9 +61,10 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     tested = of_fit(_of_one_population(fit))
     tested = _with_items_of(tested, of_fit(_of_one_population(anchored)))
     anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)
-    specification = specification_of(tested)
-    free = layout(specification).items[tested.places] >= 0
-    free[:, 0] &= ~np.asarray(specification.shared)[tested.places]  # one slope of all items is no item's own
+    places = layout(specification_of(tested)).items
+    often = np.bincount(places[places >= 0], minlength=1)
+    places = places[tested.places]
+    free = (places >= 0) & (often[places] == 1)  # a slope, or steps, of all items are no item's own
     nodes = _nodes(groups, np.asarray(anchored.ability_se, float))
     curves = _curves(tested, nodes.theta)
     order = np.argsort(np.asarray(anchored.ability, float))  # subjects that are alike reach the same nodes
