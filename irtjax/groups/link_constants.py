@@ -136,9 +136,22 @@ def derivatives(
     Where a criterion F has its minimum, ∂(A, B)/∂φ = -(∂²F/∂(A, B)²)⁻¹ ∂²F/∂(A, B)∂φ.
     """
     with jax.enable_x64(True):
-        by = _derivatives(method, symmetric, base, other, at, np.array(found), base.array, other.array)
+        if method in BY_MOMENTS:
+            by = _of_moments(method, base, other)
+        else:
+            by = _derivatives(method, symmetric, base, other, at, np.array(found), base.array, other.array)
     first, second = (np.nan_to_num(np.asarray(one)) for one in by)
     return first, second
+
+
+def _of_moments(method: str, base: KnownCurves, other: KnownCurves) -> tuple[AnyArray, AnyArray]:
+    """As `_derivatives`; not compiled, as thresholds go by the numbers of categories (`KnownCurves.places`)."""
+
+    def moments(of_base: AnyArray, of_other: AnyArray) -> AnyArray:
+        return _by_moments(method, dataclasses.replace(base, array=of_base), dataclasses.replace(other, array=of_other))
+
+    by_base, by_other = jax.jacfwd(moments, argnums=(0, 1))(base.array, other.array)
+    return by_base, by_other
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -157,8 +170,6 @@ def _derivatives(
     def tests(of_base: AnyArray, of_other: AnyArray) -> tuple[KnownCurves, KnownCurves]:
         return dataclasses.replace(base, array=of_base), dataclasses.replace(other, array=of_other)
 
-    if method in BY_MOMENTS:
-        return jax.jacfwd(lambda *arrays: _by_moments(method, *tests(*arrays)), argnums=(0, 1))(of_base, of_other)
     gradient = jax.grad(lambda x, *arrays: _criterion(method, symmetric, *tests(*arrays), at, x))
     hessian = jax.jacfwd(gradient)(constants, of_base, of_other)
     mixed = jax.jacrev(gradient, argnums=(1, 2))(constants, of_base, of_other)

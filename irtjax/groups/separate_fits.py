@@ -132,14 +132,15 @@ def linked(
     Args:
         fits: of the groups.
         anchors: (I,) which items measure the same in all groups; those without an estimate in a group link it not.
-        method: of `irtjax.link`; by default "stocking_lord", and "mean_mean" where all items have a slope of 1.
+        method: of `irtjax.link`; by default "stocking_lord", "mean_mean" where all items have a slope of 1, and
+            "haebara" where slopes are of either sign: the sum of rising and falling curves tells little of the scale.
         known: whether A and B are taken as known.
 
     Raises:
         InputError: fewer than two anchors have estimates in a group and in the first.
     """
     if method is None:
-        method = "mean_mean" if set(fits[0].fit.item_models) <= set(OF_ONE_SLOPE) else "stocking_lord"
+        method = "mean_mean" if set(fits[0].fit.item_models) <= set(OF_ONE_SLOPE) else _by_curves(fits[0], anchors)
     tests = [known_test(one.fit) for one in fits]
     own = [_on_own_scale(one, test) for one, test in zip(fits, tests, strict=True)]
     links = [_link(fits, tests, at, anchors, method, known=known) for at in range(len(fits))]
@@ -155,6 +156,13 @@ def linked(
     covariances = _covariances(fits, own, links, width)
     scales = np.array([one.constants for one in links])
     return Linked(estimates, covariances, bounds, _effects(fits, tests, scales))
+
+
+def _by_curves(first: GroupFit, anchors: Bool[np.ndarray, " I"]) -> str:
+    """The method for anchors whose slopes are estimated."""
+    places = first.places[anchors & (first.places >= 0)]
+    slopes = np.asarray(first.fit.item_columns["discrimination"], float)[places]
+    return "haebara" if (slopes > 0).any() and (slopes < 0).any() else "stocking_lord"
 
 
 class _Link(NamedTuple):

@@ -241,6 +241,25 @@ def test_areas_between_curves_of_other_guessing_have_no_end():
         areas(items, np.array(["x", "y", "z"]), signed=False)
 
 
+def test_items_worded_either_way_are_linked_by_each_curve_and_not_by_their_sum():
+    rng = np.random.default_rng(3)
+    second, slope = np.repeat([0, 1], 400), np.tile([1.5, -1.5], 6)
+    theta = rng.normal(size=800) - 0.6 * second
+    right = rng.random((800, 12)) < expit(slope * theta[:, None] - np.linspace(-1, 1, 12))
+    table = pd.DataFrame(right.astype(float), columns=[f"i{k}" for k in range(12)])
+    with pytest.warns(irtjax.FitWarning, match="correlate negatively with the rest"):
+        found = irtjax.dif(table, second, "lord", purify=False)
+    assert (found["p_adjusted"] > 0.01).all()
+    assert found["effect"].abs().max() < 0.12
+
+
+def test_items_of_partial_credit_are_linked_by_moments():
+    grades = pd.read_csv("docs/guide/grades.csv", index_col=0).iloc[:, :4]
+    groups = np.where(np.arange(len(grades)) % 2, "a", "b")
+    found = irtjax.dif(grades, groups, "lord", model="pcm", purify=False)
+    assert found["statistic"].between(0, chi2.ppf(1 - 1e-3, 4)).all()
+
+
 def test_many_warnings_of_one_kind_are_one():
     def fits():
         with one_warning_of_each_kind():
