@@ -91,6 +91,16 @@ def covariates(population: FittedLatentRegression) -> pd.DataFrame:
     return pd.DataFrame({**columns, "counted_from": origins})
 
 
+def of_populations(population: Population | FittedGroups | FittedLatentRegression) -> dict[str, Any]:
+    """What `fit.json` says of several populations; nothing of one."""
+    if isinstance(population, FittedGroups):
+        return {"groups": groups(population).to_dict("records")}
+    if isinstance(population, FittedLatentRegression):
+        rows, explained = covariates(population).to_dict("records"), population.explained.tolist()
+        return {"covariates": rows, "variance_explained_by_covariates": explained}
+    return {}
+
+
 def facets(found: Mapping[str, Any]) -> pd.DataFrame:
     """The table of judges, out of the entry `facet` of `fit.json`."""
     columns = ("severity", "severity_se", "num_responses", "mean_response")

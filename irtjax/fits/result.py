@@ -320,22 +320,11 @@ class Fit:
             "status": self.status.value,
             "population_mean": np.asarray(self.reference.mean).tolist(),
             "population_sd": np.asarray(self.reference.sd).tolist(),
-            **({"groups": self.groups().to_dict("records")} if isinstance(self.population, FittedGroups) else {}),
-            **self._of_covariates(),
+            **fit_tables.of_populations(self.population),
             "notes": self.notes(),
             **self.details,
             "seconds": self.seconds,
             "versions": versions(),
-        }
-
-    def _of_covariates(self) -> dict[str, Any]:
-        """What `fit.json` says of covariates."""
-        if not isinstance(self.population, FittedLatentRegression):
-            return {}
-        table = self.covariates()
-        return {
-            "covariates": table.to_dict("records"),
-            "variance_explained_by_covariates": self.population.explained.tolist(),
         }
 
 

@@ -1,5 +1,6 @@
 """What fits with more than one population of ability have in common."""
 
+import abc
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -10,7 +11,7 @@ from irtjax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SeveralPopulations:
+class SeveralPopulations(abc.ABC):
     """Arrays that say what the populations are.
 
     What asks for the mean and the standard deviation of the one population of a fit gets an error that says why there
@@ -31,9 +32,9 @@ class SeveralPopulations:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
+    @abc.abstractmethod
     def why_several(self) -> str:
         """What a user is told who asks for the only one."""
-        raise NotImplementedError
 
     @property
     def mean(self) -> NoReturn:
