@@ -5,6 +5,7 @@ its items have discriminations a' / A and difficulties A b' + B.
 """
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.estimation.diagnostics import FitWarning
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
 from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
@@ -128,6 +130,9 @@ def link(
     Raises:
         InputError: an unknown method, fewer than two common items, items of other models or scales, or a discrimination
             of the wrong sign for moments.
+
+    Warns:
+        FitWarning: discriminations of either sign, by "stocking_lord".
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
@@ -141,6 +146,14 @@ def link(
         if not robust or abs(z[worst]) <= DRIFTING or used.sum() <= FEWEST:
             break
         used[worst] = False
+    slopes = np.asarray(chosen.base.places()[0])
+    if method == "stocking_lord" and (slopes > 0).any() and (slopes < 0).any():
+        warnings.warn(
+            f"{int((slopes < 0).sum())} of {len(slopes)} common items have negative discriminations: their curves and "
+            "the others' cancel in the expected score, which stocking_lord compares; take haebara",
+            FitWarning,
+            stacklevel=2,
+        )
     of_items = [_errors_of(test, chosen.item_ids) for test in (base, other)]
     covariance = covariance_of_constants(chosen.base, chosen.other, method, at, symmetric, found, of_items)
     slope_se, intercept_se = map(float, np.sqrt(np.diag(covariance)))

@@ -210,3 +210,12 @@ def test_a_placed_item_has_no_error_that_a_link_could_use():
         fits.append(irtjax.fit(pd.DataFrame(y, columns=[f"i{k}" for k in range(8)]), "2pl", priors=None))
     assert np.isnan(link(*fits).slope_se)
     assert link(*fits, items=[f"i{k}" for k in range(1, 8)]).slope_se > 0
+
+
+def test_slopes_of_either_sign_are_told_by_expected_scores_alone():
+    turned = ITEMS.assign(discrimination=ITEMS.discrimination * np.where(np.arange(12) % 2, -1, 1))
+    other = moved(turned, 1.2, 0.3)
+    with pytest.warns(irtjax.FitWarning, match="6 of 12 common items have negative discriminations"):
+        link(turned, other)
+    found = link(turned, other, "haebara")
+    np.testing.assert_allclose([found.slope, found.intercept], [1.2, 0.3], atol=1e-5)
