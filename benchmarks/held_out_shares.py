@@ -37,7 +37,8 @@ from experiments.common import app
 from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import place_nodes, to_answers
+from irtjax.integration.encode import to_answers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.prediction import predict
 from irtjax.integration.reach import reaching
 from irtjax.item_models.coded_counts import coded

@@ -16,7 +16,8 @@ from irtjax.errors import InputError
 from irtjax.estimation.families import fit_families
 from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import moments, place_nodes, to_answers
+from irtjax.integration.encode import to_answers
+from irtjax.integration.nodes import moments, place_nodes
 from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.integration.reach import reaching
 from irtjax.item_models.listing import CATEGORICAL, model_of

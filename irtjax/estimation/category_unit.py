@@ -13,7 +13,7 @@ import numpy as np
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import to_answers
+from irtjax.integration.encode import to_answers
 from irtjax.integration.reach import reaching
 from irtjax.item_models.families import Families
 from irtjax.populations.normal import Population

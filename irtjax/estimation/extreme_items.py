@@ -6,17 +6,18 @@ of the other kind (`place_extremes`; Linacre's adjustment of extreme scores, as 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.sparse
 from scipy.special import expit, log_expit, logsumexp
 
 from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import to_answers
+from irtjax.integration.encode import to_answers
 from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
 from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.models import ItemParameters, probabilities
@@ -25,6 +26,7 @@ from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
 from irtjax.populations.latent_regression import LatentRegression
 from irtjax.responses.matrix import MISSING
+from irtjax.responses.sparse import SparseValues
 from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -35,6 +37,7 @@ NODES, NODE_WEIGHTS = POSTERIOR.nodes[:, 0], np.exp(POSTERIOR.log_weights)
 PLACES = 241  # on the scale of ability, to which the posteriors of all subjects are assigned
 MOST_STEPS, LONGEST_STEP, SETTLED = 100, 3.0, 1e-10  # of Newton's method
 RESPONSES = 2**22  # held at a time
+AT_ONCE = 2**17  # subjects with few answers each
 FINE = SharedNodes(1921, 1, 24.0)  # where the means of subjects differ
 
 
@@ -134,7 +137,11 @@ def log_likelihood_without(
     """
     if by_subject:
         items = estimate.items.take(~extreme)
-        return float(marginal(items, np.asarray(values)[:, ~extreme], estimate.population, of_subjects).sum())
+        if isinstance(values, SparseValues):
+            others: Values = values.responses.choose_items(~extreme).values
+        else:
+            others = np.asarray(values)[:, ~extreme]
+        return float(marginal(items, others, estimate.population, of_subjects).sum())
     abilities, added = _dealt(estimate.ability, estimate.ability_se), np.zeros((len(estimate.ability), PLACES))
     of_extremes = estimate.items.take(extreme)
     sign = np.where(right[extreme] > 0, 1, -1)
@@ -152,11 +159,16 @@ def marginal(
     of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> Float[np.ndarray, " J"]:
     """Marginal log-likelihoods (J,) of all subjects, of which each process has some; arguments as above."""
-    if isinstance(population, LatentRegression):
-        answers = to_answers(np.asarray(values), predictors=of_subjects)
-        with jax.enable_x64(True):
-            found = e_step(items, population, answers, FINE.lay_out(items, population, answers))
-        return processes.gather(found.log_likelihoods)
+    if isinstance(population, LatentRegression) or isinstance(values, SparseValues):
+        kind = "predictors" if isinstance(population, LatentRegression) else "member"
+        answers = to_answers(values, **{kind: of_subjects})
+        number = -(-values.shape[0] // AT_ONCE) if isinstance(values, SparseValues) else 1
+        found = []
+        with jax.enable_x64(True), processes.alone():
+            for part in np.array_split(np.arange(values.shape[0]), number):
+                some = answers if number == 1 else answers.rows(part)
+                found.append(e_step(items, population, some, FINE.lay_out(items, population, some)).log_likelihoods)
+        return processes.gather(np.concatenate(found))
     log_likelihoods, values = np.empty(values.shape[0]), np.asarray(values)
     if isinstance(population, Groups):
         some = [(population.of(group), np.flatnonzero(of_subjects == group)) for group in range(len(population.mean))]
@@ -209,9 +221,17 @@ def _anywhere(number: int) -> _Abilities:
 
 def _columns(
     values: Values, extreme: Bool[np.ndarray, " I"], by_subject: bool
-) -> Iterator[tuple[Int[np.ndarray, " E"], Float[np.ndarray, "J E"]]]:
-    """Positions among the extreme items, and who answered these; the part of this process, some at a time."""
+) -> Iterator[tuple[Int[np.ndarray, " E"], Any]]:
+    """Positions among the extreme items, and who answered these (J, E); the part of this process, some at a time."""
     position = np.cumsum(extreme) - 1
+    if isinstance(values, SparseValues):
+        observed = values.observed(extreme)
+        if processes.number() > 1:
+            lengths, items = processes.gather(np.diff(observed.indptr)), processes.gather(observed.indices)
+            ends = np.concatenate([[0], np.cumsum(lengths)])
+            observed = scipy.sparse.csr_array((np.ones(len(items)), items, ends), (len(lengths), observed.shape[1]))
+        yield np.arange(extreme.sum()), observed
+        return
     if by_subject:
         yield np.arange(extreme.sum()), (processes.gather(np.asarray(values)[:, extreme]) != MISSING).astype(float)
         return

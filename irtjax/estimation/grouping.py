@@ -14,6 +14,7 @@ from irtjax.estimation.problem import Specification, with_ties
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.populations.groups import FittedGroups, Groups
+from irtjax.responses.sparse import SparseValues
 from irtjax.responses.values import Values
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -165,6 +166,10 @@ def in_groups(
 
 def answered_by(member: Int[np.ndarray, " J"], num_groups: int, values: Values) -> Int[np.ndarray, "G I"]:
     """Answers (G, I) of each group to each item, of the subjects of all processes."""
+    if isinstance(values, SparseValues):
+        own, shape = values.responses, (num_groups, values.shape[1])
+        cells = np.asarray(member)[own.subjects].astype(np.int64) * shape[1] + own.items
+        return processes.total(np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape))
     observed = np.stack([(np.asarray(values)[member == group] >= 0).sum(axis=0) for group in range(num_groups)])
     return processes.total(observed)
 

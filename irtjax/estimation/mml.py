@@ -33,6 +33,7 @@ from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import require_estimable
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
 
@@ -226,6 +227,8 @@ def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding
     if responses.num_subjects < processes.number():
         raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
     subjects = slice(None) if rule.moves_with_posterior else processes.share(responses.num_subjects)
+    if isinstance(responses, SparseResponses):
+        return responses.choose_subjects(subjects).values
     keep(values, subjects)
     return np.asarray(values[subjects, :])
 

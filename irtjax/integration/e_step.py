@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax import processes
+from irtjax.integration import sparse_e_step
 from irtjax.integration.nodes import Answers, natural, place_nodes
+from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
 from irtjax.populations.kinds import Populations
@@ -56,7 +58,7 @@ class Expected(NamedTuple):
 def e_step(
     items: Items,
     population: Populations,
-    answers: Answers,
+    answers: Answers | SparseAnswers,
     grid: SparseGrid,
     *,
     weights: bool = False,
@@ -77,9 +79,11 @@ def e_step(
     log_weights = grid.in_tiles(population.log_weights(*grid.nodes), -np.inf)
     powers = grid.in_tiles(np.concatenate([nodes, nodes**2], axis=1))
     curves = Curves(eta, log_normalizer, log_weights, powers)
-    if grid.rows is None:
+    boundary_mass: AnyArray | float = 0.0
+    if isinstance(answers, SparseAnswers):
+        sums, log_likelihoods, moments, kept, boundary_mass = _by_the_answer(curves, answers, grid, weights)
+    elif grid.rows is None:
         sums, log_likelihoods, moments, kept = _everywhere(curves, answers, _block(answers, grid), weights)
-        boundary_mass: AnyArray | float = 0.0
     else:
         sums, log_likelihoods, moments, kept, boundary_mass = _in_tiles(curves, answers, grid.rows, grid.tile, grid.rim)
     sums = [grid.out_of_tiles(np.asarray(leaf)) for leaf in sums]
@@ -131,9 +135,7 @@ class Curves(NamedTuple):
 
     def joint(self, answers: Answers) -> AnyArray:
         """Logarithm (J, S) of the likelihood times the weight of each node, in a tile."""
-        observed = answers.observed()
-        total = self.log_normalizer.sum(axis=1)[None, :] if observed is None else observed @ self.log_normalizer.T
-        return answers.statistics() @ self.eta.T - total + answers.weighed(self.log_weights)
+        return answers.log_likelihoods(self.eta, self.log_normalizer) + answers.weighed(self.log_weights)
 
 
 def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
@@ -142,6 +144,17 @@ def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
     return weights.T @ answers.statistics(), (
         weights.sum(axis=0)[:, None] if observed is None else weights.T @ observed
     )
+
+
+def _by_the_answer(curves: Curves, answers: SparseAnswers, grid: SparseGrid, keep: bool) -> tuple[Any, ...]:
+    """As `e_step`, of sparse responses."""
+    if grid.rows is not None:
+        *sums, log_likelihoods, moments, kept, boundary_mass = sparse_e_step.in_tiles(
+            *curves, answers, grid.rows, grid.tile, grid.rim
+        )
+        return sums, log_likelihoods, moments, kept, boundary_mass
+    *sums, log_likelihoods, moments, kept = sparse_e_step.everywhere(*curves.tile(0), answers, keep)
+    return [leaf[None] for leaf in sums], log_likelihoods, moments, None if kept is None else kept[None], 0.0
 
 
 def _block(answers: Answers, grid: SparseGrid) -> int:

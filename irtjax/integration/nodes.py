@@ -8,51 +8,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.kinds import Populations
 from irtjax.responses.matrix import MISSING
-from irtjax.types import AnyArray, Float, Int, Shaped
+from irtjax.types import AnyArray, Float, Shaped
 
 COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("values", "trials", "member", "predictors"),
-    meta_fields=("model", "complete"),
-)
-@dataclasses.dataclass(frozen=True)
-class Answers:
-    """Responses of J subjects to I items, a byte each: the numbers in the two linear maps are made where they are read.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OfPopulation:
+    """Which population each subject is of.
 
     Attributes:
-        values: (J, I) as the model encodes them; negative where missing.
-        model: what they say of ability.
-        complete: whether all were observed.
-        trials: (J, I) of each response; None for one.
         member: (J, 1) of each subject, the number of its group; None where there is one population.
         predictors: (J, C) of each subject's mean ability, where it depends on covariates.
     """
 
-    values: Any
-    model: ItemModel
-    complete: bool
-    trials: Any = None
     member: Any = None
     predictors: Any = None
-
-    def statistics(self) -> Float[AnyArray, "J M"]:
-        """T of each response."""
-        return self.model.statistics(self.values)
-
-    def observed(self) -> Float[AnyArray, "J I"] | None:
-        """Trials of each response, 0 where it is missing; None where all are 1."""
-        if self.complete and self.trials is None:
-            return None
-        observed = (self.values >= 0).astype(float)
-        return observed if self.trials is None else observed * self.trials
 
     def weighed(self, log_weights: Float[AnyArray, "Q ..."]) -> Float[AnyArray, "J Q"]:
         """Of the nodes (Q,), those of each group (Q, G), or those by predictors (Q, 1 + C), for each subject."""
@@ -67,6 +42,56 @@ class Answers:
             xp = self.predictors.__array_namespace__()
             return xp.concatenate([self.predictors, xp.ones_like(self.predictors[:, :1])], axis=1)
         return None if self.member is None else (self.member == jnp.arange(number)[None, :])
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("values", "trials", "member", "predictors"),
+    meta_fields=("model", "complete"),
+)
+@dataclasses.dataclass(frozen=True)
+class Answers(OfPopulation):
+    """Responses of J subjects to I items, a byte each: the numbers in the two linear maps are made where they are read.
+
+    Attributes:
+        values: (J, I) as the model encodes them; negative where missing.
+        model: what they say of ability.
+        complete: whether all were observed.
+        trials: (J, I) of each response; None for one.
+    """
+
+    values: Any
+    model: ItemModel
+    complete: bool
+    trials: Any = None
+
+    def on_host(self) -> "Answers":
+        """As NumPy arrays."""
+        return jax.tree.map(np.asarray, self)
+
+    def log_base(self) -> Float[np.ndarray, " J"]:
+        """Σ log h of each subject, in nats."""
+        trials = None if self.trials is None else np.asarray(self.trials)
+        return self.model.log_base(np.asarray(self.values), trials)
+
+    def log_likelihoods(
+        self, eta: Float[AnyArray, "Q M"], log_normalizer: Float[AnyArray, "Q I"]
+    ) -> Float[AnyArray, "J Q"]:
+        """Of each subject at nodes, in nats, but for log h."""
+        observed = self.observed()
+        total = log_normalizer.sum(axis=1)[None, :] if observed is None else observed @ log_normalizer.T
+        return self.statistics() @ eta.T - total
+
+    def statistics(self) -> Float[AnyArray, "J M"]:
+        """T of each response."""
+        return self.model.statistics(self.values)
+
+    def observed(self) -> Float[AnyArray, "J I"] | None:
+        """Trials of each response, 0 where it is missing; None where all are 1."""
+        if self.complete and self.trials is None:
+            return None
+        observed = (self.values >= 0).astype(float)
+        return observed if self.trials is None else observed * self.trials
 
     def rows(self, rows: AnyArray | slice) -> "Answers":
         """Those of some subjects; none, where there is no such subject."""
@@ -93,18 +118,6 @@ class Answers:
     def num_items(self) -> int:
         """I."""
         return self.values.shape[1]
-
-
-def to_answers(
-    values: Shaped[np.ndarray, "J I"],
-    model: ItemModel = BINARY,
-    trials: Int[np.ndarray, "J I"] | None = None,
-    member: Int[np.ndarray, " J"] | None = None,
-    predictors: Float[np.ndarray, "J C"] | None = None,
-) -> Answers:
-    """Puts encoded responses on the device."""
-    groups = None if member is None else member[:, None]
-    return jax.device_put(Answers(values, model, bool((values != MISSING).all()), trials, groups, predictors))
 
 
 def place_nodes(population: Populations, quadrature: Quadrature) -> Float[np.ndarray, "Q D"]:

@@ -16,6 +16,7 @@ from irtjax.errors import InputError
 from irtjax.integration.importance_nodes import importance_nodes_to_start_with
 from irtjax.integration.node_rule import NodeRule, Refinement, Tolerance
 from irtjax.integration.nodes import Answers
+from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension, rectangular, spacing, steepest
@@ -36,6 +37,7 @@ WORTH = 0.5  # of all nodes, from which on tiles are not worth it
 MOST_DERIVATIVES = 2**27  # of curves at nodes: 1 GB
 MOST_OF_EACH = 12_000  # of all nodes, at which one subject's posterior has weight
 MOST_WEIGHTS = 2**26  # of all subjects at these: 0.5 GB
+TOGETHER_SPARSE = 4096  # subjects of a tile that are taken at once where they answered few items
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,19 +91,21 @@ class SharedNodes:
         """Nodes per dimension that are always all looked at."""
         return round((nodes_per_dimension(self.dims) - 1) * self.bound / BOUND) + 1
 
-    def lay_out(self, items: Items, population: Populations, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Populations, answers: Answers | SparseAnswers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
             *_, level = levels(items, population, answers, self.number, self.coarsest, self.bound)
-            found = active_tiles(level)
-            # a block costs what a full one does
-            cost, of_all = processes.total([len(found.tile) * TOGETHER * found.shape[1], answers.num_subjects * total])
+            sparse = isinstance(answers, SparseAnswers)
+            found = active_tiles(level, TOGETHER_SPARSE if sparse else TOGETHER)
+            # a block costs what a full one does, but where each answer costs
+            taken = int((found.rows < answers.num_subjects).sum()) if sparse else len(found.tile) * TOGETHER
+            cost, of_all = processes.total([taken * found.shape[1], answers.num_subjects * total])
             if cost < WORTH * of_all:
                 return found
         return everywhere(_grid(self.number, self.bound, self.dims))
 
-    def refined(self, items: Items, population: Populations, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Populations, answers: Answers | SparseAnswers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, self.coarsest)
         *_, coarse, fine = levels(items, population, answers, finer, coarsest, self.bound)

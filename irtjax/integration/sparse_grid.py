@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from irtjax import processes
 from irtjax.integration.nodes import Answers, natural, place_nodes
+from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
 from irtjax.populations.kinds import Populations
@@ -128,7 +128,7 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 def levels(
     items: Items,
     population: Populations,
-    answers: Answers,
+    answers: Answers | SparseAnswers,
     number: int,
     coarsest: int | None = None,
     bound: float = BOUND,
@@ -150,7 +150,7 @@ def levels(
     numbers, coarsest = [number], coarsest or nodes_per_dimension(dims)
     while numbers[-1] > coarsest and numbers[-1] % 2:
         numbers.append((numbers[-1] + 1) // 2)
-    answers = jax.tree.map(np.asarray, answers)
+    answers = answers.on_host()
     num_subjects = answers.num_subjects
     side = max(2, round(TILE ** (1 / dims)))
     subject, places, shares = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
@@ -173,8 +173,8 @@ def levels(
         yield Level(grid, whole, subject, places, shares)
 
 
-def active_tiles(level: Level) -> SparseGrid:
-    """The tiles that posteriors of a level are in, and those beside them."""
+def active_tiles(level: Level, together: int = TOGETHER) -> SparseGrid:
+    """The tiles that posteriors of a level are in, and those beside them; so many subjects of a tile in a block."""
     grid, num_subjects = level.grid, len(level.log_likelihoods)
     notable = level.share > NOTABLE
     subject, all_tiles, member = _with_neighbours(grid, num_subjects, level.subject, level.tile, notable)
@@ -184,7 +184,7 @@ def active_tiles(level: Level) -> SparseGrid:
     used = np.unique(processes.gather(np.unique(all_tiles)))  # nodes are the same on all processes
     tile = np.searchsorted(used, all_tiles)
     index, inside = grid.inside(used)
-    tiles, shape, at = in_blocks(tile, TOGETHER)
+    tiles, shape, at = in_blocks(tile, together)
     rows, rim = np.full(shape, num_subjects), np.zeros(shape, bool)
     rows.ravel()[at], rim.ravel()[at] = subject, at_rim
     num_tiles = min(rounded(len(used)), math.prod(grid.across))
@@ -261,7 +261,7 @@ def _children(
 def _log_likelihoods(
     items: Items,
     population: Populations,
-    answers: Answers,
+    answers: Answers | SparseAnswers,
     grid: Grid,
     subject: Int[np.ndarray, " M"],
     tile: Int[np.ndarray, " M"],
@@ -285,9 +285,7 @@ def _log_likelihoods(
         of_tiles = eta, log_normalizer, log_weights, begin[part], counts[part]
         for eta_here, normalizer, log_weight, start, count in zip(*of_tiles, strict=True):
             some = answers.rows(subject[start : start + count])
-            observed = some.observed()
-            joint = some.statistics() @ eta_here.T + some.weighed(log_weight)
-            joint -= normalizer.sum(axis=1) if observed is None else observed @ normalizer.T
+            joint = some.log_likelihoods(eta_here, normalizer) + some.weighed(log_weight)
             largest = joint.max(axis=1)
             result[start : start + count] = largest + np.log(np.exp(joint - largest[:, None]).sum(axis=1))
     return result

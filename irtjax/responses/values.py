@@ -6,10 +6,11 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 
-Responses = ResponseMatrix | StoredResponses
+Responses = ResponseMatrix | StoredResponses | SparseResponses
 
 
 @runtime_checkable
@@ -26,7 +27,7 @@ class Values(Protocol):
 
 def counts_of(values: Values, axis: int) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
     """As `counts`; what is stored in files is counted once, each process a part."""
-    return values.counts(axis) if isinstance(values, StoredValues) else counts(np.asarray(values), axis)
+    return values.counts(axis) if isinstance(values, StoredValues | SparseValues) else counts(np.asarray(values), axis)
 
 
 def keep(values: Values, subjects: slice = ALL, items: slice = ALL) -> None:

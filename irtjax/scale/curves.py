@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
-from irtjax.integration.nodes import Answers, place_nodes, to_answers
+from irtjax.integration.encode import to_answers
+from irtjax.integration.nodes import Answers, place_nodes
 from irtjax.integration.sparse_grid import everywhere
 from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import model_of

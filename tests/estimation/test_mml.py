@@ -25,7 +25,7 @@ from irtjax.estimation.quadrature import finish as node_estimate
 from irtjax.estimation.quadrature import observed_information, score_moments
 from irtjax.estimation.specify import item_types, specify, start_items
 from irtjax.integration.e_step import condensed, e_step
-from irtjax.integration.nodes import to_answers
+from irtjax.integration.encode import to_answers
 from irtjax.integration.sparse_grid import everywhere
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular

@@ -19,7 +19,7 @@ from irtjax.integration.importance_nodes import (
     importance_nodes,
     importance_nodes_to_start_with,
 )
-from irtjax.integration.nodes import to_answers
+from irtjax.integration.encode import to_answers
 from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular

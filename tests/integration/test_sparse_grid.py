@@ -13,7 +13,8 @@ from irtjax.estimation.specify import specify
 from irtjax.integration import rules as node_rules
 from irtjax.integration import sparse_grid
 from irtjax.integration.e_step import condensed, e_step
-from irtjax.integration.nodes import place_nodes, to_answers
+from irtjax.integration.encode import to_answers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import everywhere, levels
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular

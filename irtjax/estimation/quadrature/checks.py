@@ -1,6 +1,5 @@
 """Whether nodes are fine enough for a fit, and what finer ones would change."""
 
-import jax
 import numpy as np
 
 from irtjax import processes
@@ -28,7 +27,7 @@ def refinement(state: State, items: Items, at_most: int) -> Refinement:
     of_finer = state.rule.weights_of_finer * state.grid.num_weights(num_subjects) / num_subjects
     most = min(at_most, max(100, int(SAMPLE_WEIGHTS / of_finer)))
     rows = np.arange(num_subjects) if num_subjects <= most else np.linspace(0, num_subjects - 1, most).astype(int)
-    answers = jax.tree.map(np.asarray, state.answers)
+    answers = state.answers.on_host()
     # as many parts on every process: nodes are those that any of them needs
     number = max(processes.everyone(-(-len(rows) * int(of_finer) // PART_WEIGHTS)))
     found = [

@@ -29,7 +29,7 @@ from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
 from irtjax.integration.node_rule import NodeRule
-from irtjax.integration.nodes import to_answers
+from irtjax.integration.encode import to_answers
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
@@ -86,7 +86,7 @@ class QuadratureEngine:
             ahead = *_priors_of(specification), Phase.ASYMPTOTES, *ahead[:-1], *searches, Phase.LAST_STEPS
         with jax.enable_x64(True):
             answers = to_answers(
-                np.asarray(problem.values), problem.model, problem.trials, problem.member, problem.predictors
+                problem.values, problem.model, problem.trials, problem.member, problem.predictors
             )
             population: Populations = Population(np.zeros(dims), np.ones(dims))
             if specification.num_groups > 1:

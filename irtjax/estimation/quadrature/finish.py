@@ -9,14 +9,15 @@ from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import group_information, observed_information
+from irtjax.estimation.quadrature import group_information, observed_information, sparse_moments
 from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.observed_information import Part
 from irtjax.estimation.quadrature.state import State
 from irtjax.fits.joint_covariance import MOST_KEPT, JointCovariance
 from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.importance_nodes import part
-from irtjax.integration.sparse_grid import SparseGrid
+from irtjax.integration.sparse_answers import SparseAnswers
+from irtjax.integration.sparse_grid import SparseGrid, everywhere
 from irtjax.types import Bool
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
@@ -32,9 +33,8 @@ def estimate_at(state: State, standard_errors: bool) -> Estimate:
     num_subjects = int(processes.total(answers.num_subjects))
     placed = state.rule.lay_out(items, population, answers)
     found = e_step(items, population, answers, placed)
-    trials = None if answers.trials is None else np.asarray(answers.trials)
-    base = answers.model.log_base(np.asarray(answers.values), trials)
-    log_likelihoods, ability, ability_se = map(processes.gather, (found.log_likelihoods + base, found.mean, found.sd))
+    of_subjects = found.log_likelihoods + answers.log_base()
+    log_likelihoods, ability, ability_se = map(processes.gather, (of_subjects, found.mean, found.sd))
     difference = node_checks.refinement(state, items, num_subjects).change
     unbounded = at_bounds(point, specification, state.rule.steepest)
     errors = _Errors(_unknown(specification))
@@ -129,10 +129,13 @@ def _parts(state: State, placed: SparseGrid) -> Iterator[Part]:
         most = max(1, SCORES // (placed.shape[1] * answers.num_items * (3 * state.specification.dims + 3)))
     elif placed.rows is None:
         most = max(1, WEIGHTS // len(placed.nodes.nodes))
+    sparse = isinstance(answers, SparseAnswers)
+    if sparse:
+        placed, most = everywhere(placed.nodes), sparse_moments.most_subjects(answers, len(placed.nodes.nodes))
     # as many parts on every process, which add up what they find
     number = max(-(-number // most) for number in processes.everyone(answers.num_subjects))
     for rows in np.array_split(np.arange(answers.num_subjects), number):
         chosen = slice(int(rows[0]), int(rows[-1]) + 1)
         some, grid = answers.rows(chosen), part(placed, chosen) if own else placed
         expected = e_step(items, population, some, grid, weights=True)
-        yield Part(some, expected, grid) if own else Part(some, *condensed(expected, grid))
+        yield Part(some, expected, grid) if own or sparse else Part(some, *condensed(expected, grid))

@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.estimation.quadrature import sparse_moments
 from irtjax.integration.nodes import Answers
+from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import per_statistic
 from irtjax.types import AnyArray
@@ -73,6 +75,8 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
         answers: of J subjects.
         at_nodes: of R nodes.
     """
+    if isinstance(answers, SparseAnswers):
+        return sparse_moments.covariances(weights[0], answers, at_nodes)
     scores = at_nodes.in_tiles(grid)
     blocks = Blocks.on(grid, weights)
     mean = np.asarray(_means(blocks, answers, scores))
@@ -205,6 +209,8 @@ def squared_means(
     weights: AnyArray, grid: SparseGrid, answers: Answers, mean: np.ndarray, by: np.ndarray
 ) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores, ∂η being (R, M, K), summed over subjects; some items at a time."""
+    if isinstance(answers, SparseAnswers):
+        return sparse_moments.squared_means(weights[0], answers, mean, by)
     num_subjects, num_items, size = answers.num_subjects, answers.num_items, by.shape[2]
     per_item = mean.shape[1] // num_items
     blocks, mean, by = Blocks.on(grid, weights), grid.in_tiles(mean), grid.in_tiles(by)
@@ -233,6 +239,8 @@ def _squares_of_items(blocks: Blocks, answers: Answers, mean: jax.Array, by: jax
 
 def products(weights: AnyArray, grid: SparseGrid, answers: Answers) -> np.ndarray:
     """Products (R, I, S + 1, S + 1) of the statistics and the trials of each item, as the posteriors expect them."""
+    if isinstance(answers, SparseAnswers):
+        return sparse_moments.products(weights[0], answers)
     return grid.out_of_tiles(np.asarray(_products(Blocks.on(grid, weights), grid.shape, answers)))
 
 

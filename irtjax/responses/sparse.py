@@ -1,0 +1,411 @@
+"""Responses where each subject answered few of the items: one entry for each answer, none for what is missing."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_sound_ids, require_unique
+from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.types import Bool, Int, Shaped
+
+REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
+MOST_DENSE = 2**33  # cells of a matrix that is made of the answers
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class SparseResponses:
+    """Responses of J subjects to I items, N of them, in compressed rows: subject by subject, items in their order.
+
+    It takes 5 bytes for an answer that is right or wrong, and nothing for what is missing. It owns its arrays, which
+    cannot be written to. Two are equal if they hold the same answers under the same ids in the same order.
+
+    Attributes:
+        starts: (J + 1,) where the answers of each subject begin; N at the end.
+        items: (N,) int32 the item of each answer, rising within a subject.
+        answers: (N,) int8, 1 right and 0 wrong; or what `ScaledResponses` holds of other responses.
+        subject_ids: (J,) strings, unique.
+        item_ids: (I,) strings, unique.
+        scales: (I,) of the items; None where answers are right or wrong.
+        trials: (N,) of each count; None where there are no counts.
+
+    Raises:
+        InputError: no subjects or no items, arrays that do not go together, an answer other than 0 and 1 without
+            scales, or an id that occurs twice.
+    """
+
+    starts: Int[np.ndarray, " J+1"]
+    items: Int[np.ndarray, " N"]
+    answers: Shaped[np.ndarray, " N"]
+    subject_ids: Shaped[np.ndarray, " J"]
+    item_ids: Shaped[np.ndarray, " I"]
+    scales: tuple[Scale, ...] | None = None
+    trials: Int[np.ndarray, " N"] | None = None
+
+    def __init__(
+        self,
+        starts: Int[np.ndarray, " J+1"],
+        items: Int[np.ndarray, " N"],
+        answers: Shaped[np.ndarray, " N"],
+        subject_ids: np.ndarray | Sequence[str],
+        item_ids: np.ndarray | Sequence[str],
+        scales: tuple[Scale, ...] | None = None,
+        trials: Int[np.ndarray, " N"] | None = None,
+    ) -> None:
+        subjects, names = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")
+        require_unique(subjects, names, (len(starts) - 1, len(names)))
+        if len(items) != starts[-1] or len(answers) != starts[-1]:
+            raise InputError(f"{len(items):,} items and {len(answers):,} answers, expected {starts[-1]:,} of each")
+        if scales is None:
+            _require_scored(np.asarray(answers), items, starts, subjects, names)
+        elif len(scales) != len(names):
+            raise InputError(f"{len(scales)} scales of {len(names)} items")
+        own = {
+            "starts": np.asarray(starts, np.int64),
+            "items": np.asarray(items, np.int32),
+            "answers": np.asarray(answers, np.int8 if scales is None else None),
+            "subject_ids": subjects,
+            "item_ids": names,
+            "trials": trials,
+        }
+        for name, leaf in own.items():
+            if leaf is not None:
+                leaf = leaf.view()
+                leaf.setflags(write=False)
+            object.__setattr__(self, name, leaf)
+        object.__setattr__(self, "scales", scales)
+
+    @classmethod
+    def from_triples(
+        cls,
+        subjects: Any,
+        items: Any,
+        answers: Any,
+        subject_ids: np.ndarray | Sequence[str],
+        item_ids: np.ndarray | Sequence[str],
+        *,
+        repeats: str = "refuse",
+    ) -> "SparseResponses":
+        """Right and wrong answers out of positions: answer n is that of `subjects[n]` to `items[n]`, in any order.
+
+        Args:
+            subjects: (N,) positions in `subject_ids`.
+            items: (N,) positions in `item_ids`.
+            answers: (N,) 1 right, 0 wrong; those that are -1 or NaN are missing, and left out.
+            subject_ids: of J subjects.
+            item_ids: of I items.
+            repeats: "refuse" a second answer of a subject to an item, or take the "last" one.
+
+        Raises:
+            InputError: arrays of different lengths, a position that is none, a second answer that is refused, or an
+                answer that is not right or wrong; names subject and item.
+        """
+        if repeats not in REPEATS:
+            raise InputError(f"`repeats` {repeats!r}, expected one of {', '.join(REPEATS)}")
+        for what, ids in (("subject", subject_ids), ("item", item_ids)):
+            require_sound_ids(ids, what)
+        subjects, items, answers = (np.asarray(leaf).ravel() for leaf in (subjects, items, answers))
+        if not len(subjects) == len(items) == len(answers):
+            raise InputError(f"{len(subjects):,} subjects, {len(items):,} items and {len(answers):,} answers")
+        for what, at, ids in (("subjects", subjects, subject_ids), ("items", items, item_ids)):
+            if at.dtype.kind not in "iu":
+                raise InputError(f"`{what}` are of type {at.dtype}, expected positions in the ids")
+            if len(at) and not (0 <= at.min() and at.max() < len(ids)):
+                raise InputError(f"`{what}` are from {at.min()} to {at.max()}, expected 0 to {len(ids) - 1:,}")
+        if answers.dtype.kind not in "biuf":
+            raise InputError(f"answers of type {answers.dtype}, expected numbers")
+        there = ~(answers < 0) & (answers == answers) if answers.dtype.kind in "if" else np.ones(len(answers), bool)
+        if not there.all():
+            broken = answers[~there]
+            broken = broken[(broken != MISSING) & (broken == broken)]
+            if broken.size:
+                raise NotScoredError(f"answer {broken[0]:g}, expected 0, 1 or -1 (missing)")
+            subjects, items, answers = subjects[there], items[there], answers[there]
+        if not len(answers):
+            raise InputError("there is no answer")
+        starts, items, answers = sorted_answers(subjects, items, answers, (len(subject_ids), len(item_ids)))
+        again = _again(starts, items)
+        if again.any():
+            first = int(np.flatnonzero(again)[0])
+            if repeats == "refuse":
+                j = int(np.searchsorted(starts, first, side="right")) - 1
+                raise InputError(
+                    f"subject {str(subject_ids[j])!r} answered item {str(item_ids[items[first]])!r} more than once "
+                    f"({int(again.sum()):,} such answers): take the last (`repeats='last'`), or count them "
+                    "(`model='binomial'`)"
+                )
+            starts, items, answers = _without(starts, items, answers, np.append(again[1:], False))
+        return cls(starts, items, answers, subject_ids, item_ids)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, subject_ids: Any = None, item_ids: Any = None, *, repeats: str = "refuse"
+    ) -> "SparseResponses":
+        """Right and wrong answers out of a SciPy sparse array of subjects × items, each entry of which is one answer.
+
+        A wrong answer is an entry of 0 that is stored. Where no 0 is stored, -1 is wrong: most formats and operations
+        drop zeros. Subjects and items without ids are called subject_1, subject_2, …, item_1, item_2, ….
+
+        Raises:
+            InputError: all entries are right, so that it is not known which answers are wrong; or see `from_triples`.
+        """
+        given = matrix.tocoo()
+        subjects, items = given.coords if hasattr(given, "coords") else (given.row, given.col)
+        answers = np.asarray(given.data)
+        if answers.size and not (answers == 0).any():
+            if (answers == 1).all():
+                raise InputError("all entries of the sparse array are 1: store wrong answers as 0 or -1")
+            answers = np.where(answers == MISSING, 0, answers)
+        number_of = [f"subject_{j}" for j in range(1, given.shape[0] + 1)] if subject_ids is None else subject_ids
+        names = [f"item_{i}" for i in range(1, given.shape[1] + 1)] if item_ids is None else item_ids
+        return cls.from_triples(subjects, items, answers, number_of, names, repeats=repeats)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseResponses):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("starts", "items", "answers", "subject_ids", "item_ids", "trials")
+        ) and (self.scales == other.scales)
+
+    def __hash__(self) -> int:
+        return hash((len(self.answers), str(self.item_ids[0]), str(self.subject_ids[0]), self.items[:64].tobytes()))
+
+    def __repr__(self) -> str:
+        right, observed = self.counts(axis=0)
+        return described("SparseResponses", self.num_subjects, self.num_items, right, observed)
+
+    @property
+    def num_subjects(self) -> int:
+        """J."""
+        return len(self.subject_ids)
+
+    @property
+    def num_items(self) -> int:
+        """I."""
+        return len(self.item_ids)
+
+    @property
+    def num_answers(self) -> int:
+        """N."""
+        return len(self.answers)
+
+    @property
+    def density(self) -> float:
+        """Share of all cells that were answered."""
+        return self.num_answers / (self.num_subjects * self.num_items)
+
+    @functools.cached_property
+    def subjects(self) -> Int[np.ndarray, " N"]:
+        """Who gave each answer."""
+        return np.repeat(np.arange(self.num_subjects, dtype=np.int32), np.diff(self.starts))
+
+    @functools.cached_property
+    def values(self) -> "SparseValues":
+        """Read like an array (J, I): blocks of it are made when they are asked for."""
+        return SparseValues(self)
+
+    def counts(self, axis: int) -> tuple[Shaped[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """Numbers of right answers and of observed answers, summed over subjects (axis 0) or items (axis 1).
+
+        On other scales in place of the former sums of responses as shares of the way from the lowest to the highest.
+        """
+        observed = np.bincount(self.items, minlength=self.num_items) if axis == 0 else np.diff(self.starts)
+        shares = self.answers if self.scales is None else self._shares()
+        if axis == 0:
+            total = np.bincount(self.items, shares, self.num_items)
+        else:
+            total = np.add.reduceat(np.append(shares, 0), self.starts[:-1], dtype=float)
+            total[observed == 0] = 0
+        return (total.astype(int) if self.scales is None else total), observed
+
+    def _shares(self) -> Shaped[np.ndarray, " N"]:
+        """How far each response is from the lowest to the highest of its item."""
+        assert self.scales is not None
+        if self.trials is not None:
+            return self.answers / self.trials
+        worths = [None if scale.labels is None else scale.worth for scale in self.scales]
+        most = max((len(worth) for worth in worths if worth is not None), default=0)
+        if not most:
+            return np.asarray(self.answers, float)
+        table = np.zeros((self.num_items, most))
+        for i, worth in enumerate(worths):
+            if worth is not None:
+                table[i, : len(worth)] = (worth - worth[0]) / (worth[-1] - worth[0])
+        of_categories = table[self.items, np.asarray(self.answers, int)]
+        has = np.array([worth is not None for worth in worths])
+        return np.where(has[self.items], of_categories, self.answers)
+
+    def read(self) -> ResponseMatrix | ScaledResponses:
+        """The matrix of all cells, missing ones included.
+
+        Raises:
+            InputError: it would be larger than 8 GB.
+        """
+        if self.num_subjects * self.num_items * np.asarray(self.answers).itemsize > MOST_DENSE:
+            raise InputError(
+                f"{self.num_subjects:,} subjects × {self.num_items:,} items with {self.num_answers:,} answers: this "
+                "needs the whole matrix, which does not fit into memory: take fewer subjects or items "
+                "(`choose_subjects`, `choose_items`)"
+            )
+        values = self.values[:, :]
+        if self.scales is None:
+            return ResponseMatrix(values, self.subject_ids, self.item_ids)
+        trials = None
+        if self.trials is not None:
+            trials = np.ones(values.shape, np.int32)
+            trials[self.subjects, self.items] = self.trials
+        return ScaledResponses(values, self.subject_ids, self.item_ids, self.scales, trials)
+
+    def choose_items(self, chosen: Shaped[np.ndarray, " chosen"]) -> "SparseResponses":
+        """The responses to some of the items, by a mask (I,) or by positions."""
+        places = np.arange(self.num_items)[chosen]
+        where = np.full(self.num_items, -1, np.int32)
+        where[places] = np.arange(len(places), dtype=np.int32)
+        kept = where[self.items] >= 0
+        starts, items, answers = sorted_answers(
+            self.subjects[kept], where[self.items[kept]], np.flatnonzero(kept), (self.num_subjects, len(places))
+        )
+        scales = None if self.scales is None else tuple(self.scales[i] for i in places)
+        trials = None if self.trials is None else self.trials[answers]
+        return SparseResponses(
+            starts, items, self.answers[answers], self.subject_ids, self.item_ids[places], scales, trials
+        )
+
+    def choose_subjects(self, chosen: Shaped[np.ndarray, " chosen"]) -> "SparseResponses":
+        """The responses of some of the subjects, by a mask (J,) or by positions."""
+        places = np.arange(self.num_subjects)[chosen]
+        starts, at = rows_of(self.starts, places)
+        trials = None if self.trials is None else self.trials[at]
+        return SparseResponses(
+            starts, self.items[at], self.answers[at], self.subject_ids[places], self.item_ids, self.scales, trials
+        )
+
+    def choose_answers(self, chosen: Shaped[np.ndarray, " N"]) -> "SparseResponses":
+        """Some of the answers, by a mask (N,); all subjects and items stay."""
+        return dataclasses.replace(
+            self,
+            starts=np.concatenate([[0], np.cumsum(chosen)])[self.starts],
+            items=self.items[chosen],
+            answers=self.answers[chosen],
+            trials=None if self.trials is None else self.trials[chosen],
+        )
+
+    def transposed(self) -> "SparseResponses":
+        """With subjects for items, and items for subjects; of right and wrong answers."""
+        if self.scales is not None:
+            raise InputError("only right and wrong answers can be transposed")
+        starts, items, answers = sorted_answers(
+            self.items, self.subjects, self.answers, (self.num_items, self.num_subjects)
+        )
+        return SparseResponses(starts, items, answers, self.item_ids, self.subject_ids)
+
+    def with_responses(self) -> "SparseResponses":
+        """The subjects who have any."""
+        there = np.diff(self.starts) > 0
+        return self if there.all() else self.choose_subjects(there)
+
+
+class SparseValues:
+    """The responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both of them slices, is an array.
+
+    Attributes:
+        responses: the answers.
+        shape: J and I.
+        size: J times I.
+        dtype: of the answers.
+    """
+
+    def __init__(self, responses: SparseResponses) -> None:
+        self.responses, self.shape = responses, (responses.num_subjects, responses.num_items)
+        self.size, self.dtype = self.shape[0] * self.shape[1], np.asarray(responses.answers).dtype
+
+    def __getitem__(self, at: tuple[slice, slice]) -> Shaped[np.ndarray, "_ _"]:
+        if not isinstance(at, tuple) or not all(isinstance(one, slice) and one.step is None for one in at):
+            raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
+        subjects, items = (range(*one.indices(size)) for one, size in zip(at, self.shape, strict=True))
+        own = self.responses
+        part = slice(int(own.starts[subjects.start]), int(own.starts[max(subjects.stop, subjects.start)]))
+        columns, answers = own.items[part], own.answers[part]
+        rows = np.repeat(np.arange(len(subjects)), np.diff(own.starts[subjects.start : subjects.start + len(subjects) + 1]))
+        result = np.full((len(subjects), len(items)), MISSING, self.dtype)
+        here = (columns >= items.start) & (columns < items.stop)
+        result[rows[here], columns[here] - items.start] = answers[here]
+        return result
+
+    def counts(self, axis: int) -> tuple[Shaped[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """As `SparseResponses.counts`."""
+        return self.responses.counts(axis)
+
+    def observed(self, chosen: Bool[np.ndarray, " I"]) -> Any:
+        """Which of some items each subject answered: 1, in an array of SciPy (J, chosen)."""
+        own = self.responses.choose_items(chosen)
+        return scipy.sparse.csr_array((np.ones(own.num_answers), own.items, own.starts), own.values.shape)
+
+
+def sorted_answers(
+    subjects: Int[np.ndarray, " N"],
+    items: Int[np.ndarray, " N"],
+    answers: Shaped[np.ndarray, " N"],
+    shape: tuple[int, int],
+) -> tuple[Int[np.ndarray, " J+1"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
+    """Answers subject by subject, items in their order; of one cell in the order in which they came.
+
+    Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
+    """
+    by_item = _in_order(items, shape[1])
+    by_subject = by_item[_in_order(subjects[by_item], shape[0])]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(subjects, minlength=shape[0]))])
+    return starts, items[by_subject].astype(np.int32, copy=False), answers[by_subject]
+
+
+def _in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
+    """The stable order by keys from 0 to `size` - 1, by counting."""
+    number = np.int32 if len(keys) < 2**31 else np.int64
+    ends = np.arange(len(keys) + 1, dtype=number)
+    rows = scipy.sparse.csr_array((np.empty(len(keys), np.int8), keys.astype(number), ends), (len(keys), size))
+    return rows.tocsc().indices
+
+
+def rows_of(
+    starts: Int[np.ndarray, " J+1"], rows: Int[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " N"]]:
+    """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
+    lengths = starts[rows + 1] - starts[rows]
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    return begin, np.repeat(starts[rows] - begin[:-1], lengths) + np.arange(begin[-1])
+
+
+def _again(starts: Int[np.ndarray, " J+1"], items: Int[np.ndarray, " N"]) -> np.ndarray:
+    """(N,) whether the subject answered the item in the entry before."""
+    again = np.concatenate([[False], items[1:] == items[:-1]])
+    again[starts[:-1][starts[:-1] < len(items)]] = False
+    return again
+
+
+def _without(starts: np.ndarray, items: np.ndarray, answers: np.ndarray, left_out: np.ndarray) -> tuple[Any, Any, Any]:
+    kept = ~left_out
+    return np.concatenate([[0], np.cumsum(kept)])[starts], items[kept], answers[kept]
+
+
+def _require_scored(
+    answers: np.ndarray, items: np.ndarray, starts: np.ndarray, subject_ids: np.ndarray, item_ids: np.ndarray
+) -> None:
+    """Refuses answers that are not right or wrong.
+
+    Raises:
+        NotScoredError: names the first.
+    """
+    if answers.dtype.kind in "biu" and (not answers.size or (answers.min() >= 0 and answers.max() <= 1)):
+        return
+    wrong = (answers != 0) & (answers != 1)
+    if wrong.any():
+        n = int(np.flatnonzero(wrong)[0])
+        j = int(np.searchsorted(starts, n, side="right")) - 1
+        raise NotScoredError(
+            f"subject {str(subject_ids[j])!r}, item {str(item_ids[items[n]])!r}: response {answers[n]}, expected 0 or 1"
+        )
