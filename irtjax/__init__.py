@@ -16,6 +16,7 @@ from irtjax.fitting import fit
 from irtjax.responses.formats import open_responses, read_responses, write_responses
 from irtjax.responses.formats.shards import write_shards
 from irtjax.responses.matrix import ResponseMatrix, grade
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.scale.polychoric import polychoric
 from irtjax.scoring.abilities import score
@@ -44,6 +45,7 @@ __all__ = [
     "InputError",
     "NormalPrior",
     "ResponseMatrix",
+    "SparseResponses",
     "StoredResponses",
     "audit",
     "beats",

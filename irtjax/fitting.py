@@ -1,5 +1,6 @@
 """One entry to all estimators."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -21,16 +22,19 @@ from irtjax.explanatory.amortised import fit_amortised
 from irtjax.fits import category_text
 from irtjax.fits.reading import AUTO, Models, read, read_judged
 from irtjax.fits.result import Fit
+from irtjax.integration.rules import MOST_SHARED
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.responses.convert import as_given
-from irtjax.responses.matrix import require_estimable
+from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import LARGE, SparseResponses, is_sparse, of_matrix
 from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
+WHOLE = ("features", "mesh")  # with which fits go through the whole matrix
 
 
 @processes.collective
@@ -46,6 +50,7 @@ def fit(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     facet: str | None = None,
+    sparse: bool | None = None,
     **options: Any,
 ) -> Fit:
     """Fits an item response model to a response matrix.
@@ -78,6 +83,8 @@ def fit(
         facet: the column of a long table that says who judged. Judges then have severities beside the difficulties of
             the items, Σ = 0 (`irtjax.estimation.facets.fit_facets`; MML): with "pcm" and "rsm" the many-facet Rasch
             model (Linacre 1989). `Fit.facets` has them.
+        sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default where
+            there are more than 4 million cells of which fewer than 10% have an answer, and the model can be fitted so.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
@@ -116,12 +123,17 @@ def fit(
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    if isinstance(responses, ScaledResponses):
-        result = _fit_scaled(responses, found, estimator, options)
+    held = _held(responses, sparse, options, estimator)
+    if getattr(responses, "scales", None) is not None:
+        result = _fit_scaled(held, found, estimator, options)
     else:
-        result = _fit_scored(responses, found, estimator, options)
+        result = _fit_scored(held, found, estimator, options)
         if model == AUTO:
             result.details["read_as"] = "right and wrong"
+    if isinstance(held, SparseResponses):
+        result.details["num_answers"] = held.num_answers
+    if isinstance(responses, ResponseMatrix):
+        result = dataclasses.replace(result, responses=responses)
     if free is not None:
         result.details["free_by_group"] = {
             "item": free.responses.item_ids.astype(str).tolist(),
@@ -129,6 +141,34 @@ def fit(
         }
     diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
     return result
+
+
+def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> Any:
+    """The responses as the fit goes through them: cell by cell, or answer by answer.
+
+    Raises:
+        InputError: they are to be gone through in a way that the model, or their size, rules out.
+    """
+    if sparse not in (None, True, False):
+        raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
+    whole = [name for name in WHOLE if options.get(name) is not None]
+    if options.get("dims", 1) > MOST_SHARED:
+        whole.append("dims")
+    if options.get("integration", "auto") not in ("auto", "nodes"):
+        whole.append("integration")
+    if isinstance(responses, SparseResponses):
+        if sparse or (not whole and sparse is None):
+            return responses
+        return responses.read()
+    if sparse and whole:
+        raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
+    if sparse:
+        return of_matrix(responses.read())
+    by_default = sparse is None and not whole and estimator == "mml" and isinstance(responses, ResponseMatrix)
+    if by_default and responses.values.size > LARGE:
+        if is_sparse(int(responses.counts(axis=1)[1].sum()), *responses.values.shape):
+            return of_matrix(responses)
+    return responses
 
 
 def _with_free_items(

@@ -18,6 +18,7 @@ from irtjax.populations.groups import FittedGroups
 from irtjax.responses.linked_blocks import linked_blocks
 from irtjax.responses.matrix import ResponseMatrix, share_right
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import StoredValues
 from irtjax.responses.values import counts_of, mine
 from irtjax.types import Float, Int
@@ -37,7 +38,7 @@ class FitWarning(UserWarning):
     """A fit that has not converged, or whose scale is doubtful; the message says what to do."""
 
 
-def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues) -> Float[np.ndarray, " I"]:
+def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues | SparseValues) -> Float[np.ndarray, " I"]:
     """Correlation (I,) of each item with the share right of all other items, over the subjects who answered it.
 
     Args:
@@ -52,6 +53,14 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues) -> Flo
     share = right_total * unit  # share right of the rest, plus the item's own part y · unit
     share = several * (share - share[several].mean()) if several.any() else share  # small numbers, for float32
     rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(np.float32)
+    if isinstance(values, SparseValues):
+        own = values.responses
+        of_answers = [rows.astype(float)[:, own.subjects] * weight for weight in (1.0, own.answers)]
+        sums = [
+            np.stack([np.bincount(own.items, row, own.num_items) for row in some])
+            for some in (of_answers[0][:3], of_answers[1])
+        ]
+        return _correlations(*sums)
     subjects, part = mine(values)
     rows, dealt = rows[:, subjects], len(rows[0, subjects]) < len(several)
     correlations, step = [np.zeros(0)], max(1, RESPONSES // values.shape[0])
@@ -62,15 +71,21 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues) -> Flo
         observed = np.ones((len(block), 1), np.float32) if complete else (block >= 0).astype(np.float32)
         sums = [(rows[:3] @ observed).astype(float), (rows @ (block == 1).astype(np.float32)).astype(float)]
         (number, rest, rest_square), products = processes.total(sums) if dealt else sums
-        right, right_share, _, right_unit, right_both, right_square = products
-        together = right_share - right_unit
-        rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
-        with np.errstate(invalid="ignore", divide="ignore"):
-            covariance = together - right * rest / number
-            spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
-            correlations.append(np.where(spread > 1e-9 * number, covariance / spread, np.nan))
+        correlations.append(_correlations(np.stack([number, rest, rest_square]), products))
     found = np.concatenate(correlations)
     return found if dealt else processes.gather(found, items.start)
+
+
+def _correlations(of_answers: Float[np.ndarray, "3 I"], of_right: Float[np.ndarray, "6 I"]) -> Float[np.ndarray, " I"]:
+    """Correlations of answers with the rest, by sums over answers, and over right ones."""
+    number, rest, rest_square = of_answers
+    right, right_share, _, right_unit, right_both, right_square = of_right
+    together = right_share - right_unit
+    rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
+    with np.errstate(invalid="ignore", divide="ignore"):
+        covariance = together - right * rest / number
+        spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
+        return np.where(spread > 1e-9 * number, covariance / spread, np.nan)
 
 
 def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: Float[np.ndarray, " I"]) -> float:
@@ -82,7 +97,7 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks)
-    scored = not isinstance(fit.responses, ScaledResponses)
+    scored = getattr(fit.responses, "scales", None) is None
     for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
         message = find(fit)
         if message is not None:
@@ -219,10 +234,12 @@ def _of_spread(fit: Fit) -> str | None:
 
 def _of_blocks(fit: Fit) -> str | None:
     anchored = isinstance(fit.population, FittedGroups) or bool(np.any(np.asarray(fit.reference.mean) != 0))
-    if anchored or not isinstance(fit.responses, ResponseMatrix | ScaledResponses):
+    if anchored or not isinstance(fit.responses, ResponseMatrix | ScaledResponses | SparseResponses):
         return None
-    values = np.asarray(fit.responses.values)
-    if (values[:, :SOME] >= 0).all(axis=0).any():  # an item that all answered links all, and is found at once
+    values = fit.responses.values
+    if (
+        not isinstance(values, SparseValues) and (np.asarray(values)[:, :SOME] >= 0).all(axis=0).any()
+    ):  # an item that all answered links all, and is found at once
         return None
     apart = linked_blocks(values)
     if len(apart) < 2:

@@ -28,7 +28,7 @@ from irtjax.estimation.special_items import mark_unbounded, set_aside, with_erro
 from irtjax.estimation.specify import check_dims
 from irtjax.fits.result import Fit
 from irtjax.integration.node_rule import NodeRule
-from irtjax.integration.rules import Totals, choose_rule
+from irtjax.integration.rules import MOST_SHARED, Totals, choose_rule
 from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.populations.normal import Population
@@ -131,7 +131,7 @@ def fit_mml(
     check_limits(max_iterations, tolerance)
     found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
-    rule = choose_rule(integration, num_nodes, totals, dims)
+    rule = choose_rule(_way(responses, integration, dims), num_nodes, totals, dims)
     if found is not None or covariates is not None:
         rule = nodes_for_groups(rule, integration, totals, dims, "covariates" if found is None else "groups")
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
@@ -176,6 +176,22 @@ def fit_mml(
         others=None,
         details=of_extremes,
     )
+
+
+def _way(responses: Responses, integration: str, dims: int) -> str:
+    """How abilities are integrated out, which sparse responses are on nodes that subjects share.
+
+    Raises:
+        InputError: another way is asked for, or there are too many dimensions for it.
+    """
+    if not isinstance(responses, SparseResponses):
+        return integration
+    if integration not in ("auto", "nodes") or dims > MOST_SHARED:
+        raise InputError(
+            "sparse responses are integrated out on shared nodes (`integration` 'nodes'), in up to three dimensions: "
+            "give the whole matrix for another way (`sparse=False`)"
+        )
+    return "nodes"
 
 
 def check_limits(max_iterations: int, tolerance: float | None) -> None:

@@ -55,8 +55,18 @@ def _headline(fit: Fit) -> list[str]:
             "log-likelihood",
             f"{fit.log_likelihood:,.2f} with {fit.num_parameters:,} parameters{compared}",
         ),
+        *_of_answers(fit),
         *([] if without is None else [fit_text.without_extremes(*without, int(fit.extreme.sum()))]),
     ]
+
+
+def _of_answers(fit: Fit) -> list[str]:
+    """That a fit went by single answers."""
+    if "num_answers" not in fit.details:
+        return []
+    number = fit.details["num_answers"]
+    share = number / (fit.responses.num_subjects * fit.responses.num_items)
+    return [fit_text.row("responses", f"{number:,} answers in {share:.2%} of all cells, fitted answer by answer")]
 
 
 def _of_groups(fit: Fit) -> list[str]:

@@ -105,7 +105,9 @@ class SharedNodes:
                 return found
         return everywhere(_grid(self.number, self.bound, self.dims))
 
-    def refined(self, items: Items, population: Populations, answers: Answers | SparseAnswers, num_subjects: int) -> Refinement:
+    def refined(
+        self, items: Items, population: Populations, answers: Answers | SparseAnswers, num_subjects: int
+    ) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, self.coarsest)
         *_, coarse, fine = levels(items, population, answers, finer, coarsest, self.bound)

@@ -121,9 +121,7 @@ class SparseAnswers(OfPopulation):
         both = np.concatenate([eta.T, -log_normalizer.T])
         return both if self.cells.adds is None else self.cells.adds @ both
 
-    def expected(
-        self, of_cells: Float[np.ndarray, "C Q"]
-    ) -> tuple[Float[np.ndarray, "Q M"], Float[np.ndarray, "Q I"]]:
+    def expected(self, of_cells: Float[np.ndarray, "C Q"]) -> tuple[Float[np.ndarray, "Q M"], Float[np.ndarray, "Q I"]]:
         """Statistics and trials, out of how often each cell is expected at nodes."""
         both = of_cells if self.cells.adds is None else self.cells.adds.T @ of_cells
         return both[: -self.num_items].T, both[-self.num_items :].T

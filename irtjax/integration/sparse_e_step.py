@@ -22,7 +22,13 @@ FEWEST = 2**22  # posteriors from which on threads are worth it
 
 def threads(work: int) -> int:
     """How many share so many posterior weights."""
-    return 1 if work < FEWEST else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        1
+        if work < FEWEST
+        else len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 def shared_out(task: Callable[[range], Any], number: int, at_once: int) -> list[Any]:

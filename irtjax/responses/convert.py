@@ -22,6 +22,7 @@ from irtjax.responses.formats.given import Given, of_array
 from irtjax.responses.formats.long_tables import LONG_COLUMNS
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
 
@@ -33,7 +34,7 @@ def as_responses(
 ) -> ResponseMatrix:
     """The response matrix of whatever holds scored responses.
 
-    * A `ResponseMatrix`, which is returned as it is; `StoredResponses`, all of which are read.
+    * A `ResponseMatrix`, which is returned as it is; `StoredResponses` and `SparseResponses`, all of which are read.
     * A path: a file or a folder in any format of `read_responses`.
     * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
       `subject_id`, `item_id` and `response`, or others as of `read_responses`; or wide, with one column per item.
@@ -52,7 +53,7 @@ def as_responses(
     Raises:
         InputError: `data` is nothing of that kind, or a cell, named by row and column, is no response.
     """
-    if isinstance(data, ResponseMatrix | StoredResponses):
+    if isinstance(data, ResponseMatrix | StoredResponses | SparseResponses):
         return data.read()
     if isinstance(data, str | os.PathLike):
         return read_responses(os.path.expanduser(data), columns=columns)
@@ -67,7 +68,7 @@ def as_responses(
 def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **choice: Any) -> Responses:
     """As `as_responses`, but what should stay in its files does.
 
-    These are `StoredResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
+    These are `StoredResponses` and, in memory, `SparseResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
     which none is to read the whole.
 
     Args:
@@ -75,7 +76,7 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
         mesh: of the devices that are to work.
         **choice: the `columns` of a long table; of a path, also the `metric` and the `filter` of `read_responses`.
     """
-    if isinstance(data, StoredResponses):
+    if isinstance(data, StoredResponses | SparseResponses):
         return data
     if isinstance(data, str | os.PathLike):
         path = os.path.expanduser(data)

@@ -14,7 +14,8 @@ from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.types import Bool, Int, Shaped
 
 REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
-MOST_DENSE = 2**33  # cells of a matrix that is made of the answers
+MOST_DENSE = 2**33  # bytes of a matrix that is made of the answers
+FEW, LARGE = 0.1, 2**22  # share of cells with an answer, below which a matrix of more cells is held by the answer
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -114,7 +115,7 @@ class SparseResponses:
         for what, at, ids in (("subjects", subjects, subject_ids), ("items", items, item_ids)):
             if at.dtype.kind not in "iu":
                 raise InputError(f"`{what}` are of type {at.dtype}, expected positions in the ids")
-            if len(at) and not (0 <= at.min() and at.max() < len(ids)):
+            if len(at) and not (at.min() >= 0 and at.max() < len(ids)):
                 raise InputError(f"`{what}` are from {at.min()} to {at.max()}, expected 0 to {len(ids) - 1:,}")
         if answers.dtype.kind not in "biuf":
             raise InputError(f"answers of type {answers.dtype}, expected numbers")
@@ -331,7 +332,9 @@ class SparseValues:
         own = self.responses
         part = slice(int(own.starts[subjects.start]), int(own.starts[max(subjects.stop, subjects.start)]))
         columns, answers = own.items[part], own.answers[part]
-        rows = np.repeat(np.arange(len(subjects)), np.diff(own.starts[subjects.start : subjects.start + len(subjects) + 1]))
+        rows = np.repeat(
+            np.arange(len(subjects)), np.diff(own.starts[subjects.start : subjects.start + len(subjects) + 1])
+        )
         result = np.full((len(subjects), len(items)), MISSING, self.dtype)
         here = (columns >= items.start) & (columns < items.stop)
         result[rows[here], columns[here] - items.start] = answers[here]
@@ -345,6 +348,28 @@ class SparseValues:
         """Which of some items each subject answered: 1, in an array of SciPy (J, chosen)."""
         own = self.responses.choose_items(chosen)
         return scipy.sparse.csr_array((np.ones(own.num_answers), own.items, own.starts), own.values.shape)
+
+
+def is_sparse(num_answers: int, num_subjects: int, num_items: int) -> bool:
+    """Whether so many answers are better held one by one than in a matrix, most of whose cells would be missing.
+
+    A pass over nodes takes as long where about a tenth of the cells have an answer.
+    """
+    cells = num_subjects * num_items
+    return cells > LARGE and num_answers < FEW * cells
+
+
+def of_matrix(responses: ResponseMatrix | ScaledResponses) -> SparseResponses:
+    """The answers in a matrix, one by one."""
+    values = np.asarray(responses.values)
+    there = values >= 0
+    _, items = np.nonzero(there)
+    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    trials = (
+        responses.trials[there] if isinstance(responses, ScaledResponses) and responses.trials is not None else None
+    )
+    scales = responses.scales if isinstance(responses, ScaledResponses) else None
+    return SparseResponses(starts, items, values[there], responses.subject_ids, responses.item_ids, scales, trials)
 
 
 def sorted_answers(

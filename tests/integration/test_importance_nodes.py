@@ -13,13 +13,13 @@ from irtjax.estimation.priors import NormalPrior, Priors
 from irtjax.estimation.quadrature.engine import QuadratureEngine
 from irtjax.estimation.specify import specify, start_items
 from irtjax.integration.e_step import e_step
+from irtjax.integration.encode import to_answers
 from irtjax.integration.importance_nodes import (
     OF_POPULATION,
     ImportanceNodes,
     importance_nodes,
     importance_nodes_to_start_with,
 )
-from irtjax.integration.encode import to_answers
 from irtjax.integration.rules import SharedNodes
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular

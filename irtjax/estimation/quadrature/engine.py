@@ -28,8 +28,8 @@ from irtjax.estimation.quadrature.climb import Memory, Point, at_bounds, climb, 
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
 from irtjax.estimation.quadrature.state import Phase, State
-from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.encode import to_answers
+from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
@@ -85,9 +85,7 @@ class QuadratureEngine:
             items, specification = without_asymptotes(items, specification)
             ahead = *_priors_of(specification), Phase.ASYMPTOTES, *ahead[:-1], *searches, Phase.LAST_STEPS
         with jax.enable_x64(True):
-            answers = to_answers(
-                problem.values, problem.model, problem.trials, problem.member, problem.predictors
-            )
+            answers = to_answers(problem.values, problem.model, problem.trials, problem.member, problem.predictors)
             population: Populations = Population(np.zeros(dims), np.ones(dims))
             if specification.num_groups > 1:
                 shape = specification.num_groups, dims
