@@ -7,10 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
+import pyarrow
+import scipy.sparse
 
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.responses.formats import open_responses, read_given, read_responses
+from irtjax.responses.formats.collecting import How, InMemory
 from irtjax.responses.formats.data_frames import (
     given_in_long_table,
     given_in_table,
@@ -18,11 +21,11 @@ from irtjax.responses.formats.data_frames import (
     of_long_table,
     of_table,
 )
-from irtjax.responses.formats.given import Given, of_array
-from irtjax.responses.formats.long_tables import LONG_COLUMNS
+from irtjax.responses.formats.given import Given, of_array, of_sparse
+from irtjax.responses.formats.long_tables import LONG_COLUMNS, long_names
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
 
@@ -40,6 +43,7 @@ def as_responses(
       `subject_id`, `item_id` and `response`, or others as of `read_responses`; or wide, with one column per item.
       Subjects of a wide table are named by its column `subject_id`, else by its index, else (where the index only
       counts) by a first column of text. With a column or an index called `item_id`, its rows are the items.
+    * A sparse array of SciPy, each entry of which is an answer (`SparseResponses.from_scipy`).
     * A two-dimensional array or a list of rows, subjects × items. Its subjects are called subject_1, subject_2, …, its
       items item_1, item_2, ….
 
@@ -56,33 +60,63 @@ def as_responses(
     if isinstance(data, ResponseMatrix | StoredResponses | SparseResponses):
         return data.read()
     if isinstance(data, str | os.PathLike):
-        return read_responses(os.path.expanduser(data), columns=columns)
-    if hasattr(data, "to_pandas"):
-        data = data.to_pandas()
-    if isinstance(data, pd.DataFrame):
-        return _of_frame(data, columns)
+        return read_responses(os.path.expanduser(data), columns=columns, sparse=False)
+    if (table := _as_frame(data, columns)) is not None:
+        return _of_frame(table, columns, How(sparse=False)).read()  # type: ignore[return-value]
     _refuse_columns(data, columns)
+    if scipy.sparse.issparse(data):
+        return SparseResponses.from_scipy(data, item_ids=item_ids).read()  # type: ignore[return-value]
     return _of_array(data, item_ids)
 
 
-def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **choice: Any) -> Responses:
-    """As `as_responses`, but what should stay in its files does.
+def as_responses_or_stored(
+    data: Any,
+    mesh: jax.sharding.Mesh | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    sparse: bool | None = None,
+    repeats: str | None = None,
+    **choice: Any,
+) -> Responses:
+    """As `as_responses`, but what should stay in its files does, and single answers stay single.
 
-    These are `StoredResponses` and, in memory, `SparseResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
-    which none is to read the whole.
+    The former are `StoredResponses`, folders of shards, and the paths of other files if a mesh spans several processes,
+    of which none is to read the whole.
 
     Args:
         data: as of `as_responses`.
-        mesh: of the devices that are to work.
-        **choice: the `columns` of a long table; of a path, also the `metric` and the `filter` of `read_responses`.
+        mesh: of the devices that are to work; with one, answers are held in a matrix unless asked otherwise.
+        columns: of a long table, as of `read_responses`.
+        sparse: whether to hold single answers, as of `read_responses`.
+        repeats: as of `read_responses`.
+        **choice: of a path, also the `metric` and the `filter` of `read_responses`.
     """
+    sparse = False if sparse is None and mesh is not None else sparse
     if isinstance(data, StoredResponses | SparseResponses):
         return data
     if isinstance(data, str | os.PathLike):
         path = os.path.expanduser(data)
         read = open_responses if holds_shards(path) or processes.spans(mesh) else read_responses
-        return read(path, **choice)
-    return as_responses(data, columns=choice.get("columns"))
+        return read(path, columns=columns, sparse=sparse, repeats=repeats, **choice)
+    if scipy.sparse.issparse(data):
+        _refuse_columns(data, columns)
+        return SparseResponses.from_scipy(data, repeats=repeats or "refuse")
+    if (table := _as_frame(data, columns)) is not None:
+        found = _of_frame(table, columns, How(sparse, repeats))
+    else:
+        found = as_responses(data, columns=columns)
+    return of_matrix(found) if sparse and isinstance(found, ResponseMatrix) else found
+
+
+def _as_frame(data: Any, columns: Mapping[str, str] | None) -> pd.DataFrame | None:
+    """A table as one of pandas, None of anything else. Texts of a long table of Arrow become categories: no copies."""
+    if isinstance(data, pyarrow.Table):
+        names = long_names(data.column_names, columns)
+        if names is not None and len(set(data.column_names)) == data.num_columns:
+            return data.select(names.known).to_pandas(strings_to_categorical=True, ignore_metadata=True)
+    if hasattr(data, "to_pandas"):
+        data = data.to_pandas()
+    return data if isinstance(data, pd.DataFrame) else None
 
 
 def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:
@@ -101,21 +135,21 @@ def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any)
     if isinstance(data, ResponseMatrix | StoredResponses):
         data = data.read()
         return of_array(data.values, data.subject_ids.tolist(), data.item_ids.tolist())
+    if isinstance(data, SparseResponses) and data.scales is None:
+        return of_sparse(data)
     if isinstance(data, str | os.PathLike):
         return read_given(os.path.expanduser(data), columns=columns, **choice)
-    if hasattr(data, "to_pandas"):
-        data = data.to_pandas()
-    if not isinstance(data, pd.DataFrame):
+    if (table := _as_frame(data, columns)) is None:
         _refuse_columns(data, columns)
         return of_array(*_array_and_ids(data, None))
-    if (names := names_in(data, columns, scored=False)) is not None:
-        return given_in_long_table(data, names)
-    return given_in_table(_by_subject(data), data.columns.map(str).tolist())
+    if (names := names_in(table, columns, scored=False)) is not None:
+        return given_in_long_table(table, names)
+    return given_in_table(_by_subject(table), table.columns.map(str).tolist())
 
 
-def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None) -> ResponseMatrix:
+def _of_frame(table: pd.DataFrame, columns: Mapping[str, str] | None, how: How) -> InMemory:
     if (names := names_in(table, columns)) is not None:
-        return of_long_table(table, names)
+        return of_long_table(table, names, how)
     return of_table(_by_subject(table), table.columns.map(str).tolist())
 
 

@@ -129,7 +129,7 @@ class SparseResponses:
         if not len(answers):
             raise InputError("there is no answer")
         starts, items, answers = sorted_answers(subjects, items, answers, (len(subject_ids), len(item_ids)))
-        again = _again(starts, items)
+        again = answered_again(starts, items)
         if again.any():
             first = int(np.flatnonzero(again)[0])
             if repeats == "refuse":
@@ -139,7 +139,7 @@ class SparseResponses:
                     f"({int(again.sum()):,} such answers): take the last (`repeats='last'`), or count them "
                     "(`model='binomial'`)"
                 )
-            starts, items, answers = _without(starts, items, answers, np.append(again[1:], False))
+            starts, items, answers = kept_answers(starts, items, answers, ~np.append(again[1:], False))
         return cls(starts, items, answers, subject_ids, item_ids)
 
     @classmethod
@@ -312,7 +312,7 @@ class SparseResponses:
 
 
 class SparseValues:
-    """The responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both of them slices, is an array.
+    """The responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both slices, is an array.
 
     Attributes:
         responses: the answers.
@@ -382,17 +382,28 @@ def sorted_answers(
 
     Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
     """
-    by_item = _in_order(items, shape[1])
-    by_subject = by_item[_in_order(subjects[by_item], shape[0])]
+    order = order_of(subjects, items, shape)
     starts = np.concatenate([[0], np.cumsum(np.bincount(subjects, minlength=shape[0]))])
-    return starts, items[by_subject].astype(np.int32, copy=False), answers[by_subject]
+    return starts, items[order].astype(np.int32, copy=False), answers[order]
+
+
+def order_of(
+    subjects: Int[np.ndarray, " N"], items: Int[np.ndarray, " N"], shape: tuple[int, int]
+) -> Int[np.ndarray, " N"]:
+    """Where each of the answers of `sorted_answers` was before."""
+    by_item = _in_order(items, shape[1])
+    return by_item[_in_order(subjects[by_item], shape[0])]
 
 
 def _in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
     """The stable order by keys from 0 to `size` - 1, by counting."""
+    if not len(keys):
+        return np.zeros(0, np.int32)
     number = np.int32 if len(keys) < 2**31 else np.int64
     ends = np.arange(len(keys) + 1, dtype=number)
-    rows = scipy.sparse.csr_array((np.empty(len(keys), np.int8), keys.astype(number), ends), (len(keys), size))
+    rows = scipy.sparse.csr_array(
+        (np.empty(len(keys), np.int8), keys.astype(number, copy=False), ends), (len(keys), size)
+    )
     return rows.tocsc().indices
 
 
@@ -405,15 +416,21 @@ def rows_of(
     return begin, np.repeat(starts[rows] - begin[:-1], lengths) + np.arange(begin[-1])
 
 
-def _again(starts: Int[np.ndarray, " J+1"], items: Int[np.ndarray, " N"]) -> np.ndarray:
-    """(N,) whether the subject answered the item in the entry before."""
-    again = np.concatenate([[False], items[1:] == items[:-1]])
+def answered_again(starts: Int[np.ndarray, " rows"], items: Int[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+    """Whether the subject answered the item in the entry before."""
+    again = np.zeros(len(items), bool)
+    np.equal(items[1:], items[:-1], out=again[1:])
     again[starts[:-1][starts[:-1] < len(items)]] = False
     return again
 
 
-def _without(starts: np.ndarray, items: np.ndarray, answers: np.ndarray, left_out: np.ndarray) -> tuple[Any, Any, Any]:
-    kept = ~left_out
+def kept_answers(
+    starts: Int[np.ndarray, " rows"],
+    items: Int[np.ndarray, " N"],
+    answers: Shaped[np.ndarray, " N"],
+    kept: Bool[np.ndarray, " N"],
+) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " n"], Shaped[np.ndarray, " n"]]:
+    """Some of the answers, in compressed rows as all of them are."""
     return np.concatenate([[0], np.cumsum(kept)])[starts], items[kept], answers[kept]
 
 

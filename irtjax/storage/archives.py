@@ -31,6 +31,19 @@ def read_arrays(path: str | Path, names: Collection[str] = ()) -> Arrays:
         raise InputError(f"cannot be read ({error.strerror or error})") from error
 
 
+def names_of_arrays(path: str | Path) -> list[str]:
+    """Which arrays an NPZ file has.
+
+    Raises:
+        InputError: it is damaged; the message does not name the file.
+    """
+    try:
+        with Path(path).open("rb") as file, zipfile.ZipFile(file) as archive:
+            return [member.removesuffix(ENDING) for member in archive.namelist()]
+    except Exception as error:  # as of the arrays
+        raise InputError(f"not an NPZ file of plain arrays ({one_line(error)})") from error
+
+
 def _arrays(file: BinaryIO, names: Collection[str]) -> Arrays:
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(file) as archive:

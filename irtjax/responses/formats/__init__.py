@@ -3,16 +3,19 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, overload
 
 from irtjax.errors import InputError
 from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
+from irtjax.responses.formats.collecting import LAST, How, InMemory
 from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import ResponseMatrix, require_sound_ids
+from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.values import Responses
 from irtjax.storage.files import whole_file
 from irtjax.storage.sources import COMPRESSED, naming, reading, refuse_address
 
-READERS: dict[str, Callable[..., ResponseMatrix]] = {
+READERS: dict[str, Callable[..., InMemory]] = {
     ".csv": csv_matrix.read,
     ".parquet": parquet.read,
     ".npz": npz.read,
@@ -30,9 +33,35 @@ Paths = str | Path | Sequence[str | Path]
 Columns = Mapping[str, str] | None
 
 
+@overload
 def read_responses(
-    path: Paths, *, metric: json_lines.Names = None, filter: json_lines.Names = None, columns: Columns = None
-) -> ResponseMatrix:
+    path: Paths,
+    *,
+    metric: json_lines.Names = None,
+    filter: json_lines.Names = None,
+    columns: Columns = None,
+    sparse: Literal[False],
+    repeats: str | None = None,
+) -> ResponseMatrix: ...
+@overload
+def read_responses(
+    path: Paths,
+    *,
+    metric: json_lines.Names = None,
+    filter: json_lines.Names = None,
+    columns: Columns = None,
+    sparse: bool | None = None,
+    repeats: str | None = None,
+) -> InMemory: ...
+def read_responses(
+    path: Paths,
+    *,
+    metric: json_lines.Names = None,
+    filter: json_lines.Names = None,
+    columns: Columns = None,
+    sparse: bool | None = None,
+    repeats: str | None = None,
+) -> InMemory:
     """Reads responses, scored right or wrong, from a local file that is not compressed, or from a folder.
 
     * `.csv`, a matrix: a header of item ids, the subject id first in each row, cells 0, 1 or empty (missing).
@@ -50,12 +79,17 @@ def read_responses(
           `evaluation.score`, which must be 0 or 1.
     * `.parquet`: a matrix, its first column (or the named index of a data frame) the subject ids; one with one row
       per item, its first column (or that index) called item_id, and one column per subject; or the long columns.
-    * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`.
+    * `.npz`: arrays `responses` (J, I) int8 with -1 for missing, `subject_ids` and `item_ids`; or, of single answers,
+      `starts`, `items` and `answers` as of `SparseResponses`, and the same ids.
     * A folder of `write_shards`.
     * Any other folder: all files of JSON lines in it and below it, as one matrix. What a model did not answer is
       missing. Hidden files and lines of other kinds are left out. If a folder has several runs of one task, the last
       counts, by the time in its name. Runs of one task in two folders of the same name are refused.
     * Several paths: such folders and files of JSON lines, as one matrix.
+
+    Tables with one row per response, files of JSON and `.npz` of single answers may be larger than a matrix in memory:
+    where there are more than 4 million cells of which fewer than 10% have an answer, these are held one by one. Tables
+    are read a part at a time, in up to three times the memory that the answers take.
 
     Ids are text or whole numbers, which become text, and none is empty. Subjects and items come in the order in which
     they first appear, files in the order of their names.
@@ -70,19 +104,49 @@ def read_responses(
         columns: of a long table, the columns of the subject, the item and the response:
             `{"subject": "model", "item": "instance_id", "response": "resolved"}`. One that is not given has the usual
             name.
+        sparse: whether to hold single answers (`SparseResponses`) or a matrix; by default as is said above.
+        repeats: "last": where a subject answers an item several times, the last answer counts that is not missing. By
+            default that is refused.
 
     Raises:
         InputError: names the file and, where one value is at fault, its row and column, or its line and key.
     """
+    how = _how(sparse, repeats)
     if isinstance(path, str | os.PathLike):
         if shards.holds_shards(path):
-            return open_responses(path, columns=columns).read()
+            return _as_asked(open_responses(path, columns=columns).read(), sparse)
         if not _is_of_lines(path):
             _require_no_choice(path, metric, filter)
             with reading(_of_known_format(path)) as file:
-                return READERS[file.suffix](file, **_of_table(path, columns))
+                found = READERS[file.suffix](file, **_of_table(path, columns), **_of_rows(path, how))
+                return _as_asked(found, sparse)
     _of_table(path, columns)
-    return json_lines.read(_paths_of_lines(path), metric, filter)
+    return json_lines.read(_paths_of_lines(path), metric, filter, how)
+
+
+def _how(sparse: bool | None, repeats: str | None) -> How:
+    """How single answers are held.
+
+    Raises:
+        InputError: one of the arguments is another.
+    """
+    if sparse not in (None, True, False):
+        raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for what takes less memory")
+    if repeats not in (None, LAST):
+        raise InputError(f"`repeats` {repeats!r}, expected {LAST!r}, or None to refuse several answers to an item")
+    return How(sparse, repeats)
+
+
+def _of_rows(path: str | Path, how: How) -> dict[str, How]:
+    """The argument of readers that may find one row per response."""
+    return {"how": how} if Path(path).suffix in TABLES else {}
+
+
+def _as_asked(found: InMemory, sparse: bool | None) -> InMemory:
+    """A matrix, or what came as single answers, in the form that was asked for."""
+    if sparse and isinstance(found, ResponseMatrix):
+        return of_matrix(found)
+    return found.read() if sparse is False and isinstance(found, SparseResponses) else found  # type: ignore[return-value]
 
 
 def read_given(
@@ -111,7 +175,13 @@ def read_given(
 
 
 def open_responses(
-    path: str | Path, *, metric: json_lines.Names = None, filter: json_lines.Names = None, columns: Columns = None
+    path: str | Path,
+    *,
+    metric: json_lines.Names = None,
+    filter: json_lines.Names = None,
+    columns: Columns = None,
+    sparse: bool | None = None,
+    repeats: str | None = None,
 ) -> Responses:
     """Opens responses, scored right or wrong, that stay in their files, so that a fit reads the part that it needs.
 
@@ -126,18 +196,23 @@ def open_responses(
         metric: as of `read_responses`.
         filter: as of `read_responses`.
         columns: as of `read_responses`.
+        sparse: as of `read_responses`; what stays in its files is read where it is True.
+        repeats: as of `read_responses`.
 
     Raises:
         InputError: as `read_responses`; or a shard is missing.
     """
+    how = _how(sparse, repeats)
+    if sparse:
+        return read_responses(path, metric=metric, filter=filter, columns=columns, sparse=True, repeats=repeats)
     if not shards.holds_shards(path) and (_is_of_lines(path) or Path(path).suffix not in OPENERS):
-        return read_responses(path, metric=metric, filter=filter, columns=columns)
+        return read_responses(path, metric=metric, filter=filter, columns=columns, sparse=sparse, repeats=repeats)
     _require_no_choice(path, metric, filter)
     if shards.holds_shards(path):
         _of_table(path, columns)
         return shards.open_shards(Path(path))
     with reading(_of_known_format(path)) as file:
-        return OPENERS[file.suffix](file, **_of_table(path, columns))
+        return OPENERS[file.suffix](file, **_of_table(path, columns), **_of_rows(path, how))
 
 
 def names_models(path: str | Path) -> bool:
@@ -202,13 +277,18 @@ def _of_known_format(path: str | Path) -> Path:
     return Path(path)
 
 
-def write_responses(responses: ResponseMatrix, path: str | Path) -> None:
+def write_responses(responses: InMemory, path: str | Path) -> None:
     """Writes a response matrix in the format that the ending says (`.csv` or `.npz`, see `read_responses`).
+
+    Of `SparseResponses` that is CSV with one row per response, or NPZ of single answers. Who is read from the CSV comes
+    in the order of the first appearance again.
 
     Raises:
         InputError: another ending, a folder that cannot be written to, or ids that the format cannot hold.
     """
     path = Path(path)
+    if isinstance(responses, SparseResponses) and responses.scales is not None:
+        raise InputError(f"{path}: only right and wrong answers are written")
     if path.suffix not in WRITERS:
         raise InputError(f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(WRITERS)}")
     with whole_file(path) as partial, naming(path):

@@ -1,6 +1,6 @@
 """Tables of pandas as response matrices: one row per response, or one column per item."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.formats.answers import CELLS, gather
+from irtjax.responses.formats.answers import CELLS
+from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, Part, as_held, collect
 from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells, refuse_counts, rule_of
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
@@ -24,6 +25,7 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of
 from irtjax.storage.sources import shown
 
 STANDARD = Names(*LONG_COLUMNS)
+AT_ONCE = 2**20  # rows of a long table
 _WRONG = 2  # the code of what is no response
 
 
@@ -63,19 +65,60 @@ def names_in(table: pd.DataFrame, columns: Mapping[str, str] | None = None, scor
     return names
 
 
-def of_long_table(table: pd.DataFrame, names: Names = STANDARD) -> ResponseMatrix:
+def of_long_table(table: pd.DataFrame, names: Names = STANDARD, how: How = AS_IT_COMES) -> InMemory:
     """The responses of a table with a column of subjects, one of items and one of responses.
 
     Raises:
         InputError: names the row and column of what is no id or no response, or a response that is there twice.
     """
     _check_levels(table)
-    subjects, items = (texts(table[name], name) for name in names[:2])
-    coded = codes_of(table[[names.response]], subjects)[:, 0]
-    for at, trials in enumerate([] if names.trials is None else table[names.trials], start=1):
-        refuse_counts(f"row {at}", trials)
-    rows = zip(subjects, items, coded.tolist(), strict=True)
-    return gather((f"row {at}", *row) for at, row in enumerate(rows, start=1))
+    wanted = [table[name] for name in names._replace(facet=None).known]  # a copy of no column
+    slices = (slice(at, at + AT_ONCE) for at in range(0, len(table), AT_ONCE))
+    return of_long_tables((pd.DataFrame({one.name: one.iloc[at] for one in wanted}) for at in slices), names, how)
+
+
+def of_long_tables(tables: Iterable[pd.DataFrame], names: Names = STANDARD, how: How = AS_IT_COMES) -> InMemory:
+    """The responses of a table with one row per response, of which there is a part at a time.
+
+    Raises:
+        InputError: as `of_long_table`.
+    """
+    return as_held(collect(_parts(tables, names), lambda at: f"row {at + 1}", how.repeats), how.sparse)
+
+
+def _parts(tables: Iterable[pd.DataFrame], names: Names) -> Iterator[Part]:
+    first = 0
+    for table in tables:
+        (subjects, subject_ids), (items, item_ids) = (_encoded(table[name], name, first) for name in names[:2])
+        codes = _column_codes(table[names.response])
+        if (wrong := codes == _WRONG).any():
+            at = int(np.argmax(wrong))
+            place = f"row {first + at + 1} (subject {shown(subject_ids[subjects[at]])})"
+            raise _not_scored(place, names.response, table[names.response].iloc[at : at + 1].tolist()[0])
+        if names.trials is not None:
+            for at in np.flatnonzero(~table[names.trials].duplicated().to_numpy()).tolist():
+                refuse_counts(f"row {first + at + 1}", table[names.trials].iloc[at : at + 1].tolist()[0])
+        yield Part(subjects, subject_ids, items, item_ids, codes)
+        first += len(table)
+
+
+def _encoded(column: pd.Series, what: str, first: int) -> tuple[np.ndarray, list[str]]:
+    """Positions of ids among the different ones, in the order of their first appearance.
+
+    Args:
+        column: of ids.
+        what: its name.
+        first: the number of rows before these.
+
+    Raises:
+        InputError: names the row that has no id; or they are neither texts nor whole numbers.
+    """
+    if (null := column.isna().to_numpy()).any():
+        raise InputError(f"row {first + int(np.argmax(null)) + 1} has no id among the {what}")
+    if column.dtype == object and pd.api.types.infer_dtype(column) != "string":  # 1 and True would be one id
+        column = pd.Series(texts(column, what), dtype=object)
+    at, ids = pd.factorize(column)
+    return at.astype(np.int32), texts(pd.Series(ids), what)
 
 
 def of_table(table: pd.DataFrame, header: Sequence[str] = ()) -> ResponseMatrix:
@@ -145,19 +188,27 @@ def codes_of(table: pd.DataFrame, subject_ids: list[str], header: Sequence[str] 
     wrong = codes == _WRONG
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise NotScoredError(
-            f"row {row + 1} (subject {shown(subject_ids[row])}), column {shown(str(table.columns[column]))}: "
-            f"{shown(table.iloc[row, column : column + 1].tolist()[0])} is not a response; use 0, 1 or null for missing"
-            + (f"; {how_to_name(header)}" if header and not row else "")
-        )
+        place, value = f"row {row + 1} (subject {shown(subject_ids[row])})", table.iloc[row, column : column + 1]
+        advice = f"; {how_to_name(header)}" if header and not row else ""
+        raise _not_scored(place, str(table.columns[column]), value.tolist()[0], advice)
     return codes
+
+
+def _not_scored(place: str, column: str, value: Any, advice: str = "") -> NotScoredError:
+    return NotScoredError(
+        f"{place}, column {shown(column)}: {shown(value)} is not a response; use 0, 1 or null for missing{advice}"
+    )
 
 
 def _column_codes(column: pd.Series) -> np.ndarray:
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
     if column.dtype.kind not in "biuf":
-        return np.array([_code(value) for value in column], np.int8)
+        try:
+            at, values = pd.factorize(column)
+        except TypeError:  # lists, which have no hash
+            return np.array([_code(value) for value in column], np.int8)
+        return np.array([*map(_code, values), MISSING], np.int8)[at]  # of null -1, the last
     numbers = column.to_numpy(float, na_value=np.nan)
     known = np.where(np.isin(numbers, [0, 1]), numbers, _WRONG)
     return np.where(np.isnan(numbers), MISSING, known).astype(np.int8)

@@ -10,6 +10,7 @@ from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
 from irtjax.responses.formats.long_tables import SHOWN, TRIALS, how_to_name
 from irtjax.responses.matrix import MISSING, require_sound_ids
+from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown
 from irtjax.types import Float, Int, Shaped
 
@@ -64,7 +65,20 @@ class Given(NamedTuple):
 
     def repeats(self) -> int:
         """The most responses of a subject to an item."""
-        return int(np.bincount(self.subjects * len(self.item_ids) + self.items).max())
+        return int(np.unique(self.subjects * len(self.item_ids) + self.items, return_counts=True)[1].max())
+
+    def last(self) -> "Given":
+        """The last response of each subject, and judge where there are some, to each item."""
+        judges = 0 if self.facet is None else self.facet
+        cell = (self.subjects * len(self.item_ids) + self.items) * max(len(self.facet_ids), 1) + judges
+        kept = np.sort(len(cell) - 1 - np.unique(cell[::-1], return_index=True)[1])
+        return self._replace(
+            subjects=self.subjects[kept],
+            items=self.items[kept],
+            cells=self.cells[kept],
+            trials=None if self.trials is None else self.trials[kept],
+            facet=None if self.facet is None else self.facet[kept],
+        )
 
     def place(self, at: int) -> str:
         """What messages call a response."""
@@ -239,6 +253,16 @@ def of_array(values: np.ndarray, subject_ids: list[str], item_ids: list[str]) ->
             )
         return of_cells(np.where(values == MISSING, np.nan, values), subject_ids, item_ids)
     return of_cells(values.astype(float) if values.dtype.kind in "bf" else values.tolist(), subject_ids, item_ids)
+
+
+def of_sparse(responses: SparseResponses) -> Given:
+    """Of single answers that are right or wrong.
+
+    Raises:
+        InputError: there are none.
+    """
+    ids = responses.subject_ids.tolist(), responses.item_ids.tolist()
+    return _sound(Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0))
 
 
 def with_trials(given: Given, trials: np.ndarray) -> Given:

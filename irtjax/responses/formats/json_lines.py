@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from irtjax.errors import InputError
 from irtjax.responses.formats import py_irt
-from irtjax.responses.formats.answers import as_matrix, collect
+from irtjax.responses.formats.answers import Answer
+from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, as_held, collect, parts_of, place_in
 from irtjax.responses.formats.finding import ENDINGS, PY_IRT, files_in, format_of, superseded
 from irtjax.responses.formats.given import Given, of_answers
 from irtjax.responses.formats.lines import Graded, Wanted, listed
-from irtjax.responses.matrix import ResponseMatrix
 from irtjax.storage.sources import naming, reading, shown
 
 Names = str | Sequence[str] | None
@@ -23,23 +23,26 @@ class _Answer(NamedTuple):
     response: int | float
 
 
-def read(paths: Sequence[str | Path], metric: Names = None, filter: Names = None) -> ResponseMatrix:
-    """The matrix of all answers in some files and folders of them, scored right or wrong, see `read_responses`.
+def read(paths: Sequence[str | Path], metric: Names = None, filter: Names = None, how: How = AS_IT_COMES) -> InMemory:
+    """All answers in some files and folders of them, scored right or wrong, see `read_responses`.
 
     Args:
         paths: of files and folders.
         metric: one that is preferred, or several, the most wanted first.
         filter: one that is preferred, or several.
+        how: they are held.
 
     Raises:
         InputError: names the file, the line and the key; or no file has that `metric` or `filter`.
     """
-    found = collect(
-        (place, subject, item, int(code))
-        for place, subject, item, code in _answers(paths, Wanted(_names(metric), _names(filter)))
-    )
+
+    def again() -> Iterator[Answer]:
+        answers = _answers(paths, Wanted(_names(metric), _names(filter)))
+        return ((place, subject, item, int(code)) for place, subject, item, code in answers)
+
+    found = collect(parts_of(again()), place_in(again), how.repeats)
     with naming(", ".join(map(str, paths))):
-        return as_matrix(found)
+        return as_held(found, how.sparse)
 
 
 def read_given(paths: Sequence[str | Path], metric: Names = None, filter: Names = None) -> Given:

@@ -1,47 +1,78 @@
-"""NPZ files of responses: three arrays, never unpickled."""
+"""NPZ files of responses: three arrays, or five of single answers, never unpickled."""
 
 from pathlib import Path
 
 import numpy as np
 
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.formats.given import Given, of_array, with_trials
+from irtjax.responses.formats.collecting import InMemory
+from irtjax.responses.formats.given import Given, of_array, of_sparse, with_trials
 from irtjax.responses.formats.long_tables import TRIALS
-from irtjax.responses.matrix import ResponseMatrix, matrix_of, require_sound_ids
+from irtjax.responses.matrix import matrix_of, require_sound_ids
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
-from irtjax.storage.archives import ArrayInArchive, read_arrays
+from irtjax.responses.values import Responses
+from irtjax.storage.archives import ArrayInArchive, names_of_arrays, read_arrays
 from irtjax.storage.sources import naming, one_line
 from irtjax.types import Int
 
 RESPONSES = "responses"
+SINGLE = ("starts", "items", "answers")  # as of `SparseResponses`
 IDS = ("subject_ids", "item_ids")
 
 
-def read(path: Path) -> ResponseMatrix:
-    """The matrix of an NPZ file, see `read_responses`."""
+def read(path: Path) -> InMemory:
+    """The responses of an NPZ file, see `read_responses`."""
+    if _has(path, SINGLE[0]):
+        return _read_single(path)
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
-    if _has_trials(path):
+    if _has(path, TRIALS):
         raise NotScoredError(f"has an array {TRIALS}, so that its responses are counts")
     _freeze(values)  # no one else has it, so that it need not be copied
     return matrix_of(values, *_texts(*ids))
 
 
+def _read_single(path: Path) -> SparseResponses:
+    """Single answers.
+
+    Raises:
+        InputError: the arrays do not go together.
+    """
+    starts, items, answers, *ids = read_arrays(path, (*SINGLE, *IDS)).values()
+    subject_ids, item_ids = _texts(*ids)
+    for what, names in (("subject", subject_ids), ("item", item_ids)):
+        require_sound_ids(names, what)
+    for name, array in zip(SINGLE, (starts, items, answers), strict=True):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InputError(f"{name} are of type {array.dtype} and shape {array.shape}, expected integers in a row")
+    if len(starts) != len(subject_ids) + 1 or starts[0] or (np.diff(starts) < 0).any() or starts[-1] != len(items):
+        raise InputError(f"starts of {len(subject_ids):,} subjects do not rise from 0 to {len(items):,}")
+    if len(items) and not (items.min() >= 0 and items.max() < len(item_ids)):
+        raise InputError(f"items from {items.min()} to {items.max()}, expected 0 to {len(item_ids) - 1}")
+    if (np.diff(items, prepend=-1)[np.setdiff1d(np.arange(len(items)), starts)] <= 0).any():
+        raise InputError("the items of a subject do not rise")
+    return SparseResponses(starts, items, answers, subject_ids, item_ids)
+
+
 def read_given(path: Path) -> Given:
     """The responses of an NPZ file as they were given; with an array of trials they are counts of these."""
+    if _has(path, SINGLE[0]):
+        return of_sparse(_read_single(path))
     values, *ids = read_arrays(path, (RESPONSES, *IDS)).values()
     given = of_array(values, *_texts(*ids))
-    return with_trials(given, read_arrays(path, (TRIALS,))[TRIALS]) if _has_trials(path) else given
+    return with_trials(given, read_arrays(path, (TRIALS,))[TRIALS]) if _has(path, TRIALS) else given
 
 
-def _has_trials(path: Path) -> bool:
-    with np.load(path, allow_pickle=False) as archive:
-        return TRIALS in archive.files
+def _has(path: Path, name: str) -> bool:
+    return name in names_of_arrays(path)
 
 
-def open_npz(path: Path) -> StoredResponses:
-    """The responses of an NPZ file, of which only the ids are read."""
+def open_npz(path: Path) -> Responses:
+    """The responses of an NPZ file, of which only the ids are read; single answers are all read."""
+    if _has(path, SINGLE[0]):
+        return _read_single(path)
     subjects, items = _texts(*read_arrays(path, IDS).values())
-    if _has_trials(path):
+    if _has(path, TRIALS):
         raise NotScoredError(f"has an array {TRIALS}, so that its responses are counts")
     require_sound_ids(subjects, "subject")
     require_sound_ids(items, "item")
@@ -72,8 +103,11 @@ class Archive:
             return self._array.read(rows, columns, np.int8)
 
 
-def write(responses: ResponseMatrix, path: Path) -> None:
-    """Writes a matrix as NPZ."""
+def write(responses: InMemory, path: Path) -> None:
+    """Writes a matrix, or single answers, as NPZ."""
+    if isinstance(responses, SparseResponses):
+        np.savez_compressed(path, **{name: getattr(responses, name) for name in (*SINGLE, *IDS)})
+        return
     np.savez_compressed(
         path, responses=responses.values, subject_ids=responses.subject_ids, item_ids=responses.item_ids
     )

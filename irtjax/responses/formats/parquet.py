@@ -1,6 +1,6 @@
 """Parquet files of responses, from pandas or anything else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,18 +11,20 @@ import pyarrow.parquet
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import refuse_responses_as_ids
+from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory
 from irtjax.responses.formats.data_frames import (
+    AT_ONCE,
     codes_of,
     given_in_long_table,
     given_in_table,
     names_in,
-    of_long_table,
+    of_long_tables,
     of_table,
     texts,
 )
 from irtjax.responses.formats.given import Given, is_null
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, beside, long_names
-from irtjax.responses.matrix import MISSING, ResponseMatrix, require_sound_ids
+from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming, one_line, shown
@@ -34,15 +36,30 @@ LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
-def read(path: Path, columns: Mapping[str, str] | None = None) -> ResponseMatrix:
-    """The matrix of a Parquet file, see `read_responses`."""
+def read(path: Path, columns: Mapping[str, str] | None = None, how: How = AS_IT_COMES) -> InMemory:
+    """The responses of a Parquet file, see `read_responses`."""
     names = _long_names(path, columns)
-    if names is None and _is_by_item(path):
+    if names is not None:
+        return of_long_tables(_batches(path, names), names, how)
+    if _is_by_item(path):
         return open_parquet(path).read()
     table = _guarded(lambda: _whole(path))
-    if names is not None:
-        return of_long_table(table, names)
     return of_table(_indexed_by_subject(table), table.columns.map(str).tolist())
+
+
+def _batches(path: Path, names: Names) -> Iterator[pd.DataFrame]:
+    """A long table, some rows at a time; ids that are texts are categories, of which a file holds the numbers."""
+    file = _guarded(lambda: _open(path, list(names[:2])))
+    wanted = names._replace(facet=None).known
+    for name in wanted:
+        if file.schema_arrow.names.count(name) > 1:
+            raise InputError(f"two columns are called {shown(name)}")
+    tables = (
+        _checked(pyarrow.Table.from_batches([batch]), ignore_metadata=True)
+        for batch in file.iter_batches(AT_ONCE, columns=wanted)
+    )
+    while (part := _guarded(lambda: next(tables, None))) is not None:
+        yield part
 
 
 def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
@@ -56,10 +73,10 @@ def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
     return given_in_table(_indexed_by_subject(table), table.columns.map(str).tolist())
 
 
-def open_parquet(path: Path, columns: Mapping[str, str] | None = None) -> Responses:
+def open_parquet(path: Path, columns: Mapping[str, str] | None = None, how: How = AS_IT_COMES) -> Responses:
     """The responses of a Parquet file, of which only the ids are read; a long table is read as a whole."""
     if _long_names(path, columns) is not None:
-        return read(path, columns)
+        return read(path, columns, how)
     source = RowsOfItems(path) if _is_by_item(path) else RowsOfSubjects(path)
     for ids, what in ((source.subject_ids, "subject"), (source.item_ids, "item")):
         require_sound_ids(ids, what)
@@ -164,9 +181,9 @@ class RowsOfItems:
         return result
 
 
-def _open(path: Path) -> pyarrow.parquet.ParquetFile:
+def _open(path: Path, categories: list[str] | None = None) -> pyarrow.parquet.ParquetFile:
     with path.open("rb"):  # by its path alone, a folder or an address would be read too
-        return pyarrow.parquet.ParquetFile(path)
+        return pyarrow.parquet.ParquetFile(path, read_dictionary=categories)
 
 
 def _index(schema: pyarrow.Schema) -> list[str]:
@@ -190,7 +207,7 @@ def _long_names(path: Path, columns: Mapping[str, str] | None, scored: bool = Tr
     names = long_names(header, columns)
     if names is not None or (not columns and len(header) - len(beside(header, columns)) not in LONG_WIDTHS):
         return names
-    return names_in(_guarded(lambda: _whole(path)), columns, scored)
+    return names_in(_guarded(lambda: _checked(_open(path, header).read())), columns, scored)
 
 
 def _whole(path: Path) -> pd.DataFrame:

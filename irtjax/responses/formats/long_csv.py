@@ -1,0 +1,206 @@
+"""CSV files with one row per response, a part at a time."""
+
+import contextlib
+import csv
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+
+from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.formats.answers import CELLS, Answer
+from irtjax.responses.formats.collecting import AT_ONCE, How, InMemory, Part, as_held, collect, parts_of, place_in
+from irtjax.responses.formats.given import Answer as GivenAnswer
+from irtjax.responses.formats.given import Given, of_answers, refuse_counts, rule_of
+from irtjax.responses.formats.long_tables import (
+    LONG_COLUMNS,
+    UNNAMED,
+    Column,
+    Names,
+    beside,
+    guessed_names,
+    how_to_name,
+    long_names,
+)
+from irtjax.storage.sources import csv_rows, shown
+
+BLOCK = 2**22  # bytes that are read at a time
+AROUND_QUOTES = np.isin(np.arange(256), np.frombuffer(b'",\r\n', np.uint8))  # at the beginning or end of a cell
+NumberedRows = Iterator[tuple[int, list[str]]]
+
+
+@contextlib.contextmanager
+def table(path: Path) -> Iterator[tuple[list[str], NumberedRows]]:
+    """The header of a CSV file, and the rows below it."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv_rows(file)
+        _, header = next(rows, (0, [""]))
+        yield header, rows
+
+
+def read(path: Path, header: list[str], names: Names, how: How) -> InMemory:
+    """The responses of a file, see `read_responses`.
+
+    Arrow reads a plain file in a tenth of the time. What it cannot read, or what is no response, Python's own reader
+    reads again, which knows the line.
+    """
+
+    def again() -> Iterator[Answer]:
+        return _scored(_rows(path, header, names), header.index(names.response) + 1)
+
+    parts = _parts(path, header, names)
+    try:
+        found = collect(parts, place_in(again), how.repeats)
+    except _NotPlainError:
+        found = collect(parts_of(again()), place_in(again), how.repeats)
+    return as_held(found, how.sparse)
+
+
+def read_given(path: Path, header: list[str], names: Names) -> Given:
+    """The responses of a file as they were given."""
+    return of_answers(_rows(path, header, names))
+
+
+def names_in(path: Path, header: list[str], columns: Mapping[str, str] | None, scored: bool) -> Names | None:
+    """The columns of a file with one row per response; None if it is another.
+
+    Args:
+        path: of the file.
+        header: of it.
+        columns: that were named.
+        scored: whether responses are right or wrong; else grades, counts or shares.
+
+    Raises:
+        InputError: see `long_names`; or columns were named, and the others cannot be told.
+    """
+    if (names := long_names(header, columns)) is not None:
+        return names
+    others = beside(header, columns)
+    names = guessed_names(_columns(path, header, others, _are_scored if scored else rule_of(others)), others)
+    if names is None and columns:
+        raise (NotScoredError if scored else InputError)(how_to_name(header))
+    return names
+
+
+def _are_scored(cells: Iterable[str]) -> bool:
+    return {cell.strip() for cell in cells} <= CELLS.keys()
+
+
+def _columns(
+    path: Path, header: list[str], others: Mapping[str, str], are_responses: Callable[[Iterable[str]], bool]
+) -> list[Column]:
+    """What the columns of a file look like that may have one row per response; none of a wider one or a damaged one."""
+    if len(header) - (header[0] in UNNAMED) - len(others) != len(LONG_COLUMNS):
+        return []
+    number, cells = 0, [set[str]() for _ in header]
+    with table(path) as (_, rows):
+        while some := list(itertools.islice(rows, AT_ONCE)):
+            if any(len(row) != len(header) for _, row in some):
+                return []
+            number += len(some)
+            for found, column in zip(cells, zip(*(row for _, row in some), strict=True), strict=True):
+                found.update(column)
+    return [
+        Column(name, are_responses(found), all(map(str.isdecimal, found)), len(found) < number)
+        for name, found in zip(header, cells, strict=True)
+    ]
+
+
+class _NotPlainError(Exception):
+    """A file that Python's own reader should read."""
+
+
+def _parts(path: Path, header: list[str], names: Names) -> Iterator[Part]:
+    """The answers of a plain file.
+
+    Raises:
+        _NotPlainError: it is none, or something is wrong with it.
+    """
+    if len(set(header)) < len(header):
+        raise _NotPlainError
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=_has_quotes(path))
+    wanted = names._replace(facet=None).known
+    convert = pyarrow.csv.ConvertOptions(
+        include_columns=wanted,
+        column_types={name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in wanted},
+    )
+    try:
+        blocks = pyarrow.csv.open_csv(path, pyarrow.csv.ReadOptions(block_size=BLOCK), parse, convert)
+        for block in blocks:
+            if block.num_rows:
+                yield _part(*(_encoded(column) for column in block.columns))
+    except (pyarrow.ArrowException, KeyError) as error:
+        raise _NotPlainError from error
+
+
+def _has_quotes(path: Path) -> bool:
+    """Whether some cells are in quotes.
+
+    Raises:
+        _NotPlainError: a quote is within a cell or not closed, where Arrow's reader lets pass what is no CSV.
+    """
+    number, before = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            number += block.count(b'"')
+            block = before + block
+            if b'"' in block:
+                text = np.frombuffer(block + b"\n", np.uint8)
+                at = np.flatnonzero(text[1:-1] == ord('"')) + 1
+                opens = AROUND_QUOTES[text[at - 1]] & (text[at - 1] != ord('"'))
+                empty = opens & (text[at + 1] == ord('"')) & ~AROUND_QUOTES[text[np.minimum(at + 2, len(text) - 1)]]
+                if empty.any() or not (AROUND_QUOTES[text[at - 1]] | AROUND_QUOTES[text[at + 1]]).all():
+                    raise _NotPlainError
+            before = block[-2:]
+    if number % 2:
+        raise _NotPlainError
+    return number > 0
+
+
+def _encoded(column: pyarrow.DictionaryArray) -> tuple[np.ndarray, list[str]]:
+    """Positions of cells among the different ones.
+
+    Raises:
+        _NotPlainError: a cell is too long.
+    """
+    cells = column.dictionary.to_pylist()
+    if max(map(len, cells), default=0) > csv.field_size_limit() or column.null_count:
+        raise _NotPlainError
+    return column.indices.to_numpy(), cells
+
+
+def _part(subjects: Any, items: Any, responses: Any, trials: Any = None) -> Part:
+    codes = [CELLS.get(cell.strip()) for cell in responses[1]]
+    if None in codes or (trials is not None and not set(trials[1]) <= {"1"}):
+        raise _NotPlainError
+    return Part(*subjects, *items, np.array(codes, np.int8)[responses[0]])
+
+
+def _rows(path: Path, header: list[str], names: Names) -> Iterator[GivenAnswer]:
+    """The rows below the header, one by one."""
+    for name in names.known:
+        if header.count(name) > 1:
+            raise InputError(f"{header.count(name)} columns are called {name}, expected one")
+    at = [None if name is None else header.index(name) for name in names]
+    with table(path) as (_, rows):
+        for line, row in rows:
+            if len(row) != len(header):
+                raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
+            cells: list[Any] = [None if column is None else row[column] for column in at]
+            yield GivenAnswer(f"line {line}", *cells)
+
+
+def _scored(answers: Iterable[GivenAnswer], column: int) -> Iterator[Answer]:
+    for place, subject, item, cell, trials, _ in answers:
+        code = CELLS.get(cell.strip())
+        if code is None:
+            raise NotScoredError(
+                f"{place}, column {column} (subject {shown(subject)}, item {shown(item)}): "
+                f"{shown(cell)} is not a response; use 0, 1 or an empty cell for missing"
+            )
+        refuse_counts(place, trials)
+        yield place, subject, item, code
