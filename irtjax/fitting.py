@@ -57,7 +57,7 @@ def fit(
 
     Args:
         responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
-            with 1, 0 and NaN or None, or the path of a file (`irtjax.responses.convert.as_responses`). A folder of
+            with 1, 0 and NaN or None, a sparse array of SciPy or `SparseResponses`, or the path of a file (`irtjax.responses.convert.as_responses`). A folder of
             `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
             categories, counts and shares are given in the same ways, or as `ScaledResponses`. A subject may answer an
             item several times in a long table or a log: right and wrong answers are then counted ("2pl" and "auto" fit
@@ -75,7 +75,8 @@ def fit(
         grades: all grades or categories, the lowest first, such as `["low", "mid", "high"]`; of all items, or a
             dictionary by item. By default the numbers that occur.
         repeats: what is done where a subject answers an item several times. Of grades the one nearest to their mean
-            counts, the higher of two that are as near; "mean" does so with right and wrong answers too.
+            counts, the higher of two that are as near; "mean" does so with right and wrong answers too. "last" takes
+            the last response, of all kinds.
         trials: of counts: one number, one per item, (J, I), or the name of a column of a long table. By default the
             column trials if there is one, else the number of responses to an item.
         metric: of the logs of a harness, as of `irtjax.read_responses`.
@@ -116,7 +117,7 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    responses, found = read(responses, model, options.get("mesh"), **choice)
+    responses, found = read(responses, model, options.get("mesh"), sparse=sparse, **choice)
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)

@@ -11,11 +11,13 @@ from irtjax.errors import InputError, NotScoredError
 from irtjax.fits import category_text
 from irtjax.item_models.listing import CURVES_OF_COUNTS, MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
+from irtjax.responses.formats.collecting import LAST
 from irtjax.responses.formats.given import Given
 from irtjax.responses.judged import Judged, as_judged
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses
 from irtjax.storage.sources import naming
 
@@ -43,6 +45,7 @@ def read(
     grades: Labels = None,
     repeats: str | None = None,
     trials: Any = None,
+    sparse: bool | None = None,
     **choice: Any,
 ) -> tuple[Responses | ScaledResponses, Models]:
     """Responses, and the model of them or of each item; "auto" goes by the responses.
@@ -58,6 +61,7 @@ def read(
         grades: as of `irtjax.fit`.
         repeats: as of `irtjax.fit`.
         trials: as of `irtjax.fit`.
+        sparse: as of `irtjax.fit`, whether to hold single answers.
         **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
 
     Raises:
@@ -67,22 +71,23 @@ def read(
         return data, _models_of_scales(data) if model == AUTO else _named(model, data)
     if isinstance(trials, str):
         choice["columns"], trials = {**(choice.get("columns") or {}), "trials": trials}, None
-    asked = {name: value for name, value in (("grades", grades), ("repeats", repeats)) if value is not None}
+    last = LAST if repeats == LAST else None
+    asked = {name: value for name, value in (("grades", grades), ("repeats", repeats)) if value not in (None, LAST)}
     if not is_scaled(model):
         if model != AUTO and asked:
             raise InputError(
                 f"`{next(iter(asked))}` is not for right and wrong answers: take `model=graded` or `model=auto`"
             )
         if trials is not None or isinstance(data, Given):
-            model = _of_counts(as_given(data, **choice), model, trials)
+            model = _of_counts(_given(data, last, choice), model, trials)
         elif not asked:
             try:
-                responses = as_responses_or_stored(data, mesh, **choice)
-                scored = responses.read().transposed() if transpose else responses
-                return scored, "2pl" if model == AUTO else model
+                responses = as_responses_or_stored(data, mesh, sparse=sparse, repeats=last, **choice)
+                return _transposed(responses) if transpose else responses, "2pl" if model == AUTO else model
             except NotScoredError as error:
-                model = _other_model(data, model, error, choice)
-    given = as_given(data, **choice)
+                model = _other_model(data, model, error, last, choice)
+    given = _given(data, last, choice)
+    repeats = None if last else repeats
     given = given.transposed() if transpose else given
     with naming(os.fspath(data)) if isinstance(data, str | os.PathLike) else contextlib.nullcontext():
         models = _models_of_kinds(given, grades, repeats, trials) if model == AUTO else model
@@ -91,6 +96,16 @@ def read(
             raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
         scaled = as_scaled(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
         return scaled, _named(models, scaled)
+
+
+def _given(data: Any, last: str | None, choice: Mapping[str, Any]) -> Given:
+    """The responses as they were given; of several of a subject to an item the last, if it is that which counts."""
+    given = as_given(data, **choice)
+    return given.last() if last else given
+
+
+def _transposed(responses: Responses) -> Responses:
+    return (responses if isinstance(responses, SparseResponses) else responses.read()).transposed()
 
 
 def read_judged(
@@ -117,6 +132,8 @@ def read_judged(
     Raises:
         InputError: as `irtjax.responses.judged.as_judged`; or a model that knows right and wrong only.
     """
+    if repeats == LAST:
+        raise InputError("`repeats='last'` does not go with a facet: keep the responses of each judge that count")
     if isinstance(data, Judged):
         return data, model
     columns = {**(choice.get("columns") or {}), "facet": facet}
@@ -146,7 +163,9 @@ def _of_counts(given: Given, model: Models, trials: Any = None) -> Models:
     return OF_CURVES.get(model, model) if isinstance(model, str) and counted else model
 
 
-def _other_model(data: Any, model: Models, error: NotScoredError, choice: Mapping[str, Any]) -> Models:
+def _other_model(
+    data: Any, model: Models, error: NotScoredError, last: str | None, choice: Mapping[str, Any]
+) -> Models:
     """The model of responses that are no matrix of right and wrong ones.
 
     Raises:
@@ -155,7 +174,7 @@ def _other_model(data: Any, model: Models, error: NotScoredError, choice: Mappin
     if model == AUTO:
         return model
     try:
-        given = as_given(data, **choice)
+        given = _given(data, last, choice)
         found = _of_counts(given, model)
         advice = _advice(str(error), data, given, model) if found == model else ""
     except InputError:

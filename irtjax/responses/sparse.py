@@ -382,20 +382,13 @@ def sorted_answers(
 
     Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
     """
-    order = order_of(subjects, items, shape)
+    by_item = in_order(items, shape[1])
+    order = by_item[in_order(subjects[by_item], shape[0])]
     starts = np.concatenate([[0], np.cumsum(np.bincount(subjects, minlength=shape[0]))])
     return starts, items[order].astype(np.int32, copy=False), answers[order]
 
 
-def order_of(
-    subjects: Int[np.ndarray, " N"], items: Int[np.ndarray, " N"], shape: tuple[int, int]
-) -> Int[np.ndarray, " N"]:
-    """Where each of the answers of `sorted_answers` was before."""
-    by_item = _in_order(items, shape[1])
-    return by_item[_in_order(subjects[by_item], shape[0])]
-
-
-def _in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
+def in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
     """The stable order by keys from 0 to `size` - 1, by counting."""
     if not len(keys):
         return np.zeros(0, np.int32)

@@ -1,16 +1,20 @@
 """Right and wrong answers one by one, a part of a file at a time, as a matrix or in compressed rows."""
 
+import array
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.compute
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import Answer
-from irtjax.responses.matrix import MISSING, ResponseMatrix, matrix_of, require_sound_ids
-from irtjax.responses.sparse import SparseResponses, answered_again, is_sparse, kept_answers, order_of
-from irtjax.storage.sources import shown
+from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, matrix_of, require_sound_ids
+from irtjax.responses.sparse import SparseResponses, answered_again, in_order, is_sparse, kept_answers
+from irtjax.storage.sources import naming, shown
 from irtjax.types import Int
 
 LAST = "last"  # of several answers of a subject to an item
@@ -21,20 +25,16 @@ InMemory = ResponseMatrix | SparseResponses
 
 
 class Part(NamedTuple):
-    """Answers that follow each other in a file, by their positions in ids of their own.
+    """Answers that follow each other in a file.
 
     Attributes:
-        subjects: (n,) who answered.
-        subject_ids: in the order of their first appearance.
+        subjects: (n,) who answered, as numbers of texts.
         items: (n,) what.
-        item_ids: in the order of their first appearance.
         codes: (n,) 1 right, 0 wrong, -1 missing.
     """
 
-    subjects: Int[np.ndarray, " n"]
-    subject_ids: list[str]
-    items: Int[np.ndarray, " n"]
-    item_ids: list[str]
+    subjects: pyarrow.DictionaryArray
+    items: pyarrow.DictionaryArray
     codes: Int[np.ndarray, " n"]
 
 
@@ -88,8 +88,33 @@ def parts_of(answers: Iterable[Answer]) -> Iterator[Part]:
     """Some thousand answers at a time."""
     rest = iter(answers)
     while some := list(itertools.islice(rest, AT_ONCE)):
-        _, subjects, items, codes = zip(*some, strict=True)
-        yield Part(*positions(subjects), *positions(items), np.array(codes, np.int8))
+        places, subjects, items, codes = zip(*some, strict=True)
+        yield Part(_numbered(subjects, "subject", places), _numbered(items, "item", places), np.array(codes, np.int8))
+
+
+def _numbered(ids: Sequence[str], what: str, places: Sequence[str]) -> pyarrow.DictionaryArray:
+    found: dict[str, int] = {}
+    at = np.array([found.setdefault(one, len(found)) for one in ids], np.int32)
+    try:
+        return numbered(at, list(found), what)
+    except InputError:
+        for place, one in zip(places, ids, strict=True):
+            with naming(place):
+                as_ids([one], what)
+        raise
+
+
+def numbered(at: Int[np.ndarray, " n"], ids: list[str], what: str) -> pyarrow.DictionaryArray:
+    """Ids by their positions among the different ones.
+
+    Raises:
+        InputError: one has a lone surrogate.
+    """
+    try:
+        return pyarrow.DictionaryArray.from_arrays(at, pyarrow.array(ids, pyarrow.string()))
+    except UnicodeEncodeError:
+        as_ids(ids, what)  # which names it
+        raise
 
 
 def place_in(again: Callable[[], Iterable[Answer]]) -> Place:
@@ -97,11 +122,28 @@ def place_in(again: Callable[[], Iterable[Answer]]) -> Place:
     return lambda at: next(itertools.islice(again(), at, None))[0]
 
 
-def positions(ids: Iterable[str]) -> tuple[Int[np.ndarray, " n"], list[str]]:
-    """The position of each id among the different ones, in the order of their first appearance."""
-    found: dict[str, int] = {}
-    at = [found.setdefault(one, len(found)) for one in ids]
-    return np.array(at, np.int32), list(found)
+class _Known:
+    """The different ids so far, in the order of their first appearance; Arrow holds them in few bytes each."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.ids = what, pyarrow.array([], pyarrow.string())
+
+    def positions(self, column: pyarrow.DictionaryArray) -> Int[np.ndarray, " n"]:
+        """Those of a part; new ids are known from now on."""
+        column = _in_order(column)
+        before = pyarrow.DictionaryArray.from_arrays(pyarrow.array([], pyarrow.int32()), self.ids)
+        both = pyarrow.chunked_array([before, column]).unify_dictionaries()
+        self.ids = both.chunk(1).dictionary
+        return both.chunk(1).indices.to_numpy()
+
+
+def _in_order(column: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
+    """The same, its different ids in the order of their first appearance, and no others."""
+    at, ids = column.indices.to_numpy(), column.dictionary
+    seen = pd.unique(at)
+    places = np.zeros(len(ids), np.int32)
+    places[seen] = np.arange(len(seen), dtype=np.int32)
+    return pyarrow.DictionaryArray.from_arrays(places[at], ids.take(pyarrow.array(seen)).cast(pyarrow.string()))
 
 
 def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> Collected:
@@ -116,29 +158,31 @@ def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> 
         InputError: an answer lacks an id.
         NotScoredError: answers are given again, such as trials; names the place of the first.
     """
-    known: tuple[dict[str, int], dict[str, int]] = {}, {}
-    columns: tuple[list[np.ndarray], ...] = [], [], []
-    number = 0
+    return _in_rows(*_gone_through(parts, place), place, repeats)
+
+
+def _gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[str], list[np.ndarray]]:
+    """Ids of subjects and of items; and of all answers who answered what, and how.
+
+    Raises:
+        InputError: see `collect`.
+    """
+    known = _Known("subject"), _Known("item")
+    columns = array.array("i"), array.array("i"), array.array("b")  # which grow where they are
     for part in parts:
-        for what, ids, own, column, at in (
-            ("subject", known[0], part.subject_ids, columns[0], part.subjects),
-            ("item", known[1], part.item_ids, columns[1], part.items),
-        ):
-            if "" in own:
-                raise InputError(f"{place(number + int(np.argmax(at == own.index(''))))} has no {what} id")
-            column.append(np.array([ids.setdefault(one, len(ids)) for one in own], np.int32)[at])
-        columns[2].append(np.asarray(part.codes, np.int8))
-        number += len(part.codes)
-    subject_ids, item_ids = map(list, known)
-    del known
-    return _in_rows(subject_ids, item_ids, [_joined(column) for column in columns], place, repeats)
-
-
-def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """The arrays as one; they are let go of, so that the next column finds room."""
-    joined = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
-    arrays.clear()
-    return joined
+        for ids, given, column in zip(known, part[:2], columns, strict=False):
+            had = len(ids.ids)
+            at = ids.positions(given)
+            if (empty := pyarrow.compute.index(ids.ids[had:], "").as_py()) >= 0:
+                place_of = place(len(columns[2]) + int(np.argmax(at == had + empty)))
+                raise InputError(f"{place_of} has no {ids.what} id")
+            column.frombytes(memoryview(at).cast("B"))
+        columns[2].frombytes(memoryview(part.codes).cast("B"))
+        del part, given, at  # before the next is read
+        pyarrow.default_memory_pool().release_unused()
+    pyarrow.default_memory_pool().release_unused()  # of what read the last part
+    arrays = [np.frombuffer(one, number) for one, number in zip(columns, (np.int32, np.int32, np.int8), strict=True)]
+    return known[0].ids.to_pylist(), known[1].ids.to_pylist(), arrays
 
 
 def _in_rows(
@@ -151,9 +195,11 @@ def _in_rows(
     """
     subjects, items, codes = columns
     columns.clear()
-    order = order_of(subjects, items, (len(subject_ids), len(item_ids)))
     lengths = np.bincount(subjects, minlength=len(subject_ids))
-    del subjects
+    by_item = in_order(items, len(item_ids))
+    subjects = subjects[by_item]
+    order = by_item[in_order(subjects, len(subject_ids))]
+    del subjects, by_item
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     items = items[order]
     if repeats is None and (again := answered_again(starts, items)).any():

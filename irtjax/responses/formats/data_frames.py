@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
-from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, Part, as_held, collect
+from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, Part, as_held, collect, numbered
 from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells, refuse_counts, rule_of
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
@@ -74,36 +75,44 @@ def of_long_table(table: pd.DataFrame, names: Names = STANDARD, how: How = AS_IT
     _check_levels(table)
     wanted = [table[name] for name in names._replace(facet=None).known]  # a copy of no column
     slices = (slice(at, at + AT_ONCE) for at in range(0, len(table), AT_ONCE))
-    return of_long_tables((pd.DataFrame({one.name: one.iloc[at] for one in wanted}) for at in slices), names, how)
+    return of_long_columns(([column.iloc[at] for column in wanted] for at in slices), names, how)
 
 
-def of_long_tables(tables: Iterable[pd.DataFrame], names: Names = STANDARD, how: How = AS_IT_COMES) -> InMemory:
-    """The responses of a table with one row per response, of which there is a part at a time.
+def of_long_columns(
+    parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names = STANDARD, how: How = AS_IT_COMES
+) -> InMemory:
+    """The responses of a table with one row per response, some rows at a time.
+
+    Args:
+        parts: of each the columns of subjects, of items, of responses and, if there are any, of trials.
+        names: of these columns.
+        how: they are held.
 
     Raises:
         InputError: as `of_long_table`.
     """
-    return as_held(collect(_parts(tables, names), lambda at: f"row {at + 1}", how.repeats), how.sparse)
+    return as_held(collect(_parts(parts, names), lambda at: f"row {at + 1}", how.repeats), how.sparse)
 
 
-def _parts(tables: Iterable[pd.DataFrame], names: Names) -> Iterator[Part]:
+def _parts(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names) -> Iterator[Part]:
     first = 0
-    for table in tables:
-        (subjects, subject_ids), (items, item_ids) = (_encoded(table[name], name, first) for name in names[:2])
-        codes = _column_codes(table[names.response])
+    for part in parts:
+        subjects, items = (_numbered(*of, first) for of in zip(part, names[:2], strict=False))
+        responses, *trials = (column if isinstance(column, pd.Series) else column.to_pandas() for column in part[2:])
+        codes = _column_codes(responses)
         if (wrong := codes == _WRONG).any():
             at = int(np.argmax(wrong))
-            place = f"row {first + at + 1} (subject {shown(subject_ids[subjects[at]])})"
-            raise _not_scored(place, names.response, table[names.response].iloc[at : at + 1].tolist()[0])
-        if names.trials is not None:
-            for at in np.flatnonzero(~table[names.trials].duplicated().to_numpy()).tolist():
-                refuse_counts(f"row {first + at + 1}", table[names.trials].iloc[at : at + 1].tolist()[0])
-        yield Part(subjects, subject_ids, items, item_ids, codes)
-        first += len(table)
+            place = f"row {first + at + 1} (subject {shown(subjects[at].as_py())})"
+            raise _not_scored(place, names.response, responses.iloc[at : at + 1].tolist()[0])
+        for column in trials:
+            for at in np.flatnonzero(~column.duplicated().to_numpy()).tolist():
+                refuse_counts(f"row {first + at + 1}", column.iloc[at : at + 1].tolist()[0])
+        yield Part(subjects, items, codes)
+        first += len(codes)
 
 
-def _encoded(column: pd.Series, what: str, first: int) -> tuple[np.ndarray, list[str]]:
-    """Positions of ids among the different ones, in the order of their first appearance.
+def _numbered(column: pd.Series | pyarrow.Array, what: str, first: int) -> pyarrow.DictionaryArray:
+    """Ids by their positions among the different ones.
 
     Args:
         column: of ids.
@@ -113,12 +122,20 @@ def _encoded(column: pd.Series, what: str, first: int) -> tuple[np.ndarray, list
     Raises:
         InputError: names the row that has no id; or they are neither texts nor whole numbers.
     """
-    if (null := column.isna().to_numpy()).any():
+    null = column.isna().to_numpy() if isinstance(column, pd.Series) else column.is_null().to_numpy(False)
+    if null.any():
         raise InputError(f"row {first + int(np.argmax(null)) + 1} has no id among the {what}")
-    if column.dtype == object and pd.api.types.infer_dtype(column) != "string":  # 1 and True would be one id
-        column = pd.Series(texts(column, what), dtype=object)
-    at, ids = pd.factorize(column)
-    return at.astype(np.int32), texts(pd.Series(ids), what)
+    if isinstance(column, pyarrow.Array):
+        numbers = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+        kind = numbers.dictionary.type
+        if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+            return numbers
+        at, ids = numbers.indices.to_numpy(), numbers.dictionary.to_pandas()
+    else:
+        if column.dtype == object and pd.api.types.infer_dtype(column) != "string":  # 1 and True would be one id
+            column = pd.Series(texts(column, what), dtype=object)
+        at, ids = pd.factorize(column)
+    return numbered(at.astype(np.int32), texts(pd.Series(ids), what), what)
 
 
 def of_table(table: pd.DataFrame, header: Sequence[str] = ()) -> ResponseMatrix:

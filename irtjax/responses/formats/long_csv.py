@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 import pyarrow.csv
 
 from irtjax.errors import InputError, NotScoredError
@@ -28,7 +29,8 @@ from irtjax.responses.formats.long_tables import (
 )
 from irtjax.storage.sources import csv_rows, shown
 
-BLOCK = 2**22  # bytes that are read at a time
+BLOCK, MOST = 2**22, 2**26  # bytes that are read at a time, and the most of one row
+QUOTE = ord('"')
 AROUND_QUOTES = np.isin(np.arange(256), np.frombuffer(b'",\r\n', np.uint8))  # at the beginning or end of a cell
 NumberedRows = Iterator[tuple[int, list[str]]]
 
@@ -122,62 +124,82 @@ def _parts(path: Path, header: list[str], names: Names) -> Iterator[Part]:
     """
     if len(set(header)) < len(header):
         raise _NotPlainError
-    parse = pyarrow.csv.ParseOptions(newlines_in_values=_has_quotes(path))
     wanted = names._replace(facet=None).known
-    convert = pyarrow.csv.ConvertOptions(
-        include_columns=wanted,
-        column_types={name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in wanted},
-    )
-    try:
-        blocks = pyarrow.csv.open_csv(path, pyarrow.csv.ReadOptions(block_size=BLOCK), parse, convert)
-        for block in blocks:
-            if block.num_rows:
-                yield _part(*(_encoded(column) for column in block.columns))
-    except (pyarrow.ArrowException, KeyError) as error:
-        raise _NotPlainError from error
+    texts = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    convert = pyarrow.csv.ConvertOptions(include_columns=wanted, column_types=dict.fromkeys(wanted, texts))
+    columns = None  # the first rows have the header
+    for rows in _whole_rows(path):
+        parse = pyarrow.csv.ParseOptions(newlines_in_values=_has_quotes(rows))
+        options = pyarrow.csv.ReadOptions(block_size=len(rows) + 1, column_names=columns)
+        try:
+            block = pyarrow.csv.read_csv(pyarrow.py_buffer(rows), options, parse, convert)
+        except (pyarrow.ArrowException, KeyError) as error:
+            raise _NotPlainError from error
+        columns = header
+        if block.num_rows:
+            yield _part(*(column.combine_chunks() for column in block.columns))
 
 
-def _has_quotes(path: Path) -> bool:
+def _whole_rows(path: Path) -> Iterator[bytes]:
+    """A file, some rows at a time.
+
+    Raises:
+        _NotPlainError: a row is too long, or a quote is not closed.
+    """
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            rest += block
+            end = rest.rfind(b"\n") + 1
+            while end and rest.count(b'"', 0, end) % 2:  # it ends within quotes, the last of which opens a cell
+                end = rest.rfind(b"\n", 0, rest.rfind(b'"', 0, end)) + 1
+            if end:
+                yield rest[:end]
+            rest = rest[end:]
+            if len(rest) > MOST:
+                raise _NotPlainError
+    if rest.count(b'"') % 2:
+        raise _NotPlainError
+    if rest:
+        yield rest
+
+
+def _has_quotes(rows: bytes) -> bool:
     """Whether some cells are in quotes.
 
     Raises:
-        _NotPlainError: a quote is within a cell or not closed, where Arrow's reader lets pass what is no CSV.
+        _NotPlainError: a quote is within a cell, where Arrow's reader lets pass what is no CSV.
     """
-    number, before = 0, b"\n"
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            number += block.count(b'"')
-            block = before + block
-            if b'"' in block:
-                text = np.frombuffer(block + b"\n", np.uint8)
-                at = np.flatnonzero(text[1:-1] == ord('"')) + 1
-                opens = AROUND_QUOTES[text[at - 1]] & (text[at - 1] != ord('"'))
-                empty = opens & (text[at + 1] == ord('"')) & ~AROUND_QUOTES[text[np.minimum(at + 2, len(text) - 1)]]
-                if empty.any() or not (AROUND_QUOTES[text[at - 1]] | AROUND_QUOTES[text[at + 1]]).all():
-                    raise _NotPlainError
-            before = block[-2:]
-    if number % 2:
+    if b'"' not in rows:
+        return False
+    text = np.frombuffer(b"\n" + rows + b"\n\n", np.uint8)
+    at = np.flatnonzero(text == QUOTE)
+    before, after, next_but_one = (text[at + step] for step in (-1, 1, 2))
+    begins_empty = AROUND_QUOTES[before] & (before != QUOTE) & (after == QUOTE) & ~AROUND_QUOTES[next_but_one]
+    if begins_empty.any() or not (AROUND_QUOTES[before] | AROUND_QUOTES[after]).all():
         raise _NotPlainError
-    return number > 0
+    return True
 
 
-def _encoded(column: pyarrow.DictionaryArray) -> tuple[np.ndarray, list[str]]:
-    """Positions of cells among the different ones.
+def _part(
+    subjects: pyarrow.DictionaryArray,
+    items: pyarrow.DictionaryArray,
+    responses: pyarrow.DictionaryArray,
+    trials: pyarrow.DictionaryArray | None = None,
+) -> Part:
+    """Right and wrong answers.
 
     Raises:
-        _NotPlainError: a cell is too long.
+        _NotPlainError: they are others, or an id is too long.
     """
-    cells = column.dictionary.to_pylist()
-    if max(map(len, cells), default=0) > csv.field_size_limit() or column.null_count:
+    for ids in (subjects, items):
+        longest = pyarrow.compute.max(pyarrow.compute.utf8_length(ids.dictionary)).as_py()
+        if longest > csv.field_size_limit():
+            raise _NotPlainError
+    codes = [CELLS.get(cell.strip()) for cell in responses.dictionary.to_pylist()]
+    if None in codes or (trials is not None and set(trials.dictionary.to_pylist()) != {"1"}):
         raise _NotPlainError
-    return column.indices.to_numpy(), cells
-
-
-def _part(subjects: Any, items: Any, responses: Any, trials: Any = None) -> Part:
-    codes = [CELLS.get(cell.strip()) for cell in responses[1]]
-    if None in codes or (trials is not None and not set(trials[1]) <= {"1"}):
-        raise _NotPlainError
-    return Part(*subjects, *items, np.array(codes, np.int8)[responses[0]])
+    return Part(subjects, items, np.array(codes, np.int8)[responses.indices.to_numpy()])
 
 
 def _rows(path: Path, header: list[str], names: Names) -> Iterator[GivenAnswer]:

@@ -1,5 +1,6 @@
 """Parquet files of responses, from pandas or anything else."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,12 +14,11 @@ from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import refuse_responses_as_ids
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory
 from irtjax.responses.formats.data_frames import (
-    AT_ONCE,
     codes_of,
     given_in_long_table,
     given_in_table,
     names_in,
-    of_long_tables,
+    of_long_columns,
     of_table,
     texts,
 )
@@ -33,6 +33,7 @@ from irtjax.types import Int
 T = TypeVar("T")
 ITEM_ID = LONG_COLUMNS[1]
 LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row numbers
+ROWS_AT_ONCE = 2**18  # of a long table
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
@@ -40,26 +41,24 @@ def read(path: Path, columns: Mapping[str, str] | None = None, how: How = AS_IT_
     """The responses of a Parquet file, see `read_responses`."""
     names = _long_names(path, columns)
     if names is not None:
-        return of_long_tables(_batches(path, names), names, how)
+        return of_long_columns(_batches(path, names), names, how)
     if _is_by_item(path):
         return open_parquet(path).read()
     table = _guarded(lambda: _whole(path))
     return of_table(_indexed_by_subject(table), table.columns.map(str).tolist())
 
 
-def _batches(path: Path, names: Names) -> Iterator[pd.DataFrame]:
-    """A long table, some rows at a time; ids that are texts are categories, of which a file holds the numbers."""
-    file = _guarded(lambda: _open(path, list(names[:2])))
+def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
+    """The columns of a long table, some rows at a time."""
+    file = _guarded(lambda: _open(path))
     wanted = names._replace(facet=None).known
     for name in wanted:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
-    tables = (
-        _checked(pyarrow.Table.from_batches([batch]), ignore_metadata=True)
-        for batch in file.iter_batches(AT_ONCE, columns=wanted)
-    )
-    while (part := _guarded(lambda: next(tables, None))) is not None:
-        yield part
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=wanted)
+    while (batch := _guarded(lambda: next(batches, None))) is not None:
+        _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
+        yield [batch.column(name) for name in wanted]
 
 
 def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
