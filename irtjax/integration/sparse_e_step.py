@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.integration.curves import Curves
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import BLAS
 from irtjax.types import Bool, Float, Int
@@ -40,20 +41,14 @@ def shared_out(task: Callable[[range], Any], number: int, at_once: int) -> list[
         return list(pool.map(task, parts))
 
 
-def everywhere(
-    eta: Float[np.ndarray, "Q M"],
-    log_normalizer: Float[np.ndarray, "Q I"],
-    log_weights: Float[np.ndarray, "Q ..."],
-    powers: Float[np.ndarray, "Q P"],
-    answers: SparseAnswers,
-    keep: bool,
-) -> tuple[Any, ...]:
-    """As `e_step`, where every subject may be at every node.
+def everywhere(curves: Curves, answers: SparseAnswers, keep: bool) -> tuple[Any, ...]:
+    """As `e_step`, where every subject may be at every node of one tile, whose curves these are.
 
     Returns:
         Statistics and trials that are expected at each node, (Q, M) and (Q, I); log-likelihoods (J,), moments (J, P),
         and the posteriors (J, Q) if they are kept.
     """
+    eta, log_normalizer, log_weights, powers = map(np.asarray, curves)
     table, (num_nodes, size) = answers.table(eta, log_normalizer), powers.shape
     num_subjects = answers.num_subjects
     block = max(64, WEIGHTS // num_nodes)
@@ -85,10 +80,7 @@ def everywhere(
 
 
 def in_tiles(
-    eta: Float[np.ndarray, "T S M"],
-    log_normalizer: Float[np.ndarray, "T S I"],
-    log_weights: Float[np.ndarray, "T S ..."],
-    powers: Float[np.ndarray, "T S P"],
+    curves: Curves,
     answers: SparseAnswers,
     rows: Int[np.ndarray, "N B"],
     tile: Int[np.ndarray, " N"],
@@ -100,7 +92,8 @@ def in_tiles(
         Statistics and trials that are expected at each place, (T, S, M) and (T, S, I); log-likelihoods (J,), moments
         (J, P), posteriors (N, B, S), and the share of all posteriors at the rim.
     """
-    num_subjects, (num_tiles, num_places) = answers.num_subjects, powers.shape[:2]
+    eta, log_normalizer, log_weights, powers = map(np.asarray, curves)
+    num_subjects, num_places = answers.num_subjects, powers.shape[1]
     filled = np.flatnonzero((rows < num_subjects).any(axis=1))
     values = np.full((*rows.shape, num_places), -np.inf)
     tables = {int(t): answers.table(eta[t], log_normalizer[t]) for t in np.unique(tile[filled])}
