@@ -45,7 +45,7 @@ def read(
     grades: Labels = None,
     repeats: str | None = None,
     trials: Any = None,
-    sparse: bool | None = None,
+    sparse: bool | None = False,
     **choice: Any,
 ) -> tuple[Responses | ScaledResponses, Models]:
     """Responses, and the model of them or of each item; "auto" goes by the responses.
@@ -61,7 +61,7 @@ def read(
         grades: as of `irtjax.fit`.
         repeats: as of `irtjax.fit`.
         trials: as of `irtjax.fit`.
-        sparse: as of `irtjax.fit`, whether to hold single answers.
+        sparse: whether to hold single answers, and not a matrix; None to do so where few cells have one.
         **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
 
     Raises:
