@@ -47,6 +47,7 @@ from irtjax.responses.joining import concatenate_given, concatenate_subjects
 from irtjax.responses.judged import Judged
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses
 from irtjax.scale.misfit import write_misfit
 from irtjax.svi.fit import BEST, PRIORS, STARTS
@@ -72,6 +73,7 @@ _MODEL = flags.DEFINE_enum(
 )
 _GRADES = response_files.define_grades()
 _REPEATS = response_files.define_repeats()
+_SPARSE = response_files.define_sparse()
 _FACET = flags.DEFINE_string(
     "facet", None, "column of a table with one row per response that says who judged: adds the severity of each judge"
 )
@@ -174,12 +176,13 @@ def main() -> None:
     app.without_effect(ONLY_SVI if _ESTIMATOR.value == "mml" else ONLY_MML, f"--estimator={_ESTIMATOR.value}")
     others = is_scaled(_MODEL.value) or _FACET.value is not None
     if _FACET.value is not None:
-        without = ["estimator", "dims", "groups", "covariates", "anchors", "transpose", "repeats"]
+        without = ["estimator", "dims", "groups", "covariates", "anchors", "transpose", "repeats", "sparse"]
         app.without_effect([*ONLY_SCORED, *ONLY_SVI, "integration", *without], "--facet")
     elif others:
         app.without_effect(ONLY_SCORED, f"--model={_MODEL.value}")
     if not others and _MODEL.value != AUTO:
-        app.without_effect(["grades", "repeats"], f"--model={_MODEL.value}, which is of right and wrong answers")
+        idle = response_files.of_grades_alone()
+        app.without_effect(idle, f"--model={_MODEL.value}, which is of right and wrong answers")
     if _MODEL.value not in ("3pl", "4pl"):
         app.without_effect(["asymptote_priors"], f"--model={_MODEL.value}")
     if _MODEL.value == "rasch":
@@ -208,6 +211,8 @@ def main() -> None:
         what = f" of {category_text.read_as(scaled)}" if isinstance(scaled, ScaledResponses) else ""
         if isinstance(responses, Judged):
             what += f" by {fit_text.counted(len(responses.judge_ids), 'judge')}"
+        if isinstance(responses, SparseResponses):
+            what += f", {responses.num_answers:,} answers, held one by one"
         print(f"{size}{what} (the other way round: --{'no' * _TRANSPOSE.value}transpose)", flush=True)
     with app.naming(name), processes.together(mesh):
         require_estimable(scaled)
@@ -234,6 +239,7 @@ def main() -> None:
                 model=_MODEL.value if _MODEL.value == AUTO else model,
                 estimator=_ESTIMATOR.value,
                 mesh=mesh,
+                sparse=response_files.sparse(),
                 **options,
             )
         if directory is None:
@@ -271,9 +277,12 @@ def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses |
         "grades": _GRADES.value, "repeats": _REPEATS.value, "trials": response_files.number_of_trials(),
     }  # fmt: skip
     if len(paths) == 1:
-        return read(paths[0], _MODEL.value, mesh, transpose=_TRANSPOSE.value, **how, **response_files.choice(paths[0]))
+        sparse = response_files.sparse() if _ESTIMATOR.value == "mml" else _SPARSE.value == "true"
+        how |= {"transpose": _TRANSPOSE.value, "sparse": sparse} | response_files.choice(paths[0])
+        return read(paths[0], _MODEL.value, mesh, **how)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
+    how["repeats"] = None if response_files.last() else _REPEATS.value  # each file is read so
     if not is_scaled(_MODEL.value) and not any(value is not None for value in how.values()):
         try:
             return concatenate_subjects(

@@ -139,7 +139,9 @@ def _read() -> Answers:
         InputError: they cannot be read; or several files of grades, or flags of grades where there are none.
     """
     if not is_scaled(_MODEL.value):
-        app.without_effect(response_files.OF_GRADES, f"--model={_MODEL.value}, which is of right and wrong answers")
+        app.without_effect(
+            response_files.of_grades_alone(), f"--model={_MODEL.value}, which is of right and wrong answers"
+        )
         return join({path: response_files.read(path) for path in _RESPONSES.value})
     app.without_effect(response_files.OF_HARNESS, f"--model={_MODEL.value}")
     if len(_RESPONSES.value) > 1:

@@ -56,13 +56,13 @@ def fit(
     """Fits an item response model to a response matrix.
 
     Args:
-        responses: subjects × items: a `ResponseMatrix`, a table of pandas (wide or long), an array or a list of rows
-            with 1, 0 and NaN or None, a sparse array of SciPy or `SparseResponses`, or the path of a file
-            (`irtjax.responses.convert.as_responses`). A folder of `irtjax.write_shards`, and what `irtjax.open_responses` opened, are read as the fit goes. Grades,
-            categories, counts and shares are given in the same ways, or as `ScaledResponses`. A subject may answer an
-            item several times in a long table or a log: right and wrong answers are then counted ("2pl" and "auto" fit
-            the binomial model, whose trials have the curve of the 2PL, "3pl" is "binomial_3pl"), and of others the mean
-            counts.
+        responses: subjects × items: a `ResponseMatrix`, `SparseResponses`, a table of pandas (wide or long) or Arrow, a
+            sparse array of SciPy, an array or a list of rows with 1, 0 and NaN or None, or the path of a file
+            (`irtjax.responses.convert.as_responses`). A folder of `irtjax.write_shards`, and what
+            `irtjax.open_responses` opened, are read as the fit goes. Grades, categories, counts and shares are given in
+            the same ways, or as `ScaledResponses`. A subject may answer an item several times in a long table or a log:
+            right and wrong answers are then counted ("2pl" and "auto" fit the binomial model, whose trials have the
+            curve of the 2PL, "3pl" is "binomial_3pl"), and of others the mean counts.
         model: "rasch", "1pl", "2pl", "3pl" or "4pl" of right and wrong answers; a model of other responses
             (`irtjax.item_models.listing.MODELS`), such as "graded", "gpcm" or "nominal"; or "auto": the 2PL of right
             and wrong answers, "graded" of grades, as the responses are. "normal", of numbers of any size, is the linear
@@ -117,7 +117,8 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    responses, found = read(responses, model, options.get("mesh"), sparse=sparse, **choice)
+    single = None if sparse is None and estimator == "mml" else bool(sparse)
+    responses, found = read(responses, model, options.get("mesh"), sparse=single, **choice)
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)

@@ -14,6 +14,7 @@ from irtjax.fits.category_text import said
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given
+from irtjax.responses.formats.collecting import LAST
 from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import FACET
 from irtjax.responses.formats.long_tables import ROLES as EVERY_ROLE
@@ -24,6 +25,7 @@ from irtjax.responses.values import Responses
 ROLES = tuple(role for role in EVERY_ROLE if role != FACET)  # which has a flag of its own
 OF_HARNESS = ("metric", "filter")
 OF_GRADES = ("grades", "repeats")
+SPARSE = {"auto": None, "true": True, "false": False}
 NAMES = (*OF_HARNESS, "columns", "trials", "transpose")
 help.GROUPS.update(dict.fromkeys(OF_HARNESS, "files of language-model harnesses"))
 
@@ -113,8 +115,33 @@ def define_grades() -> Any:
 
 def define_repeats() -> Any:
     """The flag --repeats."""
-    what = "several answers of a subject to an item, if right and wrong: mean does not count them"
-    return flags.DEFINE_enum("repeats", None, ["mean"], what)
+    what = "several answers of a subject to an item: last takes the last; mean does not count right and wrong ones"
+    return flags.DEFINE_enum("repeats", None, ["mean", LAST], what)
+
+
+def define_sparse() -> Any:
+    """The flag --sparse."""
+    return flags.DEFINE_enum(
+        "sparse",
+        "auto",
+        list(SPARSE),
+        "hold single answers (true) or a matrix; auto: single where under 10% of cells have any",
+    )
+
+
+def sparse() -> bool | None:
+    """What --sparse says; False where the binary does not have it."""
+    return SPARSE[_value("sparse") or "false"]
+
+
+def last() -> str | None:
+    """What --repeats says of right and wrong answers: that the last counts, if anything."""
+    return LAST if _value("repeats") == LAST else None
+
+
+def of_grades_alone() -> list[str]:
+    """Flags without effect where answers are right or wrong."""
+    return [name for name in OF_GRADES if name != "repeats" or not last()]
 
 
 def require_effect(paths: Sequence[str]) -> None:
@@ -149,6 +176,7 @@ def read_given(path: str | Sequence[str]) -> Given:
         InputError: as `irtjax.responses.formats.read_given`.
     """
     responses = read_responses_given(path, **choice(path if isinstance(path, str) else path[0]))
+    responses = responses.last() if last() else responses
     return responses.transposed() if _value("transpose") else responses
 
 
@@ -160,6 +188,8 @@ def given() -> dict[str, str]:
         found["columns"] = _ColumnsSerializer().serialize(_value("columns"))
     if _value("trials"):
         found["trials"] = _value("trials")
+    if _value("sparse") not in (None, "auto"):
+        found["sparse"] = _value("sparse")
     return found | ({"transpose": "true"} if _value("transpose") else {})
 
 
@@ -174,7 +204,8 @@ def read(path: str | Sequence[str]) -> irtjax.ResponseMatrix:
     Raises:
         InputError: as `irtjax.read_responses`.
     """
-    responses = irtjax.read_responses(path, **choice(path if isinstance(path, str) else path[0]))
+    of_path = choice(path if isinstance(path, str) else path[0])
+    responses = irtjax.read_responses(path, **of_path, sparse=False, repeats=last())
     return responses.transposed() if _value("transpose") else responses
 
 
@@ -218,5 +249,5 @@ def open_or_read(path: str, mesh: jax.sharding.Mesh | None) -> Responses:
     Raises:
         InputError: as `irtjax.open_responses`.
     """
-    responses = as_responses_or_stored(path, mesh, **choice(path))
+    responses = as_responses_or_stored(path, mesh, **choice(path), repeats=last())
     return responses.read().transposed() if _value("transpose") else responses

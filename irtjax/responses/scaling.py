@@ -53,7 +53,7 @@ def as_scaled(
             item with numbers and texts, with texts in no order, or with numbers that are none of the kind.
     """
     if repeats not in (None, "mean"):
-        raise InputError(f"`repeats` {repeats!r}: expected 'mean'")
+        raise InputError(f"`repeats` {repeats!r}: expected 'mean' or 'last'")
     scales = _scales(given, wanted, grades)
     worth = np.empty(len(given.cells))
     for i, at in enumerate(by_item(given)):

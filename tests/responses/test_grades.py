@@ -159,7 +159,7 @@ REFUSED = {
     "a grade twice": (WIDE, {"grades": ["a", "a"]}, "`grades` a, a: one is there twice"),
     "grades that fall": (WIDE, {"grades": [3, 2, 1]}, "`grades` 3, 2, 1: expected the lowest first"),
     "grades of some items": (WIDE, {"grades": {"i": [1, 2, 4]}}, "`grades` has none of item 'j'"),
-    "other ways with repeats": (WIDE, {"repeats": "last"}, "`repeats` 'last': expected 'mean'"),
+    "other ways with repeats": (WIDE, {"repeats": "first"}, "`repeats` 'first': expected 'mean'"),
     "below -1": (np.array([[-2, 1], [0, 1]]), {}, "where -1 is missing: use decimals"),
 }
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from readers import IDS, damaged, decoded, parse_csv, plain, read_or_refused, refusal, texts
 
 from irtjax import read_responses
-from irtjax.responses.formats import answers
+from irtjax.responses.formats import collecting
 
 HEAD = "subject_id,item_id,response\n"
 
@@ -102,14 +102,18 @@ def test_a_column_that_is_there_twice_is_refused(path, name):
     assert f"2 columns are called {name}, expected one" in refusal(read_responses, path)
 
 
-def test_ids_that_are_all_different_are_not_a_matrix(path):
-    path.write_text(HEAD + "".join(f"s{at},i{at},1\n" for at in range(300_000)))
-    assert "300,000 responses of 300,000 subjects to 300,000 items would take 84 GiB" in refusal(read_responses, path)
+def test_ids_that_are_all_different_are_a_mistake(path):
+    path.write_text(HEAD + "".join(f"s{at},i{at},1\n" for at in range(50_000)))
+    refused = "50,000 responses of 50,000 subjects to 50,000 items: no subject has two of them: look for ids"
+    assert refused in refusal(read_responses, path)
+    refused = "50,000 responses of 50,000 subjects to 50,000 items would take 2 GiB"
+    assert refused in refusal(lambda path: read_responses(path, sparse=False), path)
+    assert read_responses(path, sparse=True).num_answers == 50_000
 
 
-def test_sparse_answers_are_read_up_to_a_limit(path, monkeypatch):
-    monkeypatch.setattr(answers, "LARGE", 99)
-    monkeypatch.setattr(answers, "SPARSE", 0.15)
+def test_matrices_with_few_answers_are_made_up_to_a_limit(path, monkeypatch):
+    monkeypatch.setattr(collecting, "LARGE", 99)
+    monkeypatch.setattr(collecting, "SPARSE", 0.15)
     rows = "".join(f"s{at},i{at},1\n" for at in range(10))
     path.write_text(HEAD + rows)
     assert "look for ids that are different in every row" in refusal(read_responses, path)
