@@ -49,7 +49,7 @@ class SparseResponses:
 
     def __init__(
         self,
-        starts: Int[np.ndarray, " J+1"],
+        starts: Int[np.ndarray, " rows"],
         items: Int[np.ndarray, " N"],
         answers: Shaped[np.ndarray, " N"],
         subject_ids: np.ndarray | Sequence[str],
@@ -401,7 +401,7 @@ def in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
 
 
 def rows_of(
-    starts: Int[np.ndarray, " J+1"], rows: Int[np.ndarray, " n"]
+    starts: Int[np.ndarray, " rows"], rows: Int[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " N"]]:
     """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
     lengths = starts[rows + 1] - starts[rows]

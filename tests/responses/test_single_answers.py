@@ -181,7 +181,7 @@ def test_fits_count_repeated_answers_or_take_the_last():
     assert model == "2pl" and last == expected([("s", "a", "0"), ("t", "a", "1"), ("s", "b", "1")])
     assert read(as_given(rows), "auto", repeats="last")[0].values.tolist() == [[0, 1], [1, -1]]
     grades = pd.DataFrame([("s", "a", 3), ("t", "a", 1), ("s", "a", 2), ("t", "a", 3)], columns=NAMES)
-    assert read(grades, "graded", repeats="last")[0].values.tolist() == [[1], [2]]
+    assert read(grades, "graded", repeats="last")[0].values.tolist() == [[0], [1]]
     with pytest.raises(irtjax.InputError, match="does not go with a facet"):
         irtjax.fit(rows, facet="judge", repeats="last")
     with pytest.raises(irtjax.InputError, match="`repeats` 'first', expected 'last'"):
@@ -190,7 +190,8 @@ def test_fits_count_repeated_answers_or_take_the_last():
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
 def test_what_is_written_is_read(folder, ending):
-    single = SparseResponses([0, 0, 2, 3], [0, 2, 2], [1, 0, 1], ["none", "s,1", "t"], ["a", "empty", 'b"'])
+    arrays = map(np.array, ([0, 0, 2, 3], [0, 2, 2], [1, 0, 1]))
+    single = SparseResponses(*arrays, ["none", "s,1", "t"], ["a", "empty", 'b"'])
     path = folder / f"written.{ending}"
     write_responses(single, path)
     found = read_responses(path, sparse=True)
@@ -271,7 +272,7 @@ def test_a_file_that_is_cut_says_so(folder):
 def test_other_numbers_lead_to_other_models(folder):
     path = folder / "grades.csv"
     few().assign(response=lambda table: table.index % 3 - 1).to_csv(path, index=False)
-    with pytest.raises(irtjax.InputError, match="has grades -1, 0, 1, and the 2pl is of right and wrong answers"):
+    with pytest.raises(irtjax.InputError, match="has grades -1 to 1, and the 2pl is of right and wrong answers"):
         read(path, "2pl", sparse=None)
 
 
