@@ -85,6 +85,13 @@ def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **c
     return as_responses(data, columns=choice.get("columns"))
 
 
+def as_matrix_or_sparse(
+    data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
+) -> ResponseMatrix | SparseResponses:
+    """As `as_responses`, but sparse responses stay so."""
+    return data if isinstance(data, SparseResponses) else as_responses(data, item_ids, columns)
+
+
 def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:
     """The responses of whatever holds some, as they were given: grades, texts, counts, repeated answers.
 
