@@ -7,8 +7,9 @@ posterior of standard deviation s with an error of about 2 exp(-2π² s²/h²), 
 exp(-2π²/(a h)) (Trefethen and Weideman 2014): both are less than rounding here.
 """
 
+import collections
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -147,19 +148,20 @@ def joint_blocks(
     yield from in_order(block, range(0, len(rows), size), threads(len(rows) * len(nodes)))
 
 
-def in_order(task: Callable[[int], Any], numbers: range, at_once: int) -> Iterator[Any]:
-    """Results of a task in the order of its arguments, a few of them ahead of the caller, on threads."""
-    if at_once == 1 or len(numbers) == 1:
-        yield from map(task, numbers)
+def in_order(task: Callable[[Any], Any], parts: Iterable[Any], at_once: int) -> Iterator[Any]:
+    """Results of a task for each part, in their order, a few of them ahead of the caller, on threads."""
+    if at_once == 1:
+        yield from map(task, parts)
         return
+    coming, left = collections.deque(), iter(parts)
     with BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor(at_once) as pool:
-        coming = [pool.submit(task, number) for number in itertools.islice(numbers, at_once)]
-        for number in numbers[at_once:]:
-            done = coming.pop(0).result()
-            coming.append(pool.submit(task, number))
+        for part in itertools.islice(left, at_once):
+            coming.append(pool.submit(task, part))
+        while coming:
+            done = coming.popleft().result()
+            for part in itertools.islice(left, 1):
+                coming.append(pool.submit(task, part))
             yield done
-        for one in coming:
-            yield one.result()
 
 
 def _closing_in(
