@@ -28,8 +28,8 @@ from irtjax.kernels.quadrature import BOUND, Quadrature, rectangular, spacing
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.types import Float, Int
 
-WIDTHS = 0.6  # nodes at most so many of the smallest standard deviation apart that a posterior can have
-STEEPEST = 0.5  # slope of a curve times the distance of nodes, at most
+WIDTHS = 0.75  # nodes at most so many of the smallest standard deviation apart that a posterior can have
+STEEPEST = 0.6  # slope of a curve times the distance of nodes, at most
 FINER = 2**0.5  # one group's nodes are so many times as close together as those of the next
 CLOSING = 512  # subjects that get nodes of their own at a time
 
