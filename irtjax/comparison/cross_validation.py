@@ -24,7 +24,7 @@ from irtjax.integration.prediction import log_likelihood_of_subjects
 from irtjax.responses.convert import as_matrix_or_sparse
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import scales_of
+from irtjax.responses.values import on_scales
 
 
 def compare(
@@ -83,7 +83,7 @@ def compare(
     """
     if models is not None and is_scaled(names("models", models)):
         responses, _ = read(responses, names("models", models)[0], columns=columns)
-    if scales_of(responses) is not None:
+    if on_scales(responses):
         _only_cells(dims, estimators, by)
         chosen_models = models or ("graded", "gpcm", "pcm")
         return compare_grades(responses.read(), chosen_models, folds=folds, seed=seed, on_progress=on_progress)

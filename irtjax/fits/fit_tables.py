@@ -12,8 +12,7 @@ from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import Responses, scales_of
+from irtjax.responses.values import Responses
 from irtjax.types import Bool, Float
 
 
@@ -30,8 +29,8 @@ def items(
     Where some are free by group, `group` is that of the row, empty of items that all groups have in common.
     """
     kinds: dict[str, Any] = {}
-    if (scales := scales_of(responses)) is not None:
-        kinds = {"model": details["models"], "grades": [scale.text for scale in scales]}
+    if isinstance(responses, ScaledResponses):
+        kinds = {"model": details["models"], "grades": [scale.text for scale in responses.scales]}
     return pd.DataFrame(
         {
             "item_id": responses.item_ids,
@@ -112,6 +111,4 @@ def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.n
     if isinstance(responses, ScaledResponses):
         return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}
     right, observed = responses.counts(axis)
-    if isinstance(responses, SparseResponses) and responses.scales is not None:
-        return {"num_responses": observed, "mean_response": responses.mean(axis)}
     return {"num_responses": observed, "proportion_correct": share_right(right, observed)}

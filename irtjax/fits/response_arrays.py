@@ -9,7 +9,7 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
-from irtjax.responses.values import Responses, scales_of
+from irtjax.responses.values import Responses, on_scales
 from irtjax.storage.archives import Arrays
 from irtjax.types import Int, UInt
 
@@ -32,9 +32,9 @@ def to_arrays(responses: Responses | ScaledResponses) -> Arrays:
 def to_record(responses: Responses | ScaledResponses) -> dict[str, Any]:
     """Ids, and where responses have scales the labels of each scale once, and which one each item has."""
     found: dict[str, Any] = {"subject_ids": responses.subject_ids.tolist(), "item_ids": responses.item_ids.tolist()}
-    scales = scales_of(responses)
-    if scales is None:
+    if not on_scales(responses):
         return found
+    scales = responses.scales
     labels = list(dict.fromkeys(scale.labels for scale in scales))
     found |= {"scales": labels, "scale_of_items": [labels.index(scale.labels) for scale in scales]}
     if any(not scale.is_own for scale in scales):

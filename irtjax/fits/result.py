@@ -18,7 +18,7 @@ from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.responses.values import scales_of
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -35,8 +35,8 @@ class Fit:
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
 
     Attributes:
-        responses: what was fitted, a `ResponseMatrix`, `StoredResponses`, `SparseResponses` or `ScaledResponses`; gives
-            the order of items and subjects.
+        responses: what was fitted, a `ResponseMatrix`, `StoredResponses` or `ScaledResponses`; gives the order of items
+            and subjects.
         model: such as "2pl", or "mixed".
         estimator: "mml" or "svi".
         parameters: in slope-intercept form: `ItemParameters`, or `PredictorParameters` of other items than right/wrong.
@@ -140,7 +140,7 @@ class Fit:
             raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
         rng = np.random.default_rng(seed)
         draws = {"ability": normal_draws(self.ability, self.ability_se, num_draws, rng)}
-        if scales_of(self.responses) is not None:
+        if isinstance(self.responses, ScaledResponses):
             names = [name for name in self.item_columns if f"{name}_se" in self.item_columns]
             of = self.item_columns
             return draws | {name: normal_draws(of[name], of[f"{name}_se"], num_draws, rng) for name in names}

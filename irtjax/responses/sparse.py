@@ -11,7 +11,7 @@ import scipy.sparse
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_sound_ids, require_unique
 from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.types import Bool, Float, Int, Shaped
+from irtjax.types import Bool, Int, Shaped
 
 REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
 MOST_DENSE = 2**33  # bytes of a matrix that is made of the answers
@@ -224,38 +224,22 @@ class SparseResponses:
             total[observed == 0] = 0
         return (total.astype(int) if self.scales is None else total), observed
 
-    def mean(self, axis: int) -> Float[np.ndarray, " N"]:
-        """Means of `worths` over subjects (axis 0) or items (axis 1), NaN where there are none."""
-        at, size = (self.items, self.num_items) if axis == 0 else (self.subjects, self.num_subjects)
-        total, observed = np.bincount(at, self.worths(), size), np.bincount(at, minlength=size)
-        return np.divide(total, observed, out=np.full(size, np.nan), where=observed > 0)
-
-    def worths(self) -> Float[np.ndarray, " N"]:
-        """What each response is worth: its grade, successes of trials as a share, or the share."""
+    def _shares(self) -> Shaped[np.ndarray, " N"]:
+        """How far each response is from the lowest to the highest of its item."""
+        assert self.scales is not None
         if self.trials is not None:
             return self.answers / self.trials
-        scales = self.scales or ()
-        most = max((len(scale.labels) for scale in scales if scale.labels is not None), default=0)
-        table, has = np.zeros((self.num_items, most + 1)), np.zeros(self.num_items, bool)
-        origin, unit = np.zeros(self.num_items), np.ones(self.num_items)
-        for i, scale in enumerate(scales):
-            origin[i], unit[i], has[i] = scale.origin, scale.unit, scale.labels is not None
-            if has[i]:
-                table[i, : scale.top + 1] = scale.worth
-        as_they_are = origin[self.items] + unit[self.items] * self.answers
-        if not has.any():
-            return as_they_are
-        place = np.where(has[self.items], self.answers, 0).astype(int)
-        return np.where(has[self.items], table[self.items, place], as_they_are)
-
-    def _shares(self) -> Float[np.ndarray, " N"]:
-        """How far each response is from the lowest to the highest of its item."""
-        of_scales = [
-            (scale.at(0.0), scale.at(1.0)) if scale.labels is None else scale.worth[[0, -1]]
-            for scale in self.scales or ()
-        ]
-        low, high = np.array(of_scales, float).T
-        return (self.worths() - low[self.items]) / (high - low)[self.items]
+        worths = [None if scale.labels is None else scale.worth for scale in self.scales]
+        most = max((len(worth) for worth in worths if worth is not None), default=0)
+        if not most:
+            return np.asarray(self.answers, float)
+        table = np.zeros((self.num_items, most))
+        for i, worth in enumerate(worths):
+            if worth is not None:
+                table[i, : len(worth)] = (worth - worth[0]) / (worth[-1] - worth[0])
+        of_categories = table[self.items, np.asarray(self.answers, int)]
+        has = np.array([worth is not None for worth in worths])
+        return np.where(has[self.items], of_categories, self.answers)
 
     def read(self) -> ResponseMatrix | ScaledResponses:
         """The matrix of all cells, missing ones included.

@@ -1,22 +1,16 @@
 """Responses wherever they are, in memory or left in files: how both are read and counted."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from irtjax import processes
 from irtjax.responses.matrix import ResponseMatrix, counts
-from irtjax.responses.scaled import Scale
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 
 Responses = ResponseMatrix | StoredResponses | SparseResponses
-
-
-def scales_of(responses: Any) -> tuple[Scale, ...] | None:
-    """The scales of the items; None where responses are right or wrong, however these are held."""
-    return getattr(responses, "scales", None)
 
 
 @runtime_checkable
