@@ -25,8 +25,9 @@ def to_arrays(responses: Responses | ScaledResponses) -> Arrays:
         return arrays if responses.trials is None else arrays | {"trials": responses.trials}
     if isinstance(responses, StoredResponses):  # too large a copy
         return {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
-    arrays = {"right": _packed(responses.values, 1)}
-    return arrays if responses.values.min() != MISSING else arrays | {"observed": ~_packed(responses.values, MISSING)}
+    values = np.asarray(responses.values)
+    arrays = {"right": _packed(values, 1)}
+    return arrays if values.min() != MISSING else arrays | {"observed": ~_packed(values, MISSING)}
 
 
 def to_record(responses: Responses | ScaledResponses) -> dict[str, Any]:
