@@ -25,7 +25,7 @@ from irtjax.item_models.listing import MODELS, OF_SHARES, model_of, num_others
 from irtjax.item_models.nominal_dimensions import NominalInDimensions
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import CUT, LOG_GAP, ORDERED_BETA, without_ends
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales
 from irtjax.types import Bool, Float, Int
 
 STEP_SD = 1.0  # of a prior of steps, where the estimated one starts
@@ -47,7 +47,7 @@ class FamilyPlan(NamedTuple):
         in_logits: whether slopes are reported as 1, and the population has the spread.
     """
 
-    responses: ScaledResponses
+    responses: Any
     model: Families
     items: PredictorParameters
     specification: Specification
@@ -55,7 +55,7 @@ class FamilyPlan(NamedTuple):
 
 
 def plan_families(
-    responses: ScaledResponses,
+    responses: OnScales,
     models: Sequence[str],
     dims: int,
     priors: str | None,
@@ -98,7 +98,7 @@ def plan_families(
         determined = False
     if determined:
         responses = used
-    top = np.array([scale.top for scale in responses.scales])
+    top = np.array([scale.top for scale in responses.scales or ()])
     model = model_of(tuple(models), top, dims)
     free, shared, steps_in_common = _free(models, top, dims, num_others(model))
     ends = kinds.ends(responses, models, determined)
@@ -168,12 +168,13 @@ def with_item_priors(specification: Specification, given: Mapping[str, Any]) -> 
     )
 
 
-def _check_categories(used: ScaledResponses) -> None:
+def _check_categories(used: OnScales) -> None:
     """Refuses items of one category."""
-    alone = np.array([scale.top == 0 for scale in used.scales])
+    scales = used.scales or ()
+    alone = np.array([scale.top == 0 for scale in scales])
     if alone.any():
         i = int(np.argmax(alone))
-        only = (used.scales[i].labels or ("",))[0]
+        only = (scales[i].labels or ("",))[0]
         raise InputError(
             f"item {str(used.item_ids[i])!r} (1 of {alone.sum()} such): every response is "
             f"{only!r}, which tells no one from another: leave it out"
@@ -225,19 +226,19 @@ def _of_steps(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], 
     return (others[:half], others[half:]) if nominal else (others,)
 
 
-def _thresholds_determined(responses: ScaledResponses, models: Sequence[str], free: Bool[np.ndarray, " I"]) -> float:
+def _thresholds_determined(responses: OnScales, models: Sequence[str], free: Bool[np.ndarray, " I"]) -> float:
     """Share of the variance of thresholds of free items, 0 to 1, that responses determine."""
     if not free.any():
         return 1.0
     responses, models = responses.choose_items(free), np.array(models)[free].tolist()
     right, total = kinds.successes(responses, models)
-    categories = np.array([scale.labels is not None for scale in responses.scales])
+    categories = np.array([scale.labels is not None for scale in responses.scales or ()])
     if categories.any():
         some = responses.choose_items(categories)
         counts = some.frequencies()
         above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
         every = np.broadcast_to(above[:, :1], above[:, 1:].shape)
-        own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in some.scales])[:, None]
+        own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in some.scales or ()])[:, None]
         right, total = np.concatenate([right, above[:, 1:][own]]), np.concatenate([total, every[own]])
     return intercepts_determined(right, total)
 
@@ -284,7 +285,7 @@ def _free(
 
 
 def _start(
-    responses: ScaledResponses,
+    responses: OnScales,
     model: Families,
     free: Bool[np.ndarray, "I K"],
     steps_in_common: tuple[int, ...],
@@ -296,8 +297,7 @@ def _start(
     dims = slope.shape[1]
     intercept, others = np.zeros(len(free)), np.zeros((len(free), free.shape[1] - dims - 1))
     for family, group in model.groups(len(free)):
-        trials = None if responses.trials is None else responses.trials[:, group]
-        values = np.asarray(responses.values[:, group])
+        values, trials = responses.columns(group) if family.name != "nominal" else (responses.categories(group), None)
         intercept[group], others[group] = family.start(values, trials, top[group], others.shape[1])
         if family is ORDERED_BETA:
             others[group] = without_ends(others[group], ends[group])

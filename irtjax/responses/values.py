@@ -6,11 +6,18 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 
 Responses = ResponseMatrix | StoredResponses | SparseResponses
+OnScales = ScaledResponses | SparseResponses  # whose scales are there
+
+
+def on_scales(responses: Responses | ScaledResponses) -> bool:
+    """Whether items have scales of their own, and are not right or wrong."""
+    return getattr(responses, "scales", None) is not None
 
 
 @runtime_checkable
