@@ -60,7 +60,7 @@ def anchors_of(responses: OnScales, models: Sequence[str], table: pd.DataFrame, 
             raise InputError(f"anchor item {str(item)!r} has the model {name}, and is to be fitted by the {model}")
         if MODELS[name].family.name == "nominal":
             raise InputError(f"anchor item {str(item)!r}: items of the nominal model cannot be held")
-    scales = list(responses.scales or ())
+    scales = list(responses.scales)
     if "grades" not in rows and any(scales[i].labels is not None for i in places):
         raise InputError("anchor items with categories need the column grades of `items.csv`, such as 1|2|3")
     known = known_items(rows.assign(model=named))
@@ -85,13 +85,13 @@ def _by_the_answer(
     answers, parts = np.array(responses.answers), []
     for some in np.array_split(places, -(-len(places) // TOGETHER)):
         own = responses.choose_items(some)
-        labelled = np.array([scale.labels is not None for scale in own.scales or ()])
+        labelled = np.array([scale.labels is not None for scale in own.scales])
         at = np.flatnonzero(labelled[own.items])
         chosen = np.unique(np.stack([own.items[at], own.answers[at].astype(int)]), axis=1, return_index=True)[1]
         few = own.choose_subjects(np.unique(own.subjects[at[chosen]] if len(at) else own.subjects[:1]))
         found, matching = matched(few.read(), known)
         parts.append(matching)
-        most = max(scale.top for scale in own.scales or ()) + 1
+        most = max(scale.top for scale in own.scales) + 1
         moved = np.zeros((len(responses.item_ids), most), int)
         moved[some[few.items], few.answers.astype(int) % most] = np.asarray(found.values)[few.subjects, few.items]
         mine = np.isin(responses.items, some[labelled])

@@ -22,7 +22,7 @@ def check_models(responses: OnScales, models: Sequence[str]) -> None:
     too_large = given.values > 1 if given.trials is None else (given.values > 1) | (given.trials != 1)
     counts = _any(given, too_large, len(models))
     ends = (given.values == 0) | (given.values == 1)
-    for i, (name, scale) in enumerate(zip(models, responses.scales or (), strict=True)):
+    for i, (name, scale) in enumerate(zip(models, responses.scales, strict=True)):
         item, trials = f"item {str(responses.item_ids[i])!r}: the model {name}", responses.trials
         if name in CATEGORICAL and scale.labels is None:
             raise InputError(f"{item} needs grades or categories, and the responses are counts or shares")

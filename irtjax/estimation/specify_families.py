@@ -98,7 +98,7 @@ def plan_families(
         determined = False
     if determined:
         responses = used
-    top = np.array([scale.top for scale in responses.scales or ()])
+    top = np.array([scale.top for scale in responses.scales])
     model = model_of(tuple(models), top, dims)
     free, shared, steps_in_common = _free(models, top, dims, num_others(model))
     ends = kinds.ends(responses, models, determined)
@@ -170,11 +170,10 @@ def with_item_priors(specification: Specification, given: Mapping[str, Any]) -> 
 
 def _check_categories(used: OnScales) -> None:
     """Refuses items of one category."""
-    scales = used.scales or ()
-    alone = np.array([scale.top == 0 for scale in scales])
+    alone = np.array([scale.top == 0 for scale in used.scales])
     if alone.any():
         i = int(np.argmax(alone))
-        only = (scales[i].labels or ("",))[0]
+        only = (used.scales[i].labels or ("",))[0]
         raise InputError(
             f"item {str(used.item_ids[i])!r} (1 of {alone.sum()} such): every response is "
             f"{only!r}, which tells no one from another: leave it out"
@@ -232,13 +231,13 @@ def _thresholds_determined(responses: OnScales, models: Sequence[str], free: Boo
         return 1.0
     responses, models = responses.choose_items(free), np.array(models)[free].tolist()
     right, total = kinds.successes(responses, models)
-    categories = np.array([scale.labels is not None for scale in responses.scales or ()])
+    categories = np.array([scale.labels is not None for scale in responses.scales])
     if categories.any():
         some = responses.choose_items(categories)
         counts = some.frequencies()
         above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
         every = np.broadcast_to(above[:, :1], above[:, 1:].shape)
-        own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in some.scales or ()])[:, None]
+        own = np.arange(1, counts.shape[1]) <= np.array([scale.top for scale in some.scales])[:, None]
         right, total = np.concatenate([right, above[:, 1:][own]]), np.concatenate([total, every[own]])
     return intercepts_determined(right, total)
 

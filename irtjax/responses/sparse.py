@@ -46,7 +46,7 @@ class SparseResponses(SparseScales):
     answers: Shaped[np.ndarray, " N"]
     subject_ids: Shaped[np.ndarray, " J"]
     item_ids: Shaped[np.ndarray, " I"]
-    scales: tuple[Scale, ...] | None = None
+    scales: Any = None
     trials: Int[np.ndarray, " N"] | None = None
     averaged: int = 1
 

@@ -21,7 +21,7 @@ class SparseScales:
     answers: Shaped[np.ndarray, " N"]
     subject_ids: Shaped[np.ndarray, " J"]
     item_ids: Shaped[np.ndarray, " I"]
-    scales: tuple[Scale, ...] | None
+    scales: Any
     trials: Int[np.ndarray, " N"] | None
     subjects: Any
 
@@ -38,7 +38,7 @@ class SparseScales:
 
     def frequencies(self) -> Int[np.ndarray, "I C"]:
         """How often each category of each item was given; of items with categories."""
-        most = max(scale.top for scale in self._scales()) + 1
+        most = max(scale.top for scale in self.scales) + 1
         of_items = (self.items.astype(np.int64) * most, np.asarray(self.answers, np.int64))
         return np.bincount(sum(of_items), minlength=len(self.item_ids) * most).reshape(-1, most)
 
@@ -67,25 +67,25 @@ class SparseScales:
 
     def given_only(self, but: Bool[np.ndarray, " I"] | None = None) -> Any:
         """With the categories that nobody chose taken out of the scale of each item, but of some items."""
-        changed = np.array([scale.labels is not None for scale in self._scales()])
+        changed = np.array([scale.labels is not None for scale in self.scales])
         if but is not None:
             changed &= ~but
         at = changed[self.items]
-        most = max(scale.top for scale in self._scales()) + 1
+        most = max(scale.top for scale in self.scales) + 1
         cells = self.items[at].astype(np.int64) * most + np.asarray(self.answers[at], np.int64)
         used = np.bincount(cells, minlength=len(changed) * most).reshape(-1, most) > 0
         places = np.cumsum(used, axis=1) - 1
         answers = np.array(self.answers)
         answers[at] = places.ravel()[cells]
         scales = tuple(
-            Scale(tuple(label for label, own in zip(scale.labels or (), row, strict=False) if own)) if chosen else scale
-            for scale, row, chosen in zip(self._scales(), used, changed, strict=True)
+            Scale(tuple(label for label, own in zip(scale.labels, row, strict=False) if own)) if chosen else scale
+            for scale, row, chosen in zip(self.scales, used, changed, strict=True)
         )
         return dataclasses.replace(self, answers=answers, scales=scales)  # type: ignore[type-var]
 
     def worths(self) -> Float[np.ndarray, " N"]:
         """What each response is worth: its grade, successes of trials as a share, or the share."""
-        worths = [None if scale.labels is None else scale.worth for scale in self._scales()]
+        worths = [None if scale.labels is None else scale.worth for scale in self.scales]
         values = np.array(self.answers, float)
         if self.trials is not None:
             values = values / self.trials
@@ -97,7 +97,7 @@ class SparseScales:
 
     def shares(self) -> Float[np.ndarray, " N"]:
         """How far each response is on the way from the lowest to the highest of its item."""
-        low, high = np.array([(0.0, 1.0) if one.labels is None else one.worth[[0, -1]] for one in self._scales()]).T
+        low, high = np.array([(0.0, 1.0) if one.labels is None else one.worth[[0, -1]] for one in self.scales]).T
         return (self.worths() - low[self.items]) / (high - low)[self.items]
 
     def mean(self, axis: int) -> Float[np.ndarray, " N"]:
@@ -105,7 +105,3 @@ class SparseScales:
         of, size = (self.items, len(self.item_ids)) if axis == 0 else (self.subjects, len(self.subject_ids))
         total, observed = np.bincount(of, self.worths(), size), np.bincount(of, minlength=size)
         return np.divide(total, observed, out=np.full(size, np.nan), where=observed > 0)
-
-    def _scales(self) -> tuple[Scale, ...]:
-        assert self.scales is not None
-        return self.scales

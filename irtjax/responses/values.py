@@ -1,6 +1,6 @@
 """Responses wherever they are, in memory or left in files: how both are read and counted."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,7 @@ Responses = ResponseMatrix | StoredResponses | SparseResponses
 OnScales = ScaledResponses | SparseResponses  # whose scales are there
 
 
-def on_scales(responses: Responses | ScaledResponses) -> bool:
+def on_scales(responses: Any) -> TypeGuard[OnScales]:
     """Whether items have scales of their own, and are not right or wrong."""
     return getattr(responses, "scales", None) is not None
 
