@@ -24,8 +24,9 @@ from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
-from irtjax.responses.values import Responses
+from irtjax.responses.values import Responses, on_scales
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
@@ -134,7 +135,11 @@ def _finite(value: Any) -> Any:
 def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
     responses: Responses | ScaledResponses = fields["responses"]
     arrays = {name: fields[name] for name in ARRAYS}
-    if isinstance(responses, ScaledResponses):
+    if isinstance(responses, SparseResponses):
+        arrays |= {name: getattr(responses, name) for name in ("starts", "items", "answers")}
+        if responses.trials is not None:
+            arrays["trials"] = responses.trials
+    elif isinstance(responses, ScaledResponses):
         arrays["values"] = responses.values
         if responses.trials is not None:
             arrays["trials"] = responses.trials
@@ -171,7 +176,7 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
         raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
     return {
         "responses": _responses(arrays, record),
-        "parameters": _restored("parameters", PredictorParameters if "values" in arrays else ItemParameters, arrays),
+        "parameters": _restored("parameters", PredictorParameters if "scales" in record else ItemParameters, arrays),
         "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
         **{name: arrays[name] for name in ARRAYS},
         "status": Status(record["status"]),
@@ -208,7 +213,7 @@ def _restored(name: str, kind: Any, arrays: Arrays) -> Any:
 
 def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
     """Labels of each scale once, and which one each item has."""
-    if not isinstance(responses, ScaledResponses):
+    if not on_scales(responses):
         return {}
     labels = list(dict.fromkeys(scale.labels for scale in responses.scales))
     found: dict[str, Any] = {"scales": labels}
@@ -221,13 +226,18 @@ def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
 def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResponses:
     """The responses of a fit; of those that it read from files, the totals."""
     subject_ids, item_ids = record["subject_ids"], record["item_ids"]
-    if "values" in arrays:
+    if "scales" in record:
         scales = [Scale(None if labels is None else tuple(labels)) for labels in record["scales"]]
         of_items = tuple(scales[number] for number in record["scale_of_items"])
         if "units_of_items" in record:
             of_items = tuple(Scale(None, *units) for units in record["units_of_items"])
         ids = np.array(subject_ids), np.array(item_ids)
+        if "starts" in arrays:
+            of_answers = arrays["starts"], arrays["items"], arrays["answers"]
+            return SparseResponses(*of_answers, *ids, of_items, arrays.get("trials"))
         return ScaledResponses(arrays["values"], *ids, of_items, arrays.get("trials"))
+    if "starts" in arrays:
+        return SparseResponses(arrays["starts"], arrays["items"], arrays["answers"], subject_ids, item_ids)
     shape = len(subject_ids), len(item_ids)
     if "right" not in arrays:
         totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))
