@@ -14,9 +14,9 @@ from irtjax.responses.convert import as_given, as_responses_or_stored
 from irtjax.responses.formats.given import Given
 from irtjax.responses.judged import Judged, as_judged
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled
-from irtjax.responses.values import Responses
+from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled, as_sparse
+from irtjax.responses.sparse import is_sparse
+from irtjax.responses.values import OnScales, on_scales
 from irtjax.storage.sources import naming
 
 AUTO = "auto"
@@ -43,8 +43,9 @@ def read(
     grades: Labels = None,
     repeats: str | None = None,
     trials: Any = None,
+    sparse: bool | None = False,
     **choice: Any,
-) -> tuple[Responses | ScaledResponses, Models]:
+) -> tuple[Any, Models]:
     """Responses, and the model of them or of each item; "auto" goes by the responses.
 
     Several right or wrong responses of a subject to an item are a count, which the binomial model has with the curve of
@@ -58,12 +59,13 @@ def read(
         grades: as of `irtjax.fit`.
         repeats: as of `irtjax.fit`.
         trials: as of `irtjax.fit`.
+        sparse: whether to hold single answers, and not a matrix; None to do so where few cells have one.
         **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
 
     Raises:
         InputError: as `irtjax.responses.scaling.as_scaled` and `irtjax.responses.convert.as_responses`.
     """
-    if isinstance(data, ScaledResponses):
+    if on_scales(data):
         return data, _models_of_scales(data) if model == AUTO else _named(model, data)
     if isinstance(trials, str):
         choice["columns"], trials = {**(choice.get("columns") or {}), "trials": trials}, None
@@ -89,7 +91,10 @@ def read(
         each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
         if len(each) != len(given.item_ids):
             raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
-        scaled = as_scaled(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
+        if sparse is None:
+            sparse = is_sparse(len(given.cells), len(given.subject_ids), len(given.item_ids))
+        put = as_sparse if sparse else as_scaled
+        scaled = put(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
         return scaled, _named(models, scaled)
 
 
@@ -192,7 +197,7 @@ def _models_of_kinds(given: Given, grades: Labels, repeats: str | None, trials: 
     return _one_or_each([names.get(kind, "graded") for kind in kinds_of(given)])
 
 
-def _models_of_scales(responses: ScaledResponses) -> Models:
+def _models_of_scales(responses: OnScales) -> Models:
     other = OF_SHARES[0] if responses.trials is None else OF_COUNTS[0]
     return _one_or_each([other if scale.labels is None else "graded" for scale in responses.scales])
 
@@ -201,7 +206,7 @@ def _one_or_each(models: list[str]) -> Models:
     return models[0] if len(set(models)) == 1 else tuple(models)
 
 
-def _named(model: Models, responses: ScaledResponses) -> Models:
+def _named(model: Models, responses: OnScales) -> Models:
     """Models by names that the estimator knows: right/wrong items are graded ones, or of partial credit, of two steps.
 
     Raises:

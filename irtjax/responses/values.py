@@ -1,16 +1,23 @@
 """Responses wherever they are, in memory or left in files: how both are read and counted."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from irtjax import processes
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 
 Responses = ResponseMatrix | StoredResponses | SparseResponses
+OnScales = ScaledResponses | SparseResponses  # whose scales are there
+
+
+def on_scales(responses: Any) -> TypeGuard[OnScales]:
+    """Whether items have scales of their own, and are not right or wrong."""
+    return getattr(responses, "scales", None) is not None
 
 
 @runtime_checkable

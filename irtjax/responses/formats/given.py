@@ -64,7 +64,7 @@ class Given(NamedTuple):
 
     def repeats(self) -> int:
         """The most responses of a subject to an item."""
-        return int(np.bincount(self.subjects * len(self.item_ids) + self.items).max())
+        return int(np.unique(self.subjects * len(self.item_ids) + self.items, return_counts=True)[1].max())
 
     def place(self, at: int) -> str:
         """What messages call a response."""
