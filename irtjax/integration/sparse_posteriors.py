@@ -22,7 +22,7 @@ from irtjax.integration.posteriors import OWN_NODES, SHARED_NODES, Posteriors, c
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_e_step import WEIGHTS, threads
 from irtjax.integration.sparse_grid import BLAS
-from irtjax.item_models.binary import BINARY
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import BOUND, Quadrature, rectangular, spacing
 from irtjax.responses.sparse import SparseResponses, SparseValues
@@ -118,7 +118,7 @@ def _trapezoidal(number: int) -> Quadrature:
 
 
 def joint_blocks(
-    items: ItemParameters,
+    items: Items,
     answers: SparseAnswers,
     nodes: Float[np.ndarray, "Q D"],
     log_weights: Float[np.ndarray, " Q"],
@@ -128,7 +128,7 @@ def joint_blocks(
     """What a function makes of the log of likelihood times weights (B, Q) of subjects, block after block in order.
 
     Args:
-        items: of right and wrong answers.
+        items: parameters, of the model of the answers.
         answers: of all subjects.
         nodes: that these subjects share.
         log_weights: of the population.
@@ -136,7 +136,7 @@ def joint_blocks(
         of_block: of their positions (B,) and the logarithms; it runs on a thread of its own.
     """
     with jax.enable_x64(True):
-        table = answers.table(*natural(BINARY, items, nodes)[:2])
+        table = answers.table(*natural(answers.model, items, nodes)[:2])
     whole = len(rows) == answers.num_subjects
     size = max(64, WEIGHTS // len(nodes))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import processes
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats import open_responses, read_given, read_responses
 from irtjax.responses.formats.data_frames import (
     given_in_long_table,
@@ -89,7 +89,11 @@ def as_matrix_or_sparse(
     data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
 ) -> ResponseMatrix | SparseResponses:
     """As `as_responses`, but sparse responses stay so."""
-    return data if isinstance(data, SparseResponses) else as_responses(data, item_ids, columns)
+    if not isinstance(data, SparseResponses):
+        return as_responses(data, item_ids, columns)
+    if data.scales is not None:
+        raise NotScoredError("responses with scales of their own, expected right and wrong answers")
+    return data
 
 
 def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:

@@ -90,7 +90,7 @@ def score(
     if given.known is not None:
         found = family_abilities(given.responses, given.known, method, given.population)
         answered = {
-            "num_responses": given.responses.observed.sum(axis=1),
+            "num_responses": given.responses.counts(axis=1)[1],
             "mean_response": given.responses.mean(axis=1),
         }
     else:

@@ -16,7 +16,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.scoring.abilities import abilities, matching
 from irtjax.scoring.family_curves import Data, own_log_likelihoods
 from irtjax.scoring.family_items import KnownItems, ready
-from irtjax.scoring.family_scores import data_of, family_abilities, parts
+from irtjax.scoring.family_scores import family_abilities, parts
 from irtjax.types import Float, Int
 
 NUM_NODES = 481
@@ -114,7 +114,7 @@ def _of_families(
     """The same of items that are not right/wrong."""
     nodes, parameters = _nodes(found), jax.tree.map(jnp.asarray, known.parameters)
     done, first = [], 0
-    for part in parts(data_of(responses, known), len(parameters.intercept) * known.model.per_item):
+    for part in parts(responses, known.model, len(parameters.intercept) * known.model.per_item):
         places = nodes[first : first + len(part.observed)]
         padded = np.pad(places, ((0, len(part.observed) - len(places)), (0, 0)), mode="edge")
         done.append(np.asarray(_families_at(known.model, parameters, part, jnp.asarray(padded))))
