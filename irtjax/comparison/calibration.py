@@ -113,9 +113,7 @@ def _calibrate_each(
     return jax.lax.map(lambda one: _of_item(*one, log_weights, centre, spread), (values, theta))
 
 
-def _of_item(
-    y: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array
-) -> jax.Array:
+def _of_item(y: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array) -> jax.Array:
     """Parameters (K,) of an item from responses (J,)."""
     dims, num_nodes = theta.shape[2], theta.shape[1]
     nodes, y = theta.reshape(-1, dims), jnp.repeat(y, num_nodes)

@@ -114,7 +114,7 @@ def _from_rows(
         or starts[-1] != len(items)
         or any(of.shape != (expected,) for of in of_answers)
     ):
-        raise InputError(f"damaged: {len(items):,} answers do not go together with rows of {len(subject_ids):,} subjects")
+        raise InputError(f"damaged: {len(items):,} answers and {len(subject_ids):,} subjects do not go together")
     falling = items[1:] <= items[:-1]
     falling[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(items))] - 1] = False
     if falling.any() or (len(items) and items.max() >= len(item_ids)):

@@ -110,7 +110,7 @@ def posteriors_of(
 
 
 def _trapezoidal(number: int) -> Quadrature:
-    """With half a weight at the ends, where the density is not yet 0: the nodes may then be as far apart as they are."""
+    """With half a weight at the ends, where the density is not yet 0: else nodes as far apart would tell."""
     grid = rectangular(number)
     log_weights = grid.log_weights.copy()
     log_weights[[0, -1]] -= np.log(2)

@@ -43,5 +43,7 @@ def _filled(
     there = at < responses.starts[rows + 1][:, None]
     items = np.zeros((height, length), np.int32)
     answers = np.full((height, length), MISSING, np.asarray(responses.answers).dtype)
-    items[: len(rows)][there], answers[: len(rows)][there] = (of[at[there]] for of in (responses.items, responses.answers))
+    items[: len(rows)][there], answers[: len(rows)][there] = (
+        of[at[there]] for of in (responses.items, responses.answers)
+    )
     return items, answers

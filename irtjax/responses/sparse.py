@@ -313,6 +313,14 @@ class SparseValues:
         self.responses, self.shape = responses, (responses.num_subjects, responses.num_items)
         self.size, self.dtype = self.shape[0] * self.shape[1], np.asarray(responses.answers).dtype
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Not all at once.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
+
     def __getitem__(self, at: tuple[slice, slice]) -> Shaped[np.ndarray, "_ _"]:
         if not isinstance(at, tuple) or not all(isinstance(one, slice) and one.step is None for one in at):
             raise InputError("this needs the whole matrix of responses: give it `responses.read()`")

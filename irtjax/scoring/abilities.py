@@ -36,7 +36,6 @@ from irtjax.scoring.sparse_scores import BATCH, abilities_by_answer
 from irtjax.types import Int
 
 
-
 @processes.collective
 def score(
     items: Any,

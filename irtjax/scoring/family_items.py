@@ -139,9 +139,9 @@ def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any
     """Responses to some of the items, in the categories that these have, and these items.
 
     Args:
-        responses: `ScaledResponses`, `SparseResponses` on scales; a table of grades or categories, subjects × items, with the ids as index or as
-            column subject_id; an array of them that has all items in order; or whatever else
-            `irtjax.responses.convert.as_given` knows, such as the path of a file.
+        responses: `ScaledResponses`, or `SparseResponses` on scales; a table of grades or categories, subjects × items,
+            with the ids as index or as column subject_id; an array of them that has all items in order; or whatever
+            else `irtjax.responses.convert.as_given` knows, such as the path of a file.
         known: the items.
         trials: of counts, as of `irtjax.fit`.
         **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
@@ -183,7 +183,9 @@ def _by_answer(responses: SparseResponses, known: KnownItems) -> tuple[SparseRes
     if (wrong := at & (answers == NONE)).any():
         n = int(np.argmax(wrong))
         i, labels = int(responses.items[n]), responses.scales[responses.items[n]].labels
-        raise _unknown(responses.subject_ids[responses.subjects[n]], ids[i], labels[int(responses.answers[n])], chosen.scales[i])
+        raise _unknown(
+            responses.subject_ids[responses.subjects[n]], ids[i], labels[int(responses.answers[n])], chosen.scales[i]
+        )
     return dataclasses.replace(responses, answers=answers, scales=chosen.scales), chosen
 
 
